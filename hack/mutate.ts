@@ -12,6 +12,7 @@ import { renderTrial, renderTrials } from "./mutation/render-trials.ts";
 import { passesTestFile } from "./mutation/run-test-file.ts";
 import { sampleChanges } from "./mutation/sample-changes.ts";
 import { ChangeTrials, type Trial } from "./mutation/try-changes.ts";
+import { readMentions } from "./tests/find-mentions.ts";
 import { selectTestFiles } from "./tests/select-test-files.ts";
 
 const USAGE = `usage: node hack/mutate.ts [--seed N] [--count N] [--limit SECONDS] [--simulations] [--out FILE] [FOLDER...]
@@ -23,10 +24,23 @@ Changes single lines of the present commit at random, in a copy, and reports the
   --limit SECONDS  the time after which no further test file of a change starts (default 180)
   --simulations    runs the simulations too, after the other tests
   --out FILE       appends a line of JSON for each change, and leaves out the changes that the file has
-  FOLDER           only sources below it, such as coordinator/src/link (default: all programs and libraries)`;
+  FOLDER           only sources below it, such as coordinator/src/link (default: all programs and libraries)
+
+The tests that run no containers notice changes. Those in agent/test/ need root: without it, most of them fail and don't count.`;
 
 const root = join(import.meta.dirname, "..");
-const FOLDERS = ["agent/src", "coordinator/src", "scheduler/src", "cli/src", "common/src", "identity/src"];
+const FOLDERS = [
+  ...[
+    "agent/src",
+    "coordinator/src",
+    "scheduler/src",
+    "cli/src",
+    "common/src",
+    "identity/src",
+    "archive/src",
+  ],
+  "proto/src",
+];
 const TEST_SUPPORT = /\.test\.ts$|\/(?:test|conformance)\//;
 const TYPES_LIMIT_MS = 600_000;
 
@@ -43,7 +57,7 @@ async function main(): Promise<void> {
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const)
     process.once(signal, () => {
-      // Test files run in process groups of their own.
+      // Test files run in separate process groups, which the signal doesn't reach.
       stop.abort();
       process.exit(1);
     });
@@ -61,11 +75,14 @@ async function main(): Promise<void> {
     count: wholeNumber("--count", values.count ?? "100"),
   });
   const files = selectTestFiles(checkout, []);
-  const unit = new Set([...files.unit, ...files.processes]);
+  const withoutContainers = files.onHosts.filter((path) => !/\.e2e\.|\/e2e\//.test(path));
+  const ofScheduler = files.computing.filter((path) => path.startsWith("scheduler/"));
+  const unit = new Set([...files.unit, ...files.processes, ...withoutContainers, ...ofScheduler]);
   const computing = new Set(values.simulations ? files.computing : []);
+  const mentions = readMentions(checkout, modules);
   const trials = new ChangeTrials({
     checkout,
-    testsOf: (path) => [...nearestTests(path, modules, unit), ...nearestTests(path, modules, computing)],
+    testsOf: (path) => [unit, computing].flatMap((tests) => nearestTests(path, modules, tests, mentions)),
     passes: (test, signal) => passesTestFile(checkout, test, AbortSignal.any([signal, stop.signal])),
     typesAreRight: () => typesAreRight(checkout),
     concurrency: availableParallelism(),

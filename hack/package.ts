@@ -13,7 +13,7 @@ const progress = showProgress(
 );
 
 try {
-  // Modes of directories are part of what is built.
+  // The modes of directories are part of the packages.
   process.umask(0o022);
   const start = process.env.FORAGE_START_DIR ?? process.cwd();
   const flags = parsePackageFlags(process.argv.slice(2), start, goArchitecture());

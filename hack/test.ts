@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { bundlePrograms, PROGRAMS } from "./bundling/bundle-programs.ts";
 import { readSources } from "./imports/read-sources.ts";
-import { HOST_KINDS, labMissingVariable, testedKinds } from "./lab-hosts/host-kinds.ts";
+import { FULL_KINDS, fileLimitFor, labMissingVariable, testedKinds } from "./lab-hosts/host-kinds.ts";
 import { ensurePreviousPackages, findPreviousVersion } from "./lab-hosts/previous-version.ts";
 import { ensureEnvoy } from "./lib/envoy.ts";
 import { ensureEtcd } from "./lib/etcd-server.ts";
@@ -21,25 +21,27 @@ import { runTests, type TestGroup } from "./tests/run-tests.ts";
 import { selectTestFiles, type TestFiles } from "./tests/select-test-files.ts";
 
 const root = join(import.meta.dirname, "..");
-/** Files that run containers wait for most of their time. */
+/** The number of files per processor. Files that run containers spend most of their time waiting. */
 const HOSTS_PER_PROCESSOR = 2;
 
 /** It upgrades from the previous version and uses etcd. Both can be downloaded only outside the networks of tests. */
 const LONG_LAB_TEST = "hack/e2e/lab-long.e2e.test.ts";
 /**
- * The tests of booted hosts. They need an image, which can be built only outside the networks of tests. Those that take longest start
- * first, so that two at a time end together.
+ * The tests of booted hosts. They need an image, which can be built only outside the networks of tests. The longest
+ * start first, so that two at a time end together.
  */
 const LAB_TESTS: readonly string[] = [
   LONG_LAB_TEST,
   "hack/e2e/lab.e2e.test.ts",
   "hack/e2e/lab-faults.e2e.test.ts",
+  "hack/e2e/lab-drivers.e2e.test.ts",
   "hack/e2e/lab-command.e2e.test.ts",
 ];
-/** Booted hosts wait for most of their time. Those of two files are as many as two processors can boot. */
+/**
+ * The number of files with booted hosts that run at a time. Hosts spend most of their time waiting, and two processors
+ * can boot those of two files.
+ */
 const LABS_AT_ONCE = 2;
-/** The time for one file with all kinds of hosts. Those with a kernel of their own are several times slower. */
-const LAB_FULL_LIMIT_MS = 90 * 60_000;
 /** The tests on hosts that start an S3 server. Its program can be downloaded only outside the networks of tests. */
 const S3_TESTS: readonly string[] = ["hack/e2e/workspaces.e2e.test.ts"];
 
@@ -54,21 +56,25 @@ async function main(): Promise<boolean> {
   });
   const both = values.unit === values.e2e;
   const isLabFull = values["lab-full"] ?? false;
+  if (isLabFull) {
+    process.env.FORAGE_LAB_KINDS ??= FULL_KINDS.join(" ");
+    process.env.FORAGE_LAB_FULL = "1";
+  }
   const { unit, processes, computing, onHosts, alone } = await selected(positionals, base);
   const onLabs = LAB_TESTS.filter((path) => alone.includes(path));
   const e2e = both || values.e2e;
   const groups: TestGroup[] = [
     {
-      name: "unit tests and tests of processes",
+      name: "unit tests and tests of processes, with simulations beside them and the next ones",
       files: [...(both || values.unit ? unit : []), ...(e2e ? processes : [])],
       concurrency: availableParallelism(),
+      beside: { files: e2e ? computing : [], concurrency: availableParallelism() },
     },
     {
-      name: "tests on hosts, with simulations beside them and the next ones",
+      name: "tests on hosts",
       files: e2e ? onHosts : [],
       concurrency: HOSTS_PER_PROCESSOR * availableParallelism(),
       ownNetwork: true,
-      beside: { files: e2e ? computing : [], concurrency: availableParallelism() },
     },
     {
       name: "tests that run alone",
@@ -81,7 +87,7 @@ async function main(): Promise<boolean> {
       files: e2e ? onLabs : [],
       concurrency: LABS_AT_ONCE,
       ownNetwork: true,
-      ...(isLabFull && { limitMs: LAB_FULL_LIMIT_MS }),
+      limitMs: fileLimitFor(testedKinds(process.env), isLabFull),
     },
   ];
   if (groups.every(({ files, beside }) => files.length === 0 && !beside?.files.length)) {
@@ -92,20 +98,16 @@ async function main(): Promise<boolean> {
   if (e2e && onHosts.some((path) => S3_TESTS.includes(path))) await ensureS3Program({ report });
   let skipped: readonly string[] = [];
   if (e2e && onLabs.length > 0) {
-    if (isLabFull) {
-      process.env.FORAGE_LAB_KINDS ??= HOST_KINDS.join(" ");
-      process.env.FORAGE_LAB_FULL = "1";
-    }
     skipped = await prepareLab();
     if (isLabFull && onLabs.includes(LONG_LAB_TEST)) skipped = [...skipped, ...(await prepareLong())];
   }
   const passed = await runTests(root, groups);
   skipped.forEach(report);
-  // --lab-full promises the tests of every kind.
+  // --lab-full requires the tests of every kind.
   return passed && !(isLabFull && skipped.length > 0);
 }
 
-/** Takes `--changed [BASE]` out of the arguments. */
+/** Removes `--changed [BASE]` from the arguments, and returns both. */
 function takeBase(args: readonly string[]): { readonly base: string | undefined; readonly rest: string[] } {
   const at = args.indexOf("--changed");
   if (at < 0) return { base: undefined, rest: [...args] };
@@ -136,8 +138,8 @@ async function selected(patterns: readonly string[], base: string | undefined): 
 }
 
 /**
- * Prepares the kinds of hosts that are tested, and lets the tests of a kind be skipped where no such host boots. Returns a line for
- * each such kind.
+ * Prepares the kinds of hosts to test. Tests of a kind are skipped if no such host boots. Returns a line for each such
+ * kind.
  */
 async function prepareLab(): Promise<readonly string[]> {
   const skipped: string[] = [];
@@ -152,7 +154,7 @@ async function prepareLab(): Promise<readonly string[]> {
   return skipped;
 }
 
-/** Returns a line for each part of the long tests that is left out, with the reason. */
+/** Returns a line for each skipped part of the long tests, with the reason. */
 async function prepareLong(): Promise<readonly string[]> {
   await ensureEtcd({ report });
   const previous = await findPreviousVersion(root);
@@ -173,7 +175,7 @@ async function prepareHost(): Promise<void> {
   await installMissing([...TOOLS, ...TEST_TOOLS], { report });
   await ensureNerdctl({ report });
   await ensureEnvoy({ report });
-  // Once for all: the files that need them start at the same time.
+  // The programs are bundled once for all, because the files that need them start at the same time.
   await bundlePrograms({ root, outDir: join(root, "dist"), programs: PROGRAMS });
 }
 

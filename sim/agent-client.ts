@@ -13,11 +13,11 @@ import { type Downward, SimStream } from "./fleet/stream.ts";
 
 export interface SimulatedChannel {
   readonly way: Way;
-  /** Returns the coordinator that takes calls, if there is one. */
+  /** Returns the coordinator that accepts calls, if there is one. */
   readonly dial: () => Answering | undefined;
-  /** Calls `notice` once the coordinator notices that a stream has ended. */
+  /** Calls `notice` at the time when the coordinator notices that a stream has ended. */
   readonly noticed: (notice: () => void) => void;
-  /** Calls `run` after the time, unless the agent is dead. */
+  /** Calls `run` after the delay, unless the agent is dead. */
   readonly later: (delayMs: number, run: () => void) => void;
   readonly opened: (call: SimulatedCall) => void;
   readonly closed: (call: SimulatedCall) => void;
@@ -25,11 +25,13 @@ export interface SimulatedChannel {
   readonly received: (message: Downward) => void;
 }
 
-/** The interface through which grpc-js drives a call. It does not export the type. */
+/** The interface through which grpc-js drives a call. grpc-js does not export the type. */
 type CallInterface = ConstructorParameters<typeof InterceptingCall>[0];
 type MessageContext = Parameters<CallInterface["sendMessageWithContext"]>[0];
 
-/** The library's own channel. No call uses it, and its construction takes longer than a whole call, so all clients share one. */
+/**
+ * A channel of grpc-js that no call uses. Its construction takes longer than a whole call, so all clients share one.
+ */
 class UnusedChannel extends Channel {
   override close(): void {}
 
@@ -40,7 +42,7 @@ class UnusedChannel extends Channel {
 
 const CHANNEL = new UnusedChannel("sim:1", credentials.createInsecure(), {});
 
-/** Returns a client of the agent's service whose streams go over a simulated way. */
+/** Returns a client of the agent's service whose streams go over a simulated connection. */
 export function simulatedClient(channel: SimulatedChannel): AgentServiceClient {
   return new AgentServiceClient("sim:1", credentials.createInsecure(), {
     interceptors: [() => new InterceptingCall(new SimulatedCall(channel))],

@@ -27,7 +27,7 @@ import { filesOn, type MemoryDisk } from "./memory-files.ts";
 export interface AgentLifeOptions {
   readonly name: string;
   readonly sessionId: string;
-  /** New with every boot of the host. */
+  /** Changes with every boot of the host. */
   readonly bootId: string;
   readonly cpuMilli: number;
   readonly labels: Readonly<Record<string, string>>;
@@ -35,13 +35,13 @@ export interface AgentLifeOptions {
   readonly host: SimHost;
   readonly disk: MemoryDisk;
   readonly key: JournalKey;
-  /** As the agent's process reads it. */
+  /** The clock that the agent's process reads. */
   readonly clock: Clock;
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   readonly random: () => number;
   readonly life: AbortController;
   readonly channel: SimulatedChannel;
-  /** Opens what serves routes and load balancers on the host. Default: nothing does. */
+  /** Opens the parts that serve routes and load balancers on the host. Default: none. */
   readonly openServing?: (
     disk: Pick<AgentLifeOptions, "clock" | "random" | "life">,
     files: JournalFiles,
@@ -81,9 +81,9 @@ const SETTINGS = {
   coordinator: "sim:1",
   "http-listen": "off",
   instance: "sim",
-  // All of the host is for pods.
+  // Pods may use the whole host.
   reserve: "cpu=0,memory=0,ephemeral-storage=0",
-  // The simulated way carries no images.
+  // The simulation transfers no images between nodes.
   "images-other-nodes": "never",
 };
 const CONFIG: Config = await readConfig(
@@ -122,11 +122,11 @@ export class AgentLife {
     return this.#agent?.pods() ?? [];
   }
 
-  /** Ends it at once. Work that the host has begun for it goes on. */
+  /** Ends the agent at once. Work that the host has begun for it continues. */
   kill(): void {
     this.#options.life.abort();
     this.#session.cut();
-    // Nothing of it has an effect any more: it only lets go of what the agent holds.
+    // The dead agent has no effect any more. Closing it only frees its resources.
     void this.#agent?.close();
   }
 
@@ -171,7 +171,7 @@ export class AgentLife {
   }
 }
 
-/** Passes on what the agent reports of its pods. */
+/** An outbox that passes the agent's reports about pods to the witness as well. */
 class WatchedOutbox extends StatusOutbox {
   readonly #options: Pick<AgentLifeOptions, "life" | "changed" | "forgotten">;
 
@@ -193,7 +193,7 @@ class WatchedOutbox extends StatusOutbox {
   }
 }
 
-/** A certificate that needs no renewal. */
+/** An identity whose certificate needs no renewal. */
 class SimulatedIdentity extends IdentityFiles {
   override async loadAuthority(): Promise<void> {}
 
@@ -203,7 +203,7 @@ class SimulatedIdentity extends IdentityFiles {
   }
 }
 
-/** Logs without a reader. */
+/** Discards all log entries. */
 class UnreadLogs implements NodeLogs {
   readonly files: PodFiles;
   readonly containers = { read: async function* () {}, podChanged: () => {} };
@@ -235,10 +235,10 @@ function textOf(fields: object): string {
 function servesNothing(): Serving {
   const services = {
     ...{ start: async () => {}, problems: () => [], networks: () => [], restart: () => () => {} },
-    ...{ take: () => {}, close: async () => {} },
+    ...{ apply: () => {}, close: async () => {} },
   };
   const gateway = {
-    ...{ start: () => {}, restart: () => {}, take: () => {}, status: () => undefined },
+    ...{ start: () => {}, restart: () => {}, apply: () => {}, status: () => undefined },
     ...{ subscribe: () => () => {}, metrics: async () => undefined },
     ...{ traffic: async () => undefined, close: async () => {} },
   };

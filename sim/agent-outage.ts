@@ -12,21 +12,21 @@ import { Violation } from "./fleet/violation.ts";
 import { World } from "./fleet/world.ts";
 import { RealNode } from "./real-node.ts";
 
-/** Faults of hosts at the moment at which agents wait for something or write something. */
+/** Faults of hosts that begin while agents wait for something or write something. */
 const OUTAGES = [
-  /** The wall clocks are set while images can't be pulled and are tried again later. */
+  /** The wall clocks are set while agents wait to retry the pull of an image. */
   "clock-in-image-back-off",
-  /** The wall clocks are set while containers that crashed are started again later. */
+  /** The wall clocks are set while agents wait to restart containers that crashed. */
   "clock-in-restart-back-off",
   /** The disks are full when pods are assigned. */
   "full-at-assignment",
-  /** The same, and the agents start again before there is room. */
+  /** The disks are full when pods are assigned, and the agents restart before there is space. */
   "full-at-assignment-and-restart",
-  /** The disks are full while containers end and are started again, and the agents start again. */
+  /** The disks are full while containers end and restart, and the agents restart. */
   "full-at-restart",
-  /** The disks are full when the pods of a job end, and the hosts boot with room again, without the coordinator. */
+  /** The disks are full when the pods of a job end. The hosts reboot with space, and without the coordinator. */
   "full-at-end",
-  /** The disks are full when pods are removed, and the agents start again without the coordinator. */
+  /** The disks are full when pods are removed, and the agents restart without the coordinator. */
   "full-at-removal",
 ] as const;
 
@@ -39,12 +39,15 @@ const ENDS_CONTAINERS: ReadonlySet<Outage> = new Set([
 ]);
 
 const DAY_MS = 86_400_000;
-/** Longer than the agents' longest back-off and the coordinator's delays together. */
+/** This is longer than the agents' longest back-off and the coordinator's delays together. */
 const REST_MS = 12 * 60_000;
 const REPLICAS = 4;
 const RESOURCES = { requests: { cpu: "250m", memory: "64Mi" } };
 
-/** One fault of all hosts. Afterwards everything runs, and no container ended that need not. From its seed alone. */
+/**
+ * Plays one fault of all hosts. Afterwards everything must run, and no container may have ended without need. The seed
+ * alone determines the history.
+ */
 export async function simulateAgentOutage(options: {
   readonly seed: number;
   readonly secrets: Secrets;
@@ -124,7 +127,7 @@ async function play(world: World, random: Random, outage: Outage): Promise<void>
       outage satisfies never;
   }
   await rest(world);
-  // The state of agents must be on their disks by now.
+  // The agents must have written their state to disk by now.
   const before = restartsOf(world);
   restartAgents(world);
   await pass(world, 20_000);
@@ -136,7 +139,7 @@ async function play(world: World, random: Random, outage: Outage): Promise<void>
   if (ended !== undefined) throw new Violation(`a container of pod ${ended} ended`);
 }
 
-/** Back or forward, by a day. */
+/** Sets the clocks of all hosts back or forward by a day. */
 function setClocks(world: World, random: Random): void {
   const byMs = random.pick([-DAY_MS, DAY_MS]);
   for (const node of world.nodes) node.jumpWallClock(byMs);
@@ -163,7 +166,7 @@ async function rest(world: World): Promise<void> {
   } while (openIn(world) !== undefined || world.rules.state.pods().length === 0);
 }
 
-/** A node whose journal lacks something says so. */
+/** Returns what is not at rest. A journal with unwritten entries counts, too. */
 function openIn(world: World): string | undefined {
   const unwritten = world.rules.state
     .nodes()
@@ -188,7 +191,7 @@ function applyJob(world: World): void {
 }
 
 function apply(world: World, name: string, replicas: number): void {
-  // Deadlines of rollouts are another matter.
+  // Deadlines of rollouts are tested elsewhere.
   const podConfig = { annotations: { "forage.dev/progress-deadline": "3600s" } };
   const image = imageOf("good", name === "web" ? 2 : 1);
   const container = { name: "main", image, resources: RESOURCES };

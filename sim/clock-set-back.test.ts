@@ -8,10 +8,10 @@ import { NO_FAULTS } from "./host/sim-calls.ts";
 import { SimHost } from "./host/sim-host.ts";
 
 const SIX_HOURS_MS = 6 * 3_600_000;
-/** Longer than the longest back-off of images and of failures. */
+/** This is longer than the longest back-off of images and of failures. */
 const BACK_OFF_MAX_MS = 310_000;
 
-test("an image that could not be pulled is tried again in time though the clock was set back", async (t) => {
+test("an image that could not be pulled is retried in time although the clock was set back", async (t) => {
   const { clock, host } = aHost(t);
   host.registryUp = false;
   await clock.run(30_000);
@@ -23,7 +23,7 @@ test("an image that could not be pulled is tried again in time though the clock 
   assert.equal(host.running().length, 1);
 });
 
-test("a step that failed is tried again in time though the clock was set back", async (t) => {
+test("a step that failed is retried in time although the clock was set back", async (t) => {
   const { clock, host } = aHost(t);
   host.calls.faults = { ...NO_FAULTS, callFails: 1 };
   await clock.run(30_000);
@@ -36,7 +36,7 @@ test("a step that failed is tried again in time though the clock was set back", 
   assert.equal(host.running().length, 1);
 });
 
-/** A host whose agent has just been assigned a pod of one container. */
+/** Returns a host whose agent has just been assigned a pod of one container. */
 function aHost(t: { after(run: () => void): void }): { clock: VirtualClock; host: SimHost } {
   const clock = new VirtualClock();
   const random = randomOf(1).next;

@@ -89,7 +89,7 @@ testGateway("a simulated proxy", async (t) => {
     return { known, services, gateway };
   };
   let agent = await startAgent();
-  agent.services.take(ServiceUpdate.fromPartial({ full: true }));
+  agent.services.apply(ServiceUpdate.fromPartial({ full: true }));
   return {
     gateway: () => agent.gateway,
     restartAgent: async () => {
@@ -121,13 +121,13 @@ testClock("a simulated agent's clock", () => {
   return { clock, advance: (ms) => time.advance(ms) };
 });
 
-testClock("a clock whose waiting times are skipped", () => {
-  // The real time stands still.
+testClock("a clock that skips waiting times", () => {
+  // The underlying time never advances.
   const clock = new SkipClock(new VirtualClock());
   return { clock, advance: (ms) => clock.skip(ms) };
 });
 
-testClock("a clock of which nothing is skipped", () => {
+testClock("a skipping clock on which nothing waits", () => {
   const real = new VirtualClock();
   return { clock: new SkipClock(real), advance: (ms) => real.advance(ms) };
 });

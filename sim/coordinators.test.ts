@@ -5,10 +5,10 @@ import { makeSecrets } from "./fleet/sim-coordinator.ts";
 import { RealNode } from "./real-node.ts";
 import { runHistories } from "./run-histories.ts";
 
-// A seed that fails is printed and can be played again: node sim/main.ts --coordinators --seed N --trace
+// A seed that fails is printed. To repeat it: node sim/main.ts --coordinators --seed N --trace
 const SEEDS = Number(process.env.FORAGE_SIM_SEEDS ?? 30);
 
-test("several coordinators over one store keep its rules while they are killed, held up and cut off", async () => {
+test("several coordinators that share a store keep its rules while they are killed, paused and cut off", async () => {
   const { broken, output } = await runHistories({ from: 0, count: SEEDS, arguments: ["--coordinators"] });
   assert.ok(!broken, output);
 });

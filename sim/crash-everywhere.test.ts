@@ -3,10 +3,10 @@ import { test } from "node:test";
 import { runHistories } from "./run-histories.ts";
 
 const STRIDE = 20;
-/** Each place twice, in different histories. */
+/** Each write is hit twice, in different histories. */
 const SEEDS = 4 * STRIDE;
 
-test("a coordinator that dies at any write, before or after it, leaves nothing that the next one can't go on with", async () => {
+test("a coordinator that dies before or after any write leaves a state from which the next one can continue", async () => {
   const { broken, output } = await runHistories({
     from: 0,
     count: SEEDS,

@@ -9,7 +9,7 @@ import { SimAgent, SimDisk } from "./host/sim-agent.ts";
 import { nameOf } from "./host/sim-container.ts";
 import { SimHost } from "./host/sim-host.ts";
 
-/** Longer than any call of the simulated host. */
+/** This is longer than any call of the simulated host. */
 const SLOW_WRITE_MS = 5_000;
 
 test("a container starts only after its sandbox is on disk", async (t) => {
@@ -51,7 +51,7 @@ function witness(change: Partial<NonNullable<SimHost["witness"]>>): NonNullable<
   return { started: ignore, ended: ignore, killed: ignore, answered: ignore, released: ignore, ...change };
 }
 
-/** An agent that has just been assigned a pod with an init container, and whose disk is slow. */
+/** Returns an agent with a slow disk that has just been assigned a pod with an init container. */
 function aSlowDisk(t: { after(run: () => void): void }) {
   const clock = new VirtualClock();
   const random = randomOf(1).next;

@@ -70,7 +70,9 @@ testContainerLives("simulated", (t) => {
   };
 });
 
-/** Returns a host whose time passes by itself: its clock jumps to the next timer whenever nothing else is left to do. */
+/**
+ * Returns a host whose time advances by itself: its clock jumps to the next timer whenever nothing else is left to do.
+ */
 function aRunningHost(t: TestContext, programs?: SimPrograms): SimHost {
   const clock = new VirtualClock();
   let isOver = false;

@@ -4,7 +4,8 @@ import type { Fate } from "./fleet/life-store.ts";
 import { putAnyInPlace } from "./mutants/agent-mutants.ts";
 
 const USAGE = `usage: node sim/main.ts [--seed N [--trace]] [--seeds COUNT] [--from N] [--seconds N] [--stop]
-       [--crash-every N | --clock-back] [--outages | --rollouts | --agents | --serving | --coordinators] [--mutant NAME]
+       [--crash-every N | --clock-back] [--outages | --rollouts | --agents | --serving | --renewals | --coordinators]
+       [--mutant NAME]
 
 Plays histories of a fleet: the real coordinator and the real agents on simulated hosts, network, disks and time.
 
@@ -20,6 +21,7 @@ Plays histories of a fleet: the real coordinator and the real agents on simulate
   --rollouts     plays one outage of the coordinator during a rollout in each history
   --agents       plays one fault of all hosts while agents wait or write in each history
   --serving      plays one fault or two of what serves routes and load balancers in each history
+  --renewals     plays renewals of a node's certificate and the port's, which fail in each history
   --coordinators  plays several coordinators over one store in etcd, which are killed, held up and cut off
   --mutant NAME  puts a fault in on purpose`;
 
@@ -37,6 +39,7 @@ async function main(): Promise<number> {
         rollouts: flag,
         agents: flag,
         serving: flag,
+        renewals: flag,
         coordinators: flag,
         help: flag,
       },
@@ -47,7 +50,7 @@ async function main(): Promise<number> {
     return 0;
   }
   if (values.mutant !== undefined) putAnyInPlace(values.mutant);
-  // Loaded only now, with the mutant in its place.
+  // The module is loaded only now, after the mutant was put in its place.
   const { makeSecrets } = await import("./fleet/sim-coordinator.ts");
   const { simulate } = await import("./fleet/simulate.ts");
   const { simulateOutage } = await import("./fleet/outage.ts");
@@ -55,6 +58,7 @@ async function main(): Promise<number> {
   const { simulateCluster } = await import("./cluster/simulate-cluster.ts");
   const { simulateAgentOutage } = await import("./agent-outage.ts");
   const { simulateServingOutage } = await import("./serving-outage.ts");
+  const { simulateRenewals } = await import("./renewals.ts");
   const { RealNode } = await import("./real-node.ts");
   const from = Number(values.seed ?? values.from ?? 0);
   const end = from + (values.seed === undefined ? Number(values.seeds ?? 100) : 1);
@@ -73,15 +77,17 @@ async function main(): Promise<number> {
         ? await simulateAgentOutage(history)
         : values.serving
           ? await simulateServingOutage(history)
-          : values.rollouts
-            ? await simulateRolloutOutage(history)
-            : values.outages
-              ? await simulateOutage(history)
-              : await simulate({
-                  ...history,
-                  ...(fateOf && { fateOf }),
-                  setsClockBack: values["clock-back"] ?? false,
-                });
+          : values.renewals
+            ? await simulateRenewals(history)
+            : values.rollouts
+              ? await simulateRolloutOutage(history)
+              : values.outages
+                ? await simulateOutage(history)
+                : await simulate({
+                    ...history,
+                    ...(fateOf && { fateOf }),
+                    setsClockBack: values["clock-back"] ?? false,
+                  });
     sum.histories++;
     sum.writes += outcome.writes;
     if (outcome.violation === undefined) continue;
@@ -96,7 +102,10 @@ async function main(): Promise<number> {
   return sum.broken === 0 ? 0 : 1;
 }
 
-/** Histories of seeds from 0 to twice the stride hit every write, before and after. */
+/**
+ * Returns a function by which the histories of seeds from 0 to twice the stride crash at every write, before and after
+ * it.
+ */
 function crashEvery(stride: number, seed: number): (write: number) => Fate {
   const fate = Math.floor(seed / stride) % 2 === 0 ? "die-before" : "die-after";
   return (write) => (write % stride === seed % stride ? fate : "done");

@@ -9,12 +9,13 @@ import { clientContext } from "./fleet/sim-coordinator.ts";
 
 const MINUTE_MS = 60_000;
 const MEGABYTE = 1024 * 1024;
-/** More than the agents need to connect, and the pods to start. */
+/** This is longer than the agents need to connect and the pods need to start. */
 const START_LIMIT_MS = 5 * MINUTE_MS;
 
 /**
- * `node sim/many-agents.ts [--agents 1000] [--pods 3000] [--minutes 10]`: a coordinator and so many real agents in one process on
- * virtual time: the time that it takes to connect, to start the pods and to let the rest of the minutes pass.
+ * `node sim/many-agents.ts [--agents 1000] [--pods 3000] [--minutes 10]` runs a coordinator and many real agents in one
+ * process on virtual time. It prints the time that it takes to connect, to start the pods and to play the remaining
+ * minutes.
  */
 async function main(): Promise<void> {
   const number = (text: string): number => {
@@ -60,7 +61,7 @@ async function main(): Promise<void> {
   fleet.end();
 }
 
-/** Returns the number of nodes whose report the coordinator has. */
+/** Returns the number of nodes whose report the coordinator has received. */
 function reported({ coordinator }: CalmFleet): number {
   return coordinator.core.state.nodes().filter(({ report }) => report !== undefined).length;
 }

@@ -4,17 +4,17 @@ import type { JournalFiles } from "../agent/src/journal/journal-files.ts";
 
 const ASIDE_SUFFIX = ".corrupt";
 const LONGEST_WRITE_MS = 8;
-/** A stall may end before its time. */
+/** The interval of checks whether a stall has ended early. */
 const STALL_LOOK_MS = 1_000;
 
-/** A disk in memory. It outlives the agents that write to it. */
+/** A disk in memory. It survives the agents that write to it. */
 export class MemoryDisk {
   readonly files = new Map<string, Buffer>();
   full = false;
-  /** No write or removal ends before this moment of the monotonic clock. */
+  /** The monotonic time until which no write or removal ends. */
   stalledUntilMs = 0;
 
-  /** Empties what is in memory on a real host, too. */
+  /** Deletes the files that a real host keeps in memory. */
   reboot(): void {
     for (const path of this.files.keys()) if (isVolatile(path)) this.files.delete(path);
   }
@@ -24,21 +24,23 @@ function isVolatile(path: string): boolean {
   return path.startsWith("/run/");
 }
 
-/** The disk as one life of an agent sees it. */
+/** The access of one life of an agent to the disk. */
 export interface DiskAccess {
   readonly clock: Pick<Clock, "monotonicMs" | "schedule">;
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   readonly random: () => number;
-  /** Aborted when the agent is dead. Its calls neither end nor take effect from then on. */
+  /** Aborted when the agent dies. Its calls neither end nor take effect from then on. */
   readonly life: AbortSignal;
 }
 
-/** Returns the journal's files on the disk. An agent that dies while it writes several files leaves some of them. */
+/**
+ * Returns the journal's files on the disk. An agent that dies while it writes several files leaves only some of them.
+ */
 export function filesOn(disk: MemoryDisk, access: DiskAccess): JournalFiles {
   const { files } = disk;
   const change = async (path: string, run: () => void): Promise<void> => {
     if (!isVolatile(path)) await takeTime(disk, access);
-    // A process that is dead changes nothing.
+    // A dead process changes nothing.
     if (!access.life.aborted) run();
   };
   const put = (path: string, bytes: Uint8Array): void => {

@@ -4,21 +4,25 @@ import { describe, test } from "node:test";
 import { MUTANTS } from "./mutants/mutants.ts";
 import { runHistories } from "./run-histories.ts";
 
-/** A change of the code can move the histories in which a mutant shows. The next ones are searched then. */
+/**
+ * The number of histories to play. A change of the code can move the histories in which a mutant is caught, so later
+ * ones are played, too.
+ */
 const MOST_SEEDS = 300;
-/** A search that is longer costs more than the start of the process. */
+/** The distance from the first seed at which the search takes longer than the start of a process. */
 const FEW = 5;
 
-describe("faults put in on purpose", { concurrency: availableParallelism() }, () => {
+describe("deliberate faults", { concurrency: availableParallelism() }, () => {
   for (const [
     name,
-    { caughtBy, clockBack, outages, rollouts, coordinators, from = 0, seeds = MOST_SEEDS },
+    { caughtBy, clockBack, outages, rollouts, renewals, coordinators, from = 0, seeds = MOST_SEEDS },
   ] of Object.entries(MUTANTS)) {
-    test(`the rules catch a coordinator of the kind ${name}`, async (t) => {
+    test(`the rules detect a coordinator with the fault ${name}`, async (t) => {
       const flags = [
         ...(clockBack ? ["--clock-back"] : []),
         ...(outages ? ["--outages"] : []),
         ...(rollouts ? ["--rollouts"] : []),
+        ...(renewals ? ["--renewals"] : []),
         ...(coordinators ? ["--coordinators"] : []),
       ];
       const { broken, output } = await runHistories({

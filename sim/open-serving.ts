@@ -13,7 +13,10 @@ export interface OpenServingOptions extends AgentAccess {
   readonly note: (line: string) => void;
 }
 
-/** Opens the real service network and load balancer of an agent, and a gateway with a simulated proxy, on a simulated host. */
+/**
+ * Opens the real service network and load balancer of an agent, and a gateway with a simulated proxy, on a simulated
+ * host.
+ */
 export async function openServing({
   host,
   key,

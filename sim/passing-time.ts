@@ -1,10 +1,10 @@
 import type { VirtualClock } from "@forage/common/virtual-clock";
 import { simTime } from "./fleet/sim-time.ts";
 
-/** A simulated time that passes by itself, for tests that only wait. */
+/** A simulated time that advances by itself, for tests that only wait. */
 export interface PassingTime {
   readonly time: VirtualClock;
-  /** Aborted once the time has ended. */
+  /** Aborted when the time has ended. */
   readonly life: AbortSignal;
   end(): void;
 }

@@ -12,19 +12,19 @@ import { keyOf, podOf } from "./host/sim-container.ts";
 import { SimHost } from "./host/sim-host.ts";
 import { type PodFate, SimRules } from "./host/sim-rules.ts";
 
-// Seeds are cheap; a failing one is printed and can be run again by FORAGE_SIM_SEED.
+// A seed that fails is printed. To repeat it, set FORAGE_SIM_SEED.
 const SEEDS = Number(process.env.FORAGE_SIM_SEEDS ?? 100);
 const ONE_SEED = process.env.FORAGE_SIM_SEED;
-/** Seeds that found a fault once, beyond those that are always played. */
+/** Seeds that once found a defect, played in addition to the others. */
 const KNOWN_SEEDS = [624];
 
 const ROUNDS = 40;
 const QUIET_MS = 20 * 60_000;
 const TRACE_LINES = 120;
-/** Back and forth: six hours each. */
+/** The range of clock jumps: six hours back or forward. */
 const CLOCK_JUMP_MAX_MS = 12 * 3_600_000;
 
-test("under any failures, no container runs twice, and in the end exactly the assigned ones run", async () => {
+test("under any failures no container runs twice, and in the end exactly the assigned ones run", async () => {
   const first = Array.from({ length: SEEDS }, (_, seed) => seed);
   const seeds = ONE_SEED === undefined ? new Set([...first, ...KNOWN_SEEDS]) : [Number(ONE_SEED)];
   for (const seed of seeds) await simulate(seed);
@@ -57,7 +57,7 @@ class World {
   agent: SimAgent;
   readonly #everAssigned = new Map<string, Pod>();
   readonly #evicted = new Set<string>();
-  /** Pods whose namespace was taken away or whose host was rebooted. */
+  /** Pods that lost their network namespace or whose host was rebooted. */
   readonly #disturbed = new Set<string>();
 
   constructor(seed: number) {
@@ -124,7 +124,7 @@ class World {
     assert.equal(new Set(hostPorts).size, hostPorts.length, "host ports are used once");
   }
 
-  /** Asserts that every serving pod has it and that no removed pod does. */
+  /** Asserts that every serving pod is included and that no removed pod is. */
   #assertKept(what: string, uids: { keys(): Iterable<string> }, least: readonly string[]): void {
     const kept = new Set(uids.keys());
     for (const uid of least) assert.ok(kept.has(uid), `${what} of ${uid}`);
@@ -177,31 +177,31 @@ class World {
   }
 
   #assign(): void {
-    this.#tell(aRandomPod(`p${this.#everAssigned.size + 1}`, this.random));
+    this.#sendPod(aRandomPod(`p${this.#everAssigned.size + 1}`, this.random));
   }
 
   #stop(): void {
     const pod = this.#any([...this.assigned.values()]);
-    if (pod !== undefined) this.#tell({ ...pod, stopping: true });
+    if (pod !== undefined) this.#sendPod({ ...pod, stopping: true });
   }
 
-  /** A secret comes, or changes. */
+  /** Creates or changes a secret. */
   #supply(uid: string | undefined, content: string): void {
     const pod = this.assigned.get(uid ?? "");
-    if (pod?.volumes !== undefined) this.#tell({ ...pod, volumes: volumesOf(pod.uid, content) });
+    if (pod?.volumes !== undefined) this.#sendPod({ ...pod, volumes: volumesOf(pod.uid, content) });
   }
 
-  /** Services come that lead to ports which no container declares, or go. */
+  /** Adds or removes services for ports that no container declares. */
   #serve(): void {
     const pod = this.#any([...this.assigned.values()]);
     const numbers = [9001, 9002, 9003].filter(() => this.random() < 0.5);
     const servicePorts = numbers.map((containerPort) => {
       return { container: "main", containerPort, protocol: "TCP" } as const;
     });
-    if (pod !== undefined) this.#tell({ ...pod, servicePorts });
+    if (pod !== undefined) this.#sendPod({ ...pod, servicePorts });
   }
 
-  #tell(pod: Pod): void {
+  #sendPod(pod: Pod): void {
     this.assigned.set(pod.uid, pod);
     this.#everAssigned.set(pod.uid, pod);
     this.agent.assign(pod);
@@ -227,7 +227,7 @@ class World {
     if (container !== undefined) this.host.end(container.id, this.random() < 0.5 ? 137 : 1);
   }
 
-  /** Changes the result of its probes. */
+  /** Changes the result of a container's probes. */
   #flip(): void {
     const container = this.#any(this.host.running());
     if (container === undefined) return;
@@ -245,7 +245,7 @@ class World {
     this.agent = this.#bear(reboot);
   }
 
-  /** The file with what the agent remembers of a pod is damaged; all that matters of a pod that runs is on the host. */
+  /** Damages the file with the agent's memory of a pod. Everything important about a running pod is on the host. */
   #loseMemory(): void {
     const running = new Set(this.host.running().map(keyOf));
     const whole = [...this.assigned.values()].filter(

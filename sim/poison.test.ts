@@ -33,11 +33,11 @@ import { RealNode } from "./real-node.ts";
 
 const secrets = await makeSecrets();
 const makeNode = (options: NodeOptions) => new RealNode(options);
-/** Longer than every deadline and back-off of what is sound. */
+/** This is longer than every deadline and back-off of valid objects. */
 const CONVERGENCE_MS = 10 * 60_000;
 
 for (const [what, opsOn] of Object.entries(poisons)) {
-  test(`one poisoned object stops nothing else: ${what}`, async (t) => {
+  test(`one invalid object stops nothing else: ${what}`, async (t) => {
     const { world, converges, apply, operate } = start();
     t.after(() => world.end());
     apply(1);
@@ -104,7 +104,7 @@ function start() {
   return { world, converges, apply, operate };
 }
 
-/** Lists over all namespaces show the sound objects, whatever the others are like. */
+/** Checks that lists over all namespaces include the valid objects despite the invalid ones. */
 async function listEverything({ coordinator }: World): Promise<void> {
   const service = operatorService(coordinator.core.services.operator);
   const context = clientContext(coordinator.life);

@@ -47,10 +47,10 @@ export class RealNode implements FleetNode {
   readonly #options: NodeOptions;
   readonly #host: SimHost;
   readonly #disk = new MemoryDisk();
-  /** Undefined: it serves neither routes nor load balancers. */
+  /** Undefined if it serves neither routes nor load balancers. */
   readonly serving: ServingHost | undefined;
   readonly #calls = new Set<SimulatedCall>();
-  /** The newest assignment of each pod that the agent received, until it has removed the pod. */
+  /** The newest assignment of each pod that the agent has received and not yet removed. */
   readonly #assignments = new Map<string, PodAssignment>();
   readonly #removed = new Set<string>();
   /** Uids of pods whose outcome the agent has reported. */
@@ -63,7 +63,7 @@ export class RealNode implements FleetNode {
   #life = new AbortController();
   #agent: AgentLife | undefined;
 
-  /** `lan`: the network in which it serves routes and load balancers. Default: it serves none. */
+  /** `lan` is the network in which it serves routes and load balancers. Default: it serves none. */
   constructor(options: NodeOptions, lan?: SimLan) {
     this.#options = options;
     this.name = options.name;
@@ -274,7 +274,10 @@ export class RealNode implements FleetNode {
     this.#agent = undefined;
   }
 
-  /** The coordinator mostly receives the end of a connection, and sometimes only misses heartbeats. */
+  /**
+   * Calls `notice` when the coordinator notices the end of a connection. Mostly it receives the end, and sometimes it
+   * only misses heartbeats.
+   */
   #noticed(notice: () => void): void {
     const { random, time } = this.#options;
     const afterMs = random.chance(0.7) ? this.way.delayMs() : random.below(UNNOTICED_MAX_MS);
@@ -283,14 +286,14 @@ export class RealNode implements FleetNode {
 
   #received(message: Downward): void {
     for (const pod of podsIn(message)) {
-      // A removed pod may be named once more, before the coordinator knows.
+      // A removed pod may be assigned once more before the coordinator knows.
       if (pod.namespace === POISON_NAMESPACE || this.#removed.has(pod.uid)) continue;
       if (!this.#assignments.has(pod.uid)) this.#options.witness.assigned(this.name, pod);
       this.#assignments.set(pod.uid, pod);
     }
   }
 
-  /** A start that began before the pod was ordered to stop may still end after it. */
+  /** Checks a started container. A start that began before the pod was ordered to stop may still end after it. */
   #started(container: SimContainer): void {
     const uid = podOf(container);
     const pod = this.#assignments.get(uid);
@@ -321,7 +324,7 @@ export class RealNode implements FleetNode {
     this.#options.witness.removed(this.name, pod);
   }
 
-  /** Runs only if the agent is still alive then. */
+  /** Calls `run` after the delay, if the agent is still alive. */
   #later(delayMs: number, run: () => void): void {
     const { signal } = this.#life;
     this.#options.time.schedule(Math.round(delayMs), () => {
@@ -335,7 +338,7 @@ function podsIn(message: Downward): readonly PodAssignment[] {
   return message.$case === "delta" ? message.value.upserts : [];
 }
 
-/** Returns an address of its own for each of some thousand names with a number. */
+/** Returns a unique address for each of some thousand names with a number. */
 function addressOf(name: string): string {
   const number = Number(name.slice(1));
   return number < 256 ? `192.0.2.${number}` : `198.18.${number >> 8}.${number & 255}`;

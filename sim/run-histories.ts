@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 
 const PROGRAM = join(import.meta.dirname, "main.ts");
 
-/** Most of what a history makes is soon garbage: with more room for it, a history takes 8 % less time. */
+/** Most objects of a history are soon garbage. With a larger young generation, a history takes 8 % less time. */
 const YOUNG_HEAP = "--max-semi-space-size=64";
 
 export interface Histories {
@@ -21,7 +21,7 @@ export interface HistoriesResult {
   readonly output: string;
 }
 
-/** Runs histories in processes of their own. */
+/** Runs histories in separate processes. */
 export async function runHistories(histories: Histories): Promise<HistoriesResult> {
   const { from, count, processes = availableParallelism() } = histories;
   const parts = Math.min(count, processes);

@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dirname, "..");
 /** The files of the code under test and of the simulation. */
 const SOURCES = ["{agent,common,coordinator,identity,scheduler}/src/**/*.ts", "sim/**/*.ts"];
 
-/** Returns a seed below `end` that is as good as random, but the same for the same sources. */
+/** Returns a seed below `end` that is pseudo-random, but the same for the same sources. */
 export function seedOfSources(end: number): number {
   const hash = createHash("sha256");
   for (const path of globSync(SOURCES, { cwd: ROOT }).sort()) {

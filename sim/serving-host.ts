@@ -5,26 +5,26 @@ import { FakeServiceTables } from "../agent/test/fake-service-tables.ts";
 
 const LAN_PREFIX = 24;
 const LONGEST_COMMAND_MS = 20;
-/** The time for which a host waits until another one answers for an address. */
+/** The time for which a host waits for another one to answer for an address. */
 const PROBE_MS = 2_000;
 
 /** The configuration that a gateway's proxy serves. */
 export interface Served {
   readonly hosts: ReadonlyMap<string, GatewayHost>;
   readonly certificates: ReadonlyMap<string, GatewayCertificate>;
-  /** By `namespace/name`. */
+  /** The services by `namespace/name`. */
   readonly services: ReadonlyMap<string, ServiceState>;
 }
 
-/** The life of one agent, as far as commands that it runs depend on it. */
+/** The part of an agent's life that its commands depend on. */
 export interface AgentAccess {
-  /** Its timers fire no more once the agent is dead. */
+  /** Its timers no longer fire once the agent is dead. */
   readonly clock: Clock;
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   readonly random: () => number;
 }
 
-/** The hosts of one network, each of which finds out whether another one answers for an address. */
+/** The hosts of one network. Each can find out whether another one answers for an address. */
 export class SimLan {
   readonly hosts: ServingHost[] = [];
 
@@ -33,7 +33,9 @@ export class SimLan {
   }
 }
 
-/** The state of a host that serves routes and load balancers. It outlives agents: the kernel's addresses, and the proxy. */
+/**
+ * The state of a host that serves routes and load balancers: the kernel's addresses, and the proxy. It survives agents.
+ */
 export class ServingHost {
   readonly name: string;
   /** The network through which the host is reached, such as `192.0.2.1`. */
@@ -58,7 +60,7 @@ export class ServingHost {
     this.#hardware = `02:00:00:00:00:${number.toString(16).padStart(2, "0")}`;
   }
 
-  /** Undefined: it doesn't run. */
+  /** Undefined if it doesn't run. */
   get proxy(): Served | undefined {
     return this.isUp ? this.#proxy : undefined;
   }
@@ -77,7 +79,7 @@ export class ServingHost {
     return this.isUp && (this.#leases.get(ip) ?? 0) > this.#nowMs();
   }
 
-  /** The addresses of load balancers that it answers for. */
+  /** Returns the addresses of load balancers that it answers for. */
   held(): readonly string[] {
     return [...this.#leases.keys()].filter((ip) => this.holds(ip));
   }

@@ -15,7 +15,7 @@ import { SimLan } from "./serving-host.ts";
 import { ServingRules, type ServingWorld, whatIsNotServed } from "./serving-rules.ts";
 import { LIFE_MS, SimIssuer } from "./sim-issuer.ts";
 
-/** Faults of what serves a route and a load balancer's address. */
+/** Faults of the parts that serve a route and a load balancer's address. */
 const OUTAGES = [
   /** The host that has the address crashes. */
   "holder-crashes",
@@ -26,11 +26,11 @@ const OUTAGES = [
   "agents-restart",
   "proxies-end",
   "coordinator-down",
-  /** The coordinator's disk takes no writes. */
+  /** The coordinator's disk rejects writes. */
   "coordinator-disk-full",
-  /** The disks of the hosts are full, and their agents start again. */
+  /** The disks of the hosts are full, and their agents restart. */
   "disks-full",
-  /** No order of a certificate reaches the authority when the certificate is due for renewal. */
+  /** The authority can't be reached when the certificate is due for renewal. */
   "authority-away",
 ] as const;
 
@@ -39,16 +39,19 @@ type Outage = (typeof OUTAGES)[number];
 const GATEWAYS: ReadonlySet<string> = new Set(["n1", "n2"]);
 const SERVICE = "web";
 const HOSTNAME = "web.example.org";
-/** These addresses are in the hosts' network, and no host has one of them as its own. */
+/** These addresses belong to the hosts' network, but no host has one of them as its own. */
 const BALANCER_IPS = "192.0.2.200-192.0.2.203";
 const LOOK_MS = 1_000;
 const REST_MS = 12 * 60_000;
-/** The longest outage, after which a certificate that was due when it began is renewed before its end. */
+/** The longest outage. A certificate that was due when it began is still renewed before its expiry. */
 const LONGEST_MS = 150_000;
-/** The earliest moment at which a certificate is due for renewal. */
+/** The earliest time at which a certificate is due for renewal. */
 const DUE_MS = 0.6 * LIFE_MS;
 
-/** One fault of what serves routes and load balancers, or two. Afterwards everything is served as desired. From its seed alone. */
+/**
+ * Plays one or two faults of the parts that serve routes and load balancers. Afterwards everything must be served as
+ * desired. The seed alone determines the history.
+ */
 export async function simulateServingOutage(options: {
   readonly seed: number;
   readonly secrets: Secrets;
@@ -116,7 +119,7 @@ class Play {
     await this.#rest();
   }
 
-  /** Returns what ends it. */
+  /** Begins an outage. Returns a function that ends it. */
   #begin(outage: Outage): () => void {
     const { world, lan, issuer, random } = this.#options;
     const { nodes } = world;
@@ -166,7 +169,7 @@ class Play {
     }
   }
 
-  /** Lets time pass and watches the rules. */
+  /** Advances the time and checks the rules. */
   async #pass(ms: number): Promise<void> {
     const { world } = this.#options;
     const { time } = world;

@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { SERVING_MUTANTS } from "./mutants/agent-mutants.ts";
 import { runHistories } from "./run-histories.ts";
 
-// Each kind of fault twice, half of them with another one meanwhile; one seed can be run again: node sim/main.ts --serving --seed N --trace
+// Plays each kind of fault twice, half of them with a second fault meanwhile. To repeat one seed: node sim/main.ts
+// --serving --seed N --trace
 const SEEDS = 20;
 const HISTORIES = { from: 0, count: SEEDS };
 
@@ -13,7 +14,7 @@ test("routes, certificates and addresses of load balancers are served as desired
 });
 
 for (const [name, { caughtBy }] of Object.entries(SERVING_MUTANTS))
-  test(`the rules catch a host of the kind ${name}`, async () => {
+  test(`the rules detect a host with the fault ${name}`, async () => {
     const { broken, output } = await runHistories({
       ...HISTORIES,
       arguments: ["--serving", "--stop", "--mutant", name],

@@ -3,7 +3,7 @@ import type { StoreRules } from "./fleet/store-rules.ts";
 import type { ServingHost, SimLan } from "./serving-host.ts";
 import { readCertificate } from "./sim-issuer.ts";
 
-/** A lease of an address, and the longest time in which a host finds out that another one answers for it. */
+/** The sum of an address's lease and the longest time that a host needs to find out that another one answers for it. */
 export const OVERLAP_MS = 45_000;
 
 export interface ServingWorld {
@@ -20,14 +20,14 @@ export interface ServingWorld {
 /** Rules for what hosts serve at any moment. */
 export class ServingRules {
   readonly #world: ServingWorld;
-  /** By address, since when more than one host has it. */
+  /** The time since which more than one host has an address, by address. */
   readonly #shared = new Map<string, number>();
 
   constructor(world: ServingWorld) {
     this.#world = world;
   }
 
-  /** Returns the rule that is broken now. Must be called every few seconds. */
+  /** Returns the rule that is violated now. Must be called every few seconds. */
   broken(): string | undefined {
     const { lan, nowMs } = this.#world;
     for (const host of lan.hosts) {
@@ -51,7 +51,7 @@ export class ServingRules {
   }
 }
 
-/** Returns what the hosts do not serve as they should. Undefined: all of it. */
+/** Returns a description of what the hosts do not serve as desired; `undefined` if there is nothing. */
 export function whatIsNotServed(world: ServingWorld): string | undefined {
   const { lan, gateways } = world;
   for (const host of lan.hosts) {

@@ -12,7 +12,7 @@ export interface SimGatewayOptions extends AgentAccess {
   readonly services: Pick<KnownServices, "services" | "subscribe" | "loaded">;
 }
 
-/** A gateway whose proxy is simulated: it serves what the real agent knows, a moment after that has changed. */
+/** A gateway with a simulated proxy. The proxy serves the real agent's configuration shortly after it has changed. */
 export class SimGateway implements Gateway {
   readonly #options: SimGatewayOptions;
   readonly #listeners = new Set<(status: GatewayStatus) => void>();
@@ -35,8 +35,8 @@ export class SimGateway implements Gateway {
     this.#options.known.restart();
   }
 
-  take(update: GatewayUpdate): void {
-    this.#options.known.take(update);
+  apply(update: GatewayUpdate): void {
+    this.#options.known.apply(update);
   }
 
   status(): GatewayStatus | undefined {
@@ -66,7 +66,7 @@ export class SimGateway implements Gateway {
 
   #apply(): void {
     const { host, known, services } = this.#options;
-    // A proxy that runs goes on with what it has until the coordinator has sent what was lost.
+    // A running proxy keeps its configuration until the coordinator has sent what was lost.
     if (known.loaded !== "sound" || services.loaded !== "sound") return;
     const isGateway = known.gateway !== "";
     host.serve(
@@ -79,7 +79,7 @@ export class SimGateway implements Gateway {
         : undefined,
     );
     if (!isGateway && this.#status === undefined) return;
-    const message = isGateway ? "" : "this node is no gateway";
+    const message = isGateway ? "" : "this node is not a gateway";
     // The version that the proxy applied last, while the host was a gateway.
     const version = isGateway ? known.version : (this.#status?.version ?? 0n);
     const status = { ready: isGateway, message, proxyVersion: "sim", version, problems: [] };

@@ -3,25 +3,25 @@ import { unnameable } from "../coordinator/src/certificates/hostname.ts";
 import { IssueError } from "../coordinator/src/certificates/issue-error.ts";
 import type { Issuer, NewCertificate } from "../coordinator/src/certificates/issuer.ts";
 
-/** The life of a certificate: short, so that a history sees renewals. */
+/** The lifetime of a certificate. It is so short that a history has renewals. */
 export const LIFE_MS = 30 * 60_000;
 const LONGEST_ORDER_MS = 5_000;
 
 export interface SimIssuerOptions {
-  /** Its timers go on when the coordinator dies. */
+  /** A clock whose timers continue when the coordinator dies. */
   readonly clock: Pick<Clock, "nowMs" | "schedule">;
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   readonly random: () => number;
 }
 
-/** An authority that lasts, whatever becomes of the coordinator. Its certificates are texts without cryptography. */
+/** An authority that survives the coordinator. Its certificates are plain text without cryptography. */
 export class SimIssuer implements Issuer {
   readonly id = "simulated/1";
   readonly name = "the simulated authority";
   readonly atOnce = 4;
   readonly #options: SimIssuerOptions;
   #serial = 0;
-  /** Set while no order reaches it. */
+  /** True while the authority can't be reached. */
   isAway = false;
 
   constructor(options: SimIssuerOptions) {
@@ -45,7 +45,10 @@ export class SimIssuer implements Issuer {
   }
 }
 
-/** Returns the hostname and the end of a certificate of the simulated authority. Throws if its key is another one's. */
+/**
+ * Returns the hostname and the expiry of a certificate of the simulated authority. Throws if the key belongs to another
+ * one.
+ */
 export function readCertificate({ chainPem, keyPem }: Pick<NewCertificate, "chainPem" | "keyPem">): {
   readonly hostname: string;
   readonly endsMs: number;

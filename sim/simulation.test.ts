@@ -6,21 +6,21 @@ import { RealNode } from "./real-node.ts";
 import { runHistories } from "./run-histories.ts";
 import { seedOfSources } from "./seed-of-sources.ts";
 
-// A seed that fails is printed and can be played again: node sim/main.ts --seed N --trace
+// A seed that fails is printed. To repeat it: node sim/main.ts --seed N --trace
 const SEEDS = Number(process.env.FORAGE_SIM_SEEDS ?? 400);
-/** The time for further histories. Each change of the sources lets others be played. */
+/** The time for further histories. They are different after each change of the sources. */
 const SECONDS = Number(process.env.FORAGE_SIM_SECONDS ?? 45);
 const RANGE = 1_000_000;
-/** More than any processor plays in the time. */
+/** This is more than any processor can play in the time. */
 const MOST = 100_000;
 
-test("a fleet keeps its rules under faults and comes to rest after them", async () => {
+test("a fleet keeps its rules under faults and is at rest after them", async () => {
   const { broken, output } = await runHistories({ from: 0, count: SEEDS });
   assert.ok(!broken, output);
 });
 
 test("a fleet keeps its rules in as many further histories as there is time for", async (t) => {
-  // The same sources play the same histories, so that a run that fails fails again until its cause is mended.
+  // The same sources play the same histories, so a run that fails fails again until its cause is fixed.
   const from = SEEDS + seedOfSources(RANGE);
   const { broken, output } = await runHistories({
     from,

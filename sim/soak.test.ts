@@ -7,7 +7,7 @@ import type { Soak } from "./soak.ts";
 
 const PROGRAM = join(import.meta.dirname, "soak.ts");
 
-test("thirty days of work leave the heap, listeners, timers and records where they were", async (t) => {
+test("thirty days of work leave the heap, listeners, timers and records at the same size", async (t) => {
   const { stdout } = await promisify(execFile)(process.execPath, ["--expose-gc", PROGRAM]);
   t.diagnostic(stdout);
   const { before, after } = JSON.parse(stdout) as Soak;
@@ -16,7 +16,10 @@ test("thirty days of work leave the heap, listeners, timers and records where th
     assert.ok(count <= allowed, `${before.records[prefix]} records below ${prefix}/ became ${count}`);
   }
   assert.equal(after.listeners, before.listeners);
+  assert.deepEqual(after.subscribers, before.subscribers);
+  assert.ok(after.archives <= before.archives + 10, `${before.archives} archives became ${after.archives}`);
   assert.ok(after.timers <= before.timers + 2, `${before.timers} timers became ${after.timers}`);
-  // Compiled code and the shapes of objects settle late; a leak of 4 kB for each of 576 changes fails.
-  assert.ok(after.heapBytes < before.heapBytes + 2_000_000, `${before.heapBytes} became ${after.heapBytes}`);
+  // Compiled code stabilizes late, and the scheduler fills its limited cache of pod classes, of which each workspace has its own. A
+  // leak of 6 kB for each of 576 changes, or of 30 kB for each of 115 workspaces, fails.
+  assert.ok(after.heapBytes < before.heapBytes + 3_400_000, `${before.heapBytes} became ${after.heapBytes}`);
 });

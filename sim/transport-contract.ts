@@ -15,19 +15,19 @@ import { LinkError } from "../agent/src/link/link-error.ts";
 import type { Handler } from "./fleet/stream.ts";
 
 export interface TransportUnderTest {
-  /** The clock of the agent. Its time passes by itself. */
+  /** The agent's clock, whose time advances by itself. */
   readonly clock: Clock;
   /** Opens a client as each attempt of the link does. */
   readonly openClient: () => Connection["client"];
-  /** A coordinator takes calls from now on, and answers each stream with the handler. */
+  /** Starts a coordinator that accepts calls and answers each stream with the handler. */
   readonly serve: (handler: Handler) => Promise<void>;
-  /** The coordinator's process ends without a farewell. */
+  /** Kills the coordinator's process without closing its connections. */
   readonly die: () => void;
 }
 
 const COUNT = 40;
 
-/** The contract of what carries the stream between the agent's connection and the coordinator's handler. */
+/** Tests the transport of the stream between the agent's connection and the coordinator's handler. */
 export function testAgentTransport(
   name: string,
   make: (t: TestContext) => Promise<TransportUnderTest>,

@@ -19,10 +19,10 @@ testAgentTransport("gRPC over HTTP/2", async (t) => {
   } satisfies TransportUnderTest;
 });
 
-/** No program listens at this port. */
+/** A port on which no program listens. */
 const CLOSED_PORT = 1;
 
-/** Servers of the agents' service, one after the other. */
+/** Servers of the agents' service, one after another. */
 class RealServers {
   #server: Server | undefined;
   #port = CLOSED_PORT;
@@ -45,7 +45,7 @@ class RealServers {
       { connect: SharedAgentService.connect },
       { connect: (requests, { signal }) => handler(requests, signal) },
       {
-        identify: () => ({ kind: "node", nodeId: "n1" as NodeId }),
+        identify: () => ({ type: "node", nodeId: "n1" as NodeId }),
         stopping: new AbortController().signal,
         log: pino({ level: "silent" }),
         monotonicMs: systemClock.monotonicMs,

@@ -21,11 +21,11 @@ import type { WireFilter } from "../proto/test/wire-filter.ts";
 export interface VersionRelayOptions {
   readonly world: Pick<World, "address" | "authority" | "caPem">;
   readonly registry: FileRegistry;
-  /** The directory with the agent's certificate, which the relay presents in its place. */
+  /** The directory with the agent's certificate, which the relay presents instead of the agent. */
   readonly identityDir: string;
 }
 
-/** A call on its way, and the types of its messages. */
+/** A relayed call, and the types of its messages. */
 interface Relayed {
   readonly path: string;
   readonly input: string;
@@ -34,16 +34,16 @@ interface Relayed {
 
 const SERVICES: ServiceDefinition = { ...EnrollmentServiceService, ...AgentServiceService };
 
-/** Passes the calls of one agent on to a coordinator, each message reduced to what the filter's version knows. */
+/** Forwards the calls of one agent to a coordinator, and reduces each message to what the filter's version supports. */
 export class VersionRelay {
-  /** Undefined: messages pass as they are. */
+  /** If undefined, messages are unchanged. */
   filter: WireFilter | undefined;
   /** The number of streams that the agent has opened to receive its assignment. */
   connects = 0;
   readonly #options: VersionRelayOptions;
   readonly #server = new Server();
   readonly #identity: IdentityFiles;
-  /** Break the streams that are open. */
+  /** Functions that break the open streams. */
   readonly #cuts = new Set<() => void>();
   #port = 0;
 
@@ -128,7 +128,7 @@ export class VersionRelay {
         call.on("end", () => upstream.end());
         call.on("cancelled", () => upstream.cancel());
         upstream.on("data", (message: Buffer) => call.write(pass(filter, output, message)));
-        // The status says the same.
+        // The status contains the same error.
         upstream.on("error", () => {});
         upstream.on("status", ({ code, details }) => {
           this.#cuts.delete(cut);

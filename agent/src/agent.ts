@@ -1,4 +1,4 @@
-import type { AgentParts } from "./agent-parts.ts";
+import type { AgentOptions } from "./agent-options.ts";
 import type { HostCapacity } from "./capacity/host-capacity.ts";
 import { ClaimRemover } from "./claim-remover.ts";
 import { pause } from "./clock.ts";
@@ -17,8 +17,8 @@ import { linkEvents } from "./link-events.ts";
 import { PodMeter } from "./metrics/pod-meter.ts";
 import type { NodeLogs } from "./node-logs.ts";
 import { NodeReporter } from "./node-reporter.ts";
-import { type OpenedParts, openParts } from "./open-parts.ts";
 import { openSessions } from "./open-sessions.ts";
+import { type OpenedState, openState } from "./open-state.ts";
 import { FAULT_BACK_OFF, IMAGE_BACK_OFF } from "./pods/back-offs.ts";
 import { PodSupervisor } from "./pods/pod-supervisor.ts";
 import type { RecordedPod } from "./pods/supervisor-options.ts";
@@ -31,20 +31,21 @@ import { checksText } from "./support/checks-text.ts";
 import type { SupportSources } from "./support/support-files.ts";
 import type { PodVolumes } from "./volumes/volumes.ts";
 
-// A container that ran this long starts over with its back-off, as in Kubernetes.
+// A container that ran this long resets its back-off, as in Kubernetes.
 const GOOD_RUN_MS = 600_000;
-// More gain nothing on small hosts: measured 2.9 s for 20 at 8 at a time, 3.2 s at 2.
+// More concurrent starts gain nothing on small hosts: 20 starts took 2.9 s at 8 at a time and 3.2 s at 2.
 const STARTS_AT_ONCE = 8;
 const REMOVALS_AT_ONCE = 8;
 const REPAIR_INTERVAL_MS = 60_000;
-// Shorter than the time after which the coordinator loses an absent node. Without containerd there is nothing to adopt.
+// Shorter than the time after which the coordinator counts a node as unreachable. Without containerd there is nothing
+// to adopt.
 const TAKE_OVER_MAX_MS = 5_000;
-// Below what systemd gives a unit to stop.
+// Below the time that systemd gives a unit to stop.
 const CLOSE_MS = 10_000;
 
-/** Wires all parts of the agent. Makes no decision of its own. */
+/** Connects all parts of the agent. Makes no decisions of its own. */
 export class Agent {
-  readonly #parts: AgentParts;
+  readonly #options: AgentOptions;
   readonly #journal: Journal;
   readonly #capacity: HostCapacity;
   readonly #closing = new AbortController();
@@ -65,20 +66,20 @@ export class Agent {
   readonly #metrics: Metrics;
   readonly #running: readonly Promise<void>[];
   #http: HttpServer | undefined;
-  /** Resolves once what is on the host has been taken over; that may take as long as containerd is away. */
+  /** Resolves once everything on the host has been adopted, which may take as long as containerd is unavailable. */
   readonly ready: Promise<void>;
   readonly pods = (): ReturnType<PodSupervisor["statuses"]> => this.#supervisor.statuses();
   readonly retryStart = (podUid: string): void => this.#supervisor.retryStart(podUid);
 
-  private constructor(parts: AgentParts, opened: OpenedParts) {
+  private constructor(options: AgentOptions, opened: OpenedState) {
     const { journal, capacity, imageRecords, tokens } = opened;
-    this.#parts = parts;
+    this.#options = options;
     this.#journal = journal;
     this.#capacity = capacity;
     this.#imageRecords = imageRecords;
-    const { clock, log, runtime, identity } = parts;
+    const { clock, log, runtime, identity } = options;
     this.#tokens = tokens;
-    this.#reader = new AssignmentReader(parts.features, tokens, () => identity.authorityPem);
+    this.#reader = new AssignmentReader(options.features, tokens, () => identity.authorityPem);
     this.#reader.keepOnly(journal.desired());
     this.#metrics = this.#makeMetrics();
     this.#saver = new StateSaver({
@@ -86,11 +87,11 @@ export class Agent {
       onHealth: (problem) => this.#reporter.impaired("states", problem),
     });
     this.#reporter = this.#makeReporter();
-    this.#logs = parts.makeLogs({
+    this.#logs = options.makeLogs({
       supervisor: () => this.#supervisor,
       diskIsFull: () => capacity.report().diskPressure.pressure,
     });
-    this.#volumes = parts.makeVolumes({
+    this.#volumes = options.makeVolumes({
       exceeded: ({ podUid, message }) => {
         log.warn({ event: "volume-exceeded", pod: podUid, reason: message });
         if (podUid !== undefined) this.#supervisor.evict(podUid, message);
@@ -101,70 +102,70 @@ export class Agent {
     this.#supervisor = this.#makeSupervisor();
     this.#prefetcher = new ImagePrefetcher({ clock, images: this.#supervisor.imageStore });
     this.#diskUpkeep = new DiskMaintenance({
-      ...{ clock, runtime, log, limits: parts.config.images, records: imageRecords },
+      ...{ clock, runtime, log, limits: options.config.images, records: imageRecords },
       supervisor: this.#supervisor,
       prefetchStatus: () => this.#prefetcher.wanted(),
     });
     this.#sessions = openSessions({
-      ...{ config: parts.config, ownCommand: parts.ownCommand, runtime, logs: this.#logs },
+      ...{ config: options.config, ownCommand: options.ownCommand, runtime, logs: this.#logs },
       ...{ supervisor: this.#supervisor, reporter: this.#reporter, records: imageRecords },
       ...{ signal: this.#closing.signal, support: () => this.#supportSources() },
     });
     this.#meter = new PodMeter({
-      ...{ clock, scrape: parts.scrape, pods: this.#supervisor },
+      ...{ clock, scrape: options.scrape, pods: this.#supervisor },
       usage: (containerId) => runtime.usage(containerId),
     });
     this.#link = this.#makeLink();
-    parts.damageReports.subscribe(() => this.#link.nodeChanged());
+    options.damageReports.subscribe(() => this.#link.nodeChanged());
     capacity.onChange(() => {
       this.#link.nodeChanged();
       this.#logs.diskChanged();
     });
     log.info({ event: "journal-loaded", pods: journal.desired().size, revision: String(journal.revision) });
-    // Nothing of it needs containerd.
-    parts.gateway.start();
-    // The link says hello with all these pods, so they must be known before it does.
+    // The gateway does not need containerd.
+    options.gateway.start();
+    // The hello contains all these pods, so they must be known before it is sent.
     this.ready = this.#takeOver(recordedPods(journal, this.#reader));
     const { signal } = this.#closing;
     this.#running = [
       this.#linkOnceTakenOver(signal),
       this.#reporter.run(signal),
-      parts.devices.watch(clock, signal, () => this.#link.nodeChanged()),
-      this.ready.then(() => parts.reserve.keep(signal)),
+      options.devices.watch(clock, signal, () => this.#link.nodeChanged()),
+      this.ready.then(() => options.reserve.keep(signal)),
       writeStates(opened.unwritten, clock, signal, (problem) => this.#reporter.impaired("boot", problem)),
-      watchNetworks(parts.services, clock, () => this.#link.nodeChanged(), signal),
-      this.ready.then(() => parts.services.start()),
+      watchNetworks(options.services, clock, () => this.#link.nodeChanged(), signal),
+      this.ready.then(() => options.services.start()),
       this.ready.then(() => this.#claimRemover.run(signal)),
       this.ready.then(() => this.#diskUpkeep.run(signal)),
     ];
   }
 
-  static async start(parts: AgentParts): Promise<Agent> {
-    const agent = new Agent(parts, await openParts(parts));
-    const { listen } = parts.config.http;
+  static async start(options: AgentOptions): Promise<Agent> {
+    const agent = new Agent(options, await openState(options));
+    const { listen } = options.config.http;
     if (listen) {
       agent.#http = await startHttpServer({
         ...{ listen, problems: () => agent.problems(), metrics: agent.#metrics },
         isRefused: () => agent.#link.state.code === "REFUSED",
-        gatewayMetrics: () => parts.gateway.metrics(),
+        gatewayMetrics: () => options.gateway.metrics(),
       });
     }
     return agent;
   }
 
-  /** Empty: everything works. */
+  /** Returns the problems; empty if everything works. */
   problems(): readonly string[] {
     const { kind, message } = this.#link.state;
     return [
       ...this.#reporter.problems(),
-      ...this.#parts.services.problems(),
+      ...this.#options.services.problems(),
       ...(kind === "connected" ? [] : [`coordinator: ${message ?? kind}`]),
     ];
   }
 
-  /** Stops the agent; containers go on running. */
+  /** Stops the agent. Containers keep running. */
   async close(): Promise<void> {
-    const { network, runtime, services, gateway } = this.#parts;
+    const { network, runtime, services, gateway } = this.#options;
     this.#closing.abort();
     this.#sessions.close();
     this.#prefetcher.close();
@@ -183,18 +184,18 @@ export class Agent {
     await this.#supervisor.start(recorded);
   }
 
-  /** Connects after containers were adopted, so that no pod is reported as unready because it hasn't been checked yet. */
+  /** Connects after containers were adopted, so that every pod that is reported as unready has been checked. */
   async #linkOnceTakenOver(signal: AbortSignal): Promise<void> {
     const timeUp = new AbortController();
     const either = AbortSignal.any([signal, timeUp.signal]);
-    await Promise.race([this.ready, pause(this.#parts.clock, TAKE_OVER_MAX_MS, either)]);
+    await Promise.race([this.ready, pause(this.#options.clock, TAKE_OVER_MAX_MS, either)]);
     timeUp.abort();
     await this.#link.run(signal);
   }
 
   #makeSupervisor(): PodSupervisor {
     const { config, clock, random, runtime, network, networkFiles, devices, probe, addresses, log } =
-      this.#parts;
+      this.#options;
     const { backOffBaseSeconds, backOffCapSeconds } = config.restart;
     return new PodSupervisor({
       instance: config.instance,
@@ -213,8 +214,8 @@ export class Agent {
         separateStreams: config.logs.streams === "separate",
       },
       events: supervisorEvents({
-        ...{ log, saver: this.#saver, outbox: this.#parts.outbox, reporter: this.#reporter },
-        noteDamage: this.#parts.damageReports.note,
+        ...{ log, saver: this.#saver, outbox: this.#options.outbox, reporter: this.#reporter },
+        noteDamage: this.#options.damageReports.note,
         stateFile: (podUid) => this.#journal.stateFile(podUid),
         stepped: (...step) => this.#metrics.stepped(...step),
         changed: (podUid) => {
@@ -244,15 +245,15 @@ export class Agent {
   }
 
   #makeReporter(): NodeReporter {
-    const { config, clock, runtime, addresses, features, devices, damageReports } = this.#parts;
+    const { config, clock, runtime, addresses, features, devices, damageReports } = this.#options;
     return new NodeReporter({
       clock,
       runtime,
       capacity: this.#capacity,
-      usage: this.#parts.hostUsage,
+      usage: this.#options.hostUsage,
       labels: config.labels,
       addresses,
-      networks: () => this.#parts.services.networks(),
+      networks: () => this.#options.services.networks(),
       features,
       devices: () => devices.amounts(),
       claims: () => this.#volumes.claims(),
@@ -263,7 +264,7 @@ export class Agent {
   }
 
   #makeClaimRemover(): ClaimRemover {
-    const { clock, log } = this.#parts;
+    const { clock, log } = this.#options;
     return new ClaimRemover({
       clock,
       volumes: this.#volumes,
@@ -277,9 +278,9 @@ export class Agent {
   }
 
   #makeLink(): CoordinatorLink {
-    const { version, sessionId, clock, random, services, gateway, outbox } = this.#parts;
-    const { coordinators, identity: files, mayJoin, openClient, log } = this.#parts;
-    const { nodeName, joinTokenFile: tokenFile } = this.#parts.config;
+    const { version, sessionId, clock, random, services, gateway, outbox } = this.#options;
+    const { coordinators, identity: files, mayJoin, openClient, log } = this.#options;
+    const { nodeName, joinTokenFile: tokenFile } = this.#options.config;
     return new CoordinatorLink({
       enroll: coordinators.with({ nodeName, tokenFile, files, mayJoin }),
       coordinators,
@@ -301,7 +302,7 @@ export class Agent {
   }
 
   #supportSources(): SupportSources {
-    const { config, version, recentLog, clock } = this.#parts;
+    const { config, version, recentLog, clock } = this.#options;
     return {
       ...{ config, version, recentLog, clock, checks: checksText, problems: () => this.problems() },
       ...{ link: () => this.#link.state, assignmentRevision: () => this.#journal.revision },
@@ -310,7 +311,7 @@ export class Agent {
   }
 
   #makeMetrics(): Metrics {
-    const { clock, config, hostReader, runtime, gateway } = this.#parts;
+    const { clock, config, hostReader, runtime, gateway } = this.#options;
     return new Metrics({
       gatewayReady: () => gateway.status()?.ready,
       statuses: () => this.#supervisor.statuses(),
@@ -330,6 +331,6 @@ export class Agent {
 
   #notWritten(err: unknown): void {
     this.#metrics.journalWriteFailed();
-    this.#parts.log.error({ event: "journal-not-written", err });
+    this.#options.log.error({ event: "journal-not-written", err });
   }
 }

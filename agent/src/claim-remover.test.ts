@@ -38,7 +38,7 @@ test("removes claims once no pod uses them, and reports each once", async () => 
   await running;
 });
 
-test("a claim that can't be removed delays no other", async (t) => {
+test("a claim that can't be removed does not delay others", async (t) => {
   const clock = new VirtualClock();
   const removed: string[] = [];
   const tried: string[] = [];

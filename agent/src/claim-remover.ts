@@ -1,4 +1,5 @@
 import { type BackOff, backOffMs } from "@forage/common/back-off";
+import { withLinkedSignal } from "@forage/common/link-signals";
 import type { Clock } from "./clock.ts";
 import { pause } from "./clock.ts";
 import type { PodVolumes } from "./volumes/volumes.ts";
@@ -16,7 +17,7 @@ export interface ClaimRemoverOptions {
   readonly failed: (claim: ClaimName, error: unknown) => void;
 }
 
-// Mostly because the last pod that had it is only just ending.
+// A removal mostly fails because the claim's last pod is still ending.
 const RETRY: BackOff = { baseMs: 1_000, capMs: 60_000 };
 
 /**
@@ -27,7 +28,7 @@ export class ClaimRemover {
   readonly #options: ClaimRemoverOptions;
   readonly #wanted = new Map<string, ClaimName>();
   #wake: (() => void) | undefined;
-  /** Ends the pause after a failure: a claim that can't be removed holds up no other. */
+  /** Ends the pause after a failure when another claim is requested. One failing claim therefore delays no other. */
   #hurry = new AbortController();
 
   constructor(options: ClaimRemoverOptions) {
@@ -53,13 +54,13 @@ export class ClaimRemover {
       failures = (await this.#removeAll(signal)) ? 0 : failures + 1;
       if (failures > 0) {
         const delayMs = backOffMs(failures, RETRY);
-        await pause(this.#options.clock, delayMs, AbortSignal.any([signal, hurried]));
+        await withLinkedSignal([signal, hurried], (either) => pause(this.#options.clock, delayMs, either));
       } else await this.#somethingWanted(signal);
     }
     signal.removeEventListener("abort", wake);
   }
 
-  /** True if none is left to be removed. */
+  /** Reports whether all claims are removed. */
   async #removeAll(signal: AbortSignal): Promise<boolean> {
     const { volumes, removed, failed } = this.#options;
     for (const [key, claim] of [...this.#wanted]) {

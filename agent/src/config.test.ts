@@ -13,7 +13,7 @@ after(() => rm(dir, { recursive: true, force: true }));
 
 const MINIMAL = "dataDir: /var/lib/x\ncoordinator: 10.0.0.1:7600\n";
 
-test("two settings are enough; the rest has defaults", async () => {
+test("two settings are sufficient, and the others have defaults", async () => {
   const config = await read(MINIMAL);
   assert.deepEqual(config.coordinator, { host: "10.0.0.1", port: 7600 });
   assert.equal(config.nodeName, "host-1");
@@ -22,7 +22,7 @@ test("two settings are enough; the rest has defaults", async () => {
   assert.deepEqual(config.restart, { backOffBaseSeconds: 10, backOffCapSeconds: 300 });
 });
 
-test("further coordinators are a list in the file, and separated by commas elsewhere", async () => {
+test("further coordinators are a list in the file, and a comma-separated text elsewhere", async () => {
   const second = { host: "10.0.0.2", port: 7600 };
   const third = { host: "2001:db8::3", port: 7601 };
   assert.deepEqual((await read(MINIMAL)).coordinators, []);
@@ -32,7 +32,7 @@ test("further coordinators are a list in the file, and separated by commas elsew
   assert.deepEqual(flagged.coordinators, [second, third]);
 });
 
-test("a flag goes before the environment, which goes before the file", async () => {
+test("a flag takes precedence over the environment, which takes precedence over the file", async () => {
   const file = `${MINIMAL}nodeName: from-file\nlogLevel: warn\ncontainerd: { namespace: from-file }\n`;
   const environment = { FORAGE_AGENT_NODE_NAME: "from-env", FORAGE_AGENT_CONTAINERD_NAMESPACE: "from-env" };
   const config = await read(file, ["--node-name", "from-flag"], environment);
@@ -41,7 +41,7 @@ test("a flag goes before the environment, which goes before the file", async () 
   assert.equal(config.logLevel, "warn");
 });
 
-test("maps come from the file as maps, from elsewhere as pairs", async () => {
+test("maps are maps in the file, and pairs elsewhere", async () => {
   const config = await read(`${MINIMAL}labels: { zone: a, tier: 1 }\nreserve: { cpu: 200m }\n`);
   assert.deepEqual(config.labels, { zone: "a", tier: "1" });
   assert.deepEqual(config.reserve, { cpu: "200m" });
@@ -51,7 +51,7 @@ test("maps come from the file as maps, from elsewhere as pairs", async () => {
   assert.deepEqual(other.labels, { zone: "b", rack: "2" });
 });
 
-test("a gateway's settings are a group of their own", async () => {
+test("the settings of a gateway are a group", async () => {
   const { gateway } = await read(MINIMAL);
   assert.deepEqual([gateway.httpPort, gateway.httpsPort, gateway.address], [80, 443, undefined]);
   const other = await read(`${MINIMAL}gateway: { httpPort: 8080, address: "::1" }\n`, [
@@ -72,7 +72,7 @@ test("a gateway's settings are a group of their own", async () => {
     await assert.rejects(read(`${MINIMAL}gateway: { ${bad} }\n`), /gateway\./);
 });
 
-test("devices and runtime classes come from the file, or as text", async () => {
+test("devices and runtime classes are set in the file or as text", async () => {
   const config = await read(`${MINIMAL}devices:
   example.com/fuse: [/dev/fuse]
 runtimeClasses: { gvisor: /usr/bin/runsc, kata: io.containerd.kata.v2 }
@@ -93,7 +93,7 @@ test("IPv6 is off by default; addresses are normalized", async () => {
   assert.equal((await read(`${MINIMAL}advertiseAddress: "2001:db8::1"\n`)).advertiseAddress, "2001:db8::1");
 });
 
-test("http may be off, and only listens on loopback", async () => {
+test("http may be off, and listens on loopback addresses only", async () => {
   assert.equal((await read(`${MINIMAL}http: { listen: "off" }\n`)).http.listen, undefined);
   await assert.rejects(
     read(`${MINIMAL}http: { listen: "0.0.0.0:7602" }\n`),
@@ -101,7 +101,7 @@ test("http may be off, and only listens on loopback", async () => {
   );
 });
 
-test("reads the addresses that pods may reach, with ports of both protocols", async () => {
+test("parses the ports that pods may reach, with both protocols", async () => {
   const none = await read(MINIMAL);
   assert.deepEqual(none.podAccess, { metadata: "deny", host: "all", hostPorts: [] });
   const limited = await read(
@@ -164,9 +164,9 @@ for (const [what, file, message] of [
     /advertiseAddress6: goes beside an IPv4 address/,
   ],
   ["YAML that is none", "a: [", /agent\.yaml: /],
-  ["a file that is no map", "- a\n", /must hold settings/],
+  ["a file that is no map", "- a\n", /must contain settings/],
 ] as const) {
-  test(`${what} is refused, and named`, async () => {
+  test(`rejects ${what} and names the setting`, async () => {
     await assert.rejects(read(file), (error) => error instanceof ConfigError && message.test(error.message));
   });
 }
@@ -177,25 +177,25 @@ test("reports all problems at once", async () => {
   });
 });
 
-test("a value for a group hides no flag of the group", async () => {
+test("a value for a group does not hide flags of the group", async () => {
   await assert.rejects(
     read(`${MINIMAL}containerd: 5\n`, ["--containerd-namespace", "n"]),
     /agent\.yaml: containerd: must be a group/,
   );
 });
 
-test("numbers, switches and ports are read from text as well", async () => {
+test("parses numbers, switches and ports from text too", async () => {
   const flags = ["--pods-max", "50", "--dns", "off", "--destination-port", "8086", "--nomad-socket", "off"];
   const config = await read(MINIMAL, flags);
   assert.deepEqual([config.podsMax, config.dns, config.destination.port], [50, false, 8_086]);
   assert.equal(config.nomad.socket, undefined);
 });
 
-test("an unknown flag is refused with the usage", async () => {
+test("rejects an unknown flag with the usage", async () => {
   await assert.rejects(readConfig(["--colour", "red"], {}, "host-1"), /usage: forage-agent/);
 });
 
-test("a file that isn't there is named", async () => {
+test("names a missing file", async () => {
   await assert.rejects(readConfig(["--config", "/does/not/exist"], {}, "host-1"), /\/does\/not\/exist/);
 });
 
@@ -205,7 +205,7 @@ async function read(text: string, argv: readonly string[] = [], environment: Rec
   return readConfig(["--config", file, ...argv], environment, "host-1");
 }
 
-test("files beside the configuration file go before it, and later names before earlier ones", async () => {
+test("files in the further directory take precedence over the configuration file, and later names over earlier ones", async () => {
   const file = join(dir, "beside.yaml");
   await writeFile(file, `${MINIMAL}nodeName: first\nlabels: { zone: a }\n`);
   await mkdir(`${file}.d`);

@@ -6,7 +6,7 @@ import { checkSettings, SETTINGS, type Settings } from "./settings.ts";
 
 export type Config = Settings;
 
-/** Names the setting, where it stands and what it must be. */
+/** The error of an invalid configuration. The message names the setting, its place and its valid values. */
 export class ConfigError extends Error {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super(message, { cause: options.cause });
@@ -17,7 +17,10 @@ export class ConfigError extends Error {
 const ENV_PREFIX = "FORAGE_AGENT_";
 const FURTHER_FILES_MAX = 64;
 
-/** Flags before environment (FORAGE_AGENT_…) before the files of FILE.d before the file. `hostName` is the default of the node's name. */
+/**
+ * Reads the configuration. Flags take precedence over the environment (FORAGE_AGENT_…), then the files of FILE.d, then
+ * the file. `hostName` is the default of the node's name.
+ */
 export async function readConfig(
   argv: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
@@ -60,12 +63,15 @@ function readFlags(argv: readonly string[]): Record<string, string | undefined> 
   }
 }
 
-/** Returns the directory whose files go before the configuration file: programs write there, and people in the file itself. */
+/**
+ * Returns the directory whose files take precedence over the configuration file. Programs write there; people edit the
+ * file itself.
+ */
 export function furtherDirectory(file: string): string {
   return `${file}.d`;
 }
 
-/** Later names go before earlier ones. */
+/** Returns the directory's files. Later names take precedence over earlier ones. */
 function furtherFiles(file: string): string[] {
   const directory = furtherDirectory(file);
   let names: string[];
@@ -81,7 +87,7 @@ function furtherFiles(file: string): string[] {
   return wanted.map((name) => join(directory, name));
 }
 
-/** The YAML library is only needed here, and only once. */
+/** Parses a YAML file. The library is loaded here, because it is used only once. */
 async function parseFile(path: string): Promise<Record<string, unknown>> {
   let value: unknown;
   try {
@@ -91,10 +97,10 @@ async function parseFile(path: string): Promise<Record<string, unknown>> {
     throw new ConfigError(`${path}: ${messageOf(cause)}`, { cause });
   }
   if (isObject(value)) return value;
-  throw new ConfigError(`${path}: must hold settings, one \`name: value\` a line`);
+  throw new ConfigError(`${path}: must contain settings, one \`name: value\` in each line`);
 }
 
-/** `{ http: { listen } }` → `http.listen`; what is a map by itself stays whole. */
+/** Converts `{ http: { listen } }` to `http.listen`. A setting whose value is a map is kept whole. */
 function flatten(value: Record<string, unknown>, prefix: string): [string, unknown][] {
   return Object.entries(value).flatMap(([key, inner]): [string, unknown][] => {
     const path = prefix + key;

@@ -1,16 +1,16 @@
 import { relative } from "node:path";
 import type { Log } from "@forage/common/log";
 
-/** A file of the agent's data directory that can't be read as it was written. */
+/** A file of the agent's data directory whose content is not what was written. */
 export interface Damage {
   /** Relative to the data directory. */
   readonly file: string;
   readonly reason: string;
-  /** The agent's substitute for the damaged state. */
+  /** The way in which the agent replaces the damaged state. */
   readonly remedy: string;
 }
 
-/** Takes notice of a damaged file. */
+/** Reports a damaged file. */
 export type NoteDamage = (path: string, reason: string, remedy: string) => void;
 
 export interface DamageReportsOptions {
@@ -18,10 +18,10 @@ export interface DamageReportsOptions {
   readonly log: Pick<Log, "warn">;
 }
 
-// All files of a directory may be damaged at once. The coordinator receives the first few, and the log has all of them.
+// All files of a directory may be damaged at once. The coordinator receives the first few, and the log contains all.
 const KEPT_MAX = 20;
 
-/** Collects the damaged files that this life of the agent has found, for the log and for the node's conditions. */
+/** Collects the damaged files found since the agent's start, for the log and for the node's conditions. */
 export class DamageReports {
   readonly #options: DamageReportsOptions;
   readonly #found: Damage[] = [];
@@ -41,7 +41,7 @@ export class DamageReports {
     for (const listener of this.#listeners) listener();
   };
 
-  /** Returns one sentence for each damaged file; undefined if there is none. */
+  /** Returns one sentence for each damaged file, or undefined if there is none. */
   summary(): string | undefined {
     if (this.#count === 0) return undefined;
     const sentences = this.#found.map(
@@ -51,7 +51,7 @@ export class DamageReports {
     return [...sentences, ...(rest > 0 ? [`${rest} more files are damaged`] : [])].join("; ");
   }
 
-  /** Calls at each further damage. Returns how to stop. */
+  /** Calls the listener for each further damaged file. Returns a function that unsubscribes. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -23,7 +23,7 @@ export interface DiskMaintenanceOptions {
 
 const DAY_MS = 86_400_000;
 
-/** Limits what containerd holds on the disk: unused images, and files that containers write over their images. */
+/** Limits the disk use of containerd: removes unused images, and measures the writable layers of containers. */
 export class DiskMaintenance {
   readonly #options: DiskMaintenanceOptions;
   readonly #collector: ImageCollector;
@@ -54,7 +54,7 @@ export class DiskMaintenance {
     });
   }
 
-  /** A pod's containers may be others than before. */
+  /** The containers of a pod may have changed. */
   podChanged(): void {
     this.#roots.follow(this.#options.supervisor.limitedRoots());
   }
@@ -84,7 +84,7 @@ function makeCollector({
     runtime,
     clock,
     records,
-    // Turned round, they would remove nothing.
+    // Swapped thresholds would remove nothing.
     limits: { unusedMs: unusedDays * DAY_MS, highPercent, lowPercent: Math.min(lowPercent, highPercent) },
     wanted: () => [...supervisor.images(), ...prefetchStatus()],
     usedPercent,

@@ -6,26 +6,28 @@ import { type Clock, pause } from "./clock.ts";
 export interface DiskReserveOptions {
   /** A file on the disk that the agent writes to. */
   readonly path: string;
-  /** 0: there is no reserve. */
+  /** The size in bytes. 0: there is no reserve. */
   readonly bytes: number;
   readonly clock: Clock;
   readonly onEvent: (event: string, fields: object) => void;
 }
 
 /**
- * Enough for the states, network records, host files and first log lines of several hundred pods, which an agent writes when it
- * brings the pods back after a reboot.
+ * Enough for the states, network records, host files and first log lines of several hundred pods, which an agent writes
+ * when it restarts the pods after a reboot.
  */
 export const DISK_RESERVE_BYTES = 8 * 1024 * 1024;
 
-/** The agent removes the reserve when less space than this is free. It needs about this much to bring back one pod. */
+/** The agent removes the reserve if less space than this is free. Restarting one pod needs about as much. */
 const FULL_BYTES = 1024 * 1024;
-/** The reserve is taken only from a disk with several times as much room, so that it never fills the disk itself. */
+/**
+ * The reserve is created only on a disk with several times as much free space, so that it never fills the disk itself.
+ */
 const ROOM_FACTOR = 4;
 const CHECK_INTERVAL_MS = 60_000;
 const BLOCK_BYTES = 1024 * 1024;
 
-/** A file that takes up room on the disk, and gives it up when the agent starts and finds the disk full. */
+/** A file that occupies disk space, and is removed if the agent starts on a full disk. */
 export class DiskReserve {
   readonly #options: DiskReserveOptions;
 
@@ -46,7 +48,7 @@ export class DiskReserve {
     }
   }
 
-  /** Takes the reserve once the disk has room for it, until the signal aborts. */
+  /** Creates the reserve once the disk has room for it. Runs until the signal aborts. */
   async keep(signal: AbortSignal): Promise<void> {
     const { bytes, clock, onEvent } = this.#options;
     if (bytes === 0) return;
@@ -62,7 +64,7 @@ export class DiskReserve {
     if ((await freeBytesAt(path)) < ROOM_FACTOR * bytes) return;
     const file = await open(path, "w", 0o600);
     try {
-      // Some file systems store zeros without taking up room.
+      // Some file systems store zeros without using space.
       for (let left = bytes; left > 0; left -= BLOCK_BYTES)
         await file.write(randomBytes(Math.min(left, BLOCK_BYTES)));
     } catch (error) {
@@ -75,7 +77,7 @@ export class DiskReserve {
 }
 
 async function freeBytesAt(path: string): Promise<number> {
-  // The agent runs as root, so that blocks which are kept for root count as free.
+  // The agent runs as root, so blocks reserved for root count as free.
   const { bfree, bsize } = await statfs(dirname(path));
   return bfree * bsize;
 }

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { settingsInDocs } from "../../hack/lib/doc-settings.ts";
 import { readConfig } from "./config.ts";
 
-test("the agent accepts the settings that the documentation shows", async (t) => {
+test("the agent accepts the settings shown in the documentation", async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "forage-docs-"));
   t.after(() => rmSync(dir, { recursive: true }));
   const examples = settingsInDocs("agent.yaml");

@@ -9,7 +9,7 @@ export interface HostFeatures {
   /** The host's own name. Pods on the host's network have it too. */
   readonly hostname: string;
   readonly seLinux: boolean;
-  /** Whether its kernel has, or can load, the protocol. */
+  /** Whether the host's kernel has the protocol or can load it. */
   readonly sctp: boolean;
   /** OCI runtimes by the name of their runtime class. */
   readonly runtimeClasses: Readonly<Record<string, string>>;
@@ -19,7 +19,10 @@ export interface HostFeatures {
 
 const MODPROBE_TIMEOUT_MS = 5_000;
 
-/** Read once. A host that gains one of these needs a restart of its agent, which touches no container. */
+/**
+ * Reads the features, once. If the host gains a feature, its agent has to be restarted, which does not affect
+ * containers.
+ */
 export async function readHostFeatures(
   config: Pick<HostFeatures, "runtimeClasses"> & { readonly dataDir: string },
 ): Promise<HostFeatures> {
@@ -28,7 +31,7 @@ export async function readHostFeatures(
   return { hostname: hostname(), seLinux, sctp, runtimeClasses, seccompDir: join(dataDir, "seccomp") };
 }
 
-/** The file is there only while SELinux is on, be it enforcing or permissive. */
+/** Reports whether SELinux is enabled, enforcing or permissive; otherwise the file doesn't exist. */
 function hasSeLinux(): Promise<boolean> {
   return access("/sys/fs/selinux/enforce").then(
     () => true,
@@ -40,7 +43,7 @@ async function hasSctp(): Promise<boolean> {
   const protocols = await readFile("/proc/net/protocols", "utf8").catch(() => "");
   if (/^SCTP\s/m.test(protocols)) return true;
   try {
-    // Only asks: the kernel loads it with the first socket.
+    // A dry run: the kernel loads the module with the first socket.
     await promisify(execFile)("modprobe", ["--dry-run", "--quiet", "sctp"], { timeout: MODPROBE_TIMEOUT_MS });
     return true;
   } catch {

@@ -14,20 +14,20 @@ import type { PodSupervisor } from "./pods/pod-supervisor.ts";
 
 export interface HostLogsOptions extends LogUsers {
   readonly dataDir: string;
-  /** The limit of all logs together. Undefined: a share of the disk. */
+  /** The limit of all logs together, in bytes. Undefined: a share of the disk. */
   readonly limitBytes: number | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** The options of the agent that the upkeep of logs depends on. */
+/** The agent's functions that the maintenance of logs depends on. */
 export interface LogUsers {
   readonly supervisor: () => Pick<PodSupervisor, "find" | "statuses">;
-  /** Reports whether the disk is nearly full now. */
+  /** Reports whether the disk is currently nearly full. */
   readonly diskIsFull: () => boolean;
 }
 
-/** Wires everything that the agent does for the logs of containers. */
+/** Connects all parts of the agent that handle the logs of containers. */
 export class HostLogs implements NodeLogs {
   readonly files: HostPodFiles;
   readonly #options: HostLogsOptions;
@@ -85,7 +85,7 @@ export class HostLogs implements NodeLogs {
   async takeOver(): Promise<void> {
     await this.#kept.takeOver();
     await this.files.takeOver().catch((err) => this.#options.log.error({ event: "logs-not-bounded", err }));
-    // The disk may have been full while the agent was away.
+    // The disk may have been full while the agent was not running.
     this.#upkeep.suspect();
   }
 

@@ -36,7 +36,7 @@ function given() {
   return { upkeep, dependencies, timers, fire };
 }
 
-test("checks logs only after the disk may have been full, and as long as it is", async () => {
+test("checks logs only after the disk may have been full, and while it is full", async () => {
   const { upkeep, dependencies, timers, fire } = given();
   assert.equal(timers.size, 0);
   dependencies.pressed = true;
@@ -52,7 +52,7 @@ test("checks logs only after the disk may have been full, and as long as it is",
   assert.deepEqual([dependencies.looks, timers.size], [3, 0]);
 });
 
-test("a closed one looks no more", async () => {
+test("a closed instance checks nothing more", async () => {
   const { upkeep, dependencies, timers, fire } = given();
   upkeep.suspect();
   upkeep.close();

@@ -6,15 +6,15 @@ export interface LogMaintenanceOptions {
   readonly rescue: Pick<LogRescue, "run">;
   /** Returns the running containers. */
   readonly containers: () => readonly LoggedContainer[];
-  /** Reports whether the disk is nearly full now. */
+  /** Reports whether the disk is currently nearly full. */
   readonly pressed: () => boolean;
   readonly onError: (error: unknown) => void;
 }
 
-// A disk that was full a moment ago has room again, or another try is due then. A look reads some files of each process.
+// By then a disk that was full may have room, or another try is due. A check reads some files of each process.
 const CHECK_INTERVAL_MS = 30_000;
 
-/** Sees to it that containers whose logs could not be written for a while are read again. Does nothing where no disk is full. */
+/** Rescues containers whose logs could not be written for a while. Does nothing unless the disk was full. */
 export class LogMaintenance {
   readonly #options: LogMaintenanceOptions;
   #cancel: (() => void) | undefined;
@@ -24,7 +24,7 @@ export class LogMaintenance {
     this.#options = options;
   }
 
-  /** The disk is full, or may have been a while ago. */
+  /** Must be called when the disk is full or may have been full. */
   suspect(): void {
     if (!this.#closed)
       this.#cancel ??= this.#options.clock.schedule(CHECK_INTERVAL_MS, () => void this.#look());

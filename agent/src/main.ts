@@ -20,7 +20,7 @@ import type { DriverSocket } from "./driver/driver-socket.ts";
 import type { HostGateway } from "./gateway/host-gateway.ts";
 import { openGateway } from "./gateway/open-gateway.ts";
 import { readHostFeatures } from "./host-features.ts";
-import { hostParts } from "./host-parts.ts";
+import { hostOptions } from "./host-options.ts";
 import { HostClaim, HostConflict, networkNamespace } from "./host-sharing/host-claim.ts";
 import { holdDataDirectory } from "./instance-lock.ts";
 import type { JournalKey } from "./journal/journal-key.ts";
@@ -48,12 +48,12 @@ import type { OpenedWorkspaces } from "./workspaces/open-workspaces.ts";
 const VERSION = "0.1.0";
 /** The same for all agents of the host, whatever their data directories are. */
 const AGENTS_DIRECTORY = "/run/forage/agents";
-// Bad configuration: trying again changes nothing.
+// A restart doesn't fix a bad configuration.
 const EXIT_CONFIG = 2;
 const EXIT_FAILED = 1;
-// A stop that hangs is worse than one that is cut short: all that matters is on disk.
+// Everything important is on disk, so aborting a stop is better than hanging.
 const STOP_TIMEOUT_MS = 15_000;
-// For support bundles. The journal of systemd has more.
+// The number of characters kept for support bundles. The systemd journal has more.
 const RECENT_LOG_LENGTH = 512 * 1024;
 
 async function main(): Promise<void> {
@@ -87,7 +87,7 @@ async function main(): Promise<void> {
   const providers = new Map(workspaces === undefined ? [] : [["workspace", workspaces.provider]]);
   const given = { config: withWorkspacesLabel(config), clock: systemClock, random: Math.random, log };
   const agent = await Agent.start({
-    ...{ ...hostParts(given), ...given },
+    ...{ ...hostOptions(given), ...given },
     version: VERSION,
     sessionId: randomUUID(),
     ...opened,
@@ -133,7 +133,8 @@ async function main(): Promise<void> {
   });
   stopOnSignal({ close }, manager, log);
   log.info({ event: "agent-started", node: config.nodeName, version: VERSION, pid: process.pid });
-  // Ready means that the agent supervises its pods. An absent containerd is reported and waited for.
+  // Ready means that the agent supervises its pods. If containerd is absent, that is reported, and the agent waits for
+  // it.
   manager.ready();
 }
 
@@ -145,12 +146,12 @@ function watchHelpers(config: Config, log: Log, damageReports: DamageReports): P
   });
 }
 
-/** Ends the agent if another one on the host would be in its way. */
+/** Exits the process if another agent on the host conflicts. */
 async function claimHost({ dataDir, instance, nodeName }: Config): Promise<HostClaim> {
   const identity = new IdentityFiles(join(dataDir, "identity"));
   await identity.loadAuthority();
   try {
-    return await HostClaim.take({
+    return await HostClaim.acquire({
       directory: AGENTS_DIRECTORY,
       namespace: await networkNamespace(),
       agent: { instance, nodeName, dataDir, pid: process.pid, authorities: pinsIn(identity.authorityPem) },
@@ -162,7 +163,7 @@ async function claimHost({ dataDir, instance, nodeName }: Config): Promise<HostC
   }
 }
 
-/** None if the bundle is missing or damaged. */
+/** Returns the pins of a bundle's certificates. Empty if the bundle is missing or damaged. */
 function pinsIn(bundlePem: string | undefined): readonly string[] {
   try {
     return pinsOf(bundlePem ?? "");
@@ -171,7 +172,7 @@ function pinsIn(bundlePem: string | undefined): readonly string[] {
   }
 }
 
-/** Opens the Nomad driver. Loads its code only where the driver is configured. */
+/** Opens the Nomad driver. Loads its code only if the driver is configured. */
 async function openNomadDriver(config: Config, log: Log): Promise<DriverSocket | undefined> {
   const { containerd, nerdctl, cniBinDir, dataDir, runDir, nomad } = config;
   if (nomad.socket === undefined) return undefined;
@@ -190,7 +191,7 @@ async function openNomadDriver(config: Config, log: Log): Promise<DriverSocket |
   });
 }
 
-/** Returns the coordinators of the configuration, and those that they have reported before. */
+/** Returns the configured coordinators and those that were reported before. */
 async function openCoordinators(
   { dataDir, coordinator, coordinators }: Config,
   log: Log,
@@ -202,17 +203,17 @@ async function openCoordinators(
   return new CoordinatorAddresses({ configured: [coordinator, ...coordinators], known, random: Math.random });
 }
 
-interface NodeParts {
+interface NodeWorkspacesOptions {
   readonly log: Log;
   readonly damageReports: DamageReports;
   readonly journalKey: JournalKey;
 }
 
-/** Opens the node's part of workspaces. Loads its code only where workspaces are configured. */
+/** Opens the node's part of workspaces. Loads its code only if workspaces are configured. */
 async function openNodeWorkspaces(
   { dataDir, workspaces }: Config,
   coordinators: CoordinatorAddresses,
-  { log, damageReports, journalKey }: NodeParts,
+  { log, damageReports, journalKey }: NodeWorkspacesOptions,
 ): Promise<OpenedWorkspaces | undefined> {
   if (!workspaces.enabled) return undefined;
   const { openWorkspaces } = await import("./workspaces/open-workspaces.ts");
@@ -226,7 +227,7 @@ async function openNodeWorkspaces(
   });
 }
 
-/** The label by which the coordinator finds nodes that hold the content of workspaces. */
+/** Adds the label by which the coordinator finds nodes that hold the content of workspaces. */
 function withWorkspacesLabel(config: Config): Config {
   if (!config.workspaces.enabled) return config;
   return { ...config, labels: { ...config.labels, "forage.dev/workspaces": "true" } };
@@ -258,7 +259,7 @@ function findAddresses({ coordinator, advertiseAddress, advertiseAddress6, podCi
   });
 }
 
-/** systemd puts what a unit's LoadCredential= names into a directory of its own. */
+/** Returns the path of a credential. systemd stores a unit's LoadCredential= files in a separate directory. */
 function credential(directory: string | undefined, name: string): string | undefined {
   return directory === undefined ? undefined : join(directory, name);
 }
@@ -331,7 +332,7 @@ async function openNodeGateway(
   config: Config,
   services: HostServiceNetwork,
   runtime: NerdctlRuntime,
-  { log, damageReports, journalKey }: NodeParts,
+  { log, damageReports, journalKey }: NodeWorkspacesOptions,
 ): Promise<HostGateway> {
   const { dataDir, runDir, nodeName, instance, gateway: settings } = config;
   return openGateway({
@@ -350,7 +351,10 @@ function journalKeyFile(): string | undefined {
   return credential(process.env.CREDENTIALS_DIRECTORY, "journal-key");
 }
 
-/** Node's own warnings as log entries. One comes from every TLS connection to an address without a name, and means nothing. */
+/**
+ * Logs Node's warnings as entries. One of them is caused by every TLS connection to an address without a name; it is
+ * ignored.
+ */
 function logWarnings(log: Log): void {
   process.removeAllListeners("warning");
   process.on("warning", (err) => {

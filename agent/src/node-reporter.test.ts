@@ -5,7 +5,7 @@ import { UsageMeter } from "./capacity/usage-meter.ts";
 import { NodeReporter, type NodeReporterOptions } from "./node-reporter.ts";
 import type { ClaimState } from "./volumes/volumes.ts";
 
-test("devices count beside what the host has, but never instead of it", () => {
+test("devices are added to the host's resources, but never replace them", () => {
   const { reporter } = aReporter({
     devices: () => ({
       capacity: { "example.com/gpu": 2, cpu: 99 },
@@ -25,7 +25,7 @@ test("reports runtime classes and SELinux", () => {
   assert.deepEqual([selinux, runtimeClasses], [true, ["gvisor", "kata"]]);
 });
 
-test("a journal that can't be written shows as disk pressure until it can", () => {
+test("a journal that can't be written is reported as disk pressure", () => {
   const { reporter, changes } = aReporter();
   const pressure = () => reporter.report().conditions.find(({ type }) => type === "DiskPressure");
   assert.equal(pressure()?.status, false);
@@ -41,7 +41,7 @@ test("a journal that can't be written shows as disk pressure until it can", () =
   assert.equal(pressure()?.status, false);
 });
 
-test("reports claims at once when more than their use changes", async () => {
+test("reports claims at once if more than their use has changed", async () => {
   let claims: readonly ClaimState[] | Error = [];
   const { reporter, changes } = aReporter({
     claims: async () => {
@@ -71,7 +71,7 @@ test("reports claims at once when more than their use changes", async () => {
   assert.equal(await look(), 2);
 });
 
-test("images that were pulled within seconds are listed once, and reported when the list has changed", async () => {
+test("lists images once after several pulls within seconds, and reports a changed list", async () => {
   const clock = new VirtualClock();
   let images: readonly string[] = ["app:1"];
   let listings = 0;
@@ -111,7 +111,7 @@ test("images that were pulled within seconds are listed once, and reported when 
   assert.equal(listings, 3);
 });
 
-test("damaged files are a condition of the node, and none if all are well", () => {
+test("damaged files are a condition of the node, which is absent if there are none", () => {
   let damage: string | undefined;
   const { reporter } = aReporter({ damage: () => damage });
   const types = () => reporter.report().conditions.map(({ type }) => type);

@@ -16,11 +16,11 @@ export interface NodeReporterOptions {
   readonly runtime: Pick<ContainerRuntime, "version" | "listImages">;
   readonly capacity: { report(): CapacityReport };
   readonly usage: Pick<UsageMeter, "read">;
-  /** The operator's; the host's own labels can't be overwritten. */
+  /** The operator's labels, which can't override the host's own. */
   readonly labels: Readonly<Record<string, string>>;
-  /** One for each family by which others reach the host; it goes by the first. */
+  /** The host's addresses, one for each family by which others reach it. The first one identifies it. */
   readonly addresses: readonly string[];
-  /** Subnets in which the host can announce addresses of load balancers. */
+  /** Returns the subnets in which the host can announce load balancer addresses. */
   readonly networks: () => readonly string[];
   readonly features: Pick<HostFeatures, "seLinux" | "runtimeClasses">;
   readonly devices: () => DeviceAmounts;
@@ -35,20 +35,20 @@ export interface NodeReporterOptions {
 // A listing costs 50 ms of CPU, and image locality is only a hint for the scheduler.
 const IMAGES_INTERVAL_MS = 600_000;
 const IMAGES_AGAIN_MS = 30_000;
-// Pods of one rollout pull their images at about the same time, and one listing shows them all.
+// Pods of one rollout pull their images at about the same time, so one listing shows them all.
 const IMAGES_SETTLE_MS = 5_000;
-// More references than this would not fit well into a message that is sent at each connect.
+// More references would make the message at each connect too large.
 const IMAGES_MAX = 500;
-// Enough for some ten files; the agent's log has all.
+// Enough for about ten files; the agent's log has all.
 const CONDITION_MESSAGE_MAX = 2_000;
 
 /**
- * `assignments` and `states` are the halves of the journal: what the node is to run, and how that went. `boot`: whether the states on
- * disk are of this boot.
+ * `assignments` and `states` are the parts of the journal: desired pods, and their recorded states. `boot`: whether the
+ * states on disk are from the current boot.
  */
 export type ReportedPart = HostPart | "assignments" | "states" | "boot";
 
-/** Holds everything that the coordinator receives about the host. */
+/** Collects everything that the coordinator receives about the host. */
 export class NodeReporter implements NodeSource {
   readonly #options: NodeReporterOptions;
   readonly #problems = new Map<ReportedPart, string>([
@@ -57,7 +57,7 @@ export class NodeReporter implements NodeSource {
   ]);
   #version: RuntimeVersion = { containerd: "", nerdctl: "" };
   #images: readonly string[] = [];
-  /** Aborts when `run` ends. */
+  /** A signal that aborts when `run` ends. */
   #running: AbortSignal | undefined;
   #imagesLook: Promise<void> | undefined;
   #claims: readonly ClaimState[] = [];
@@ -101,7 +101,7 @@ export class NodeReporter implements NodeSource {
     };
   }
 
-  /** Undefined: it works again. */
+  /** Records a part's problem. Undefined: the part works again. */
   impaired(part: ReportedPart, problem: string | undefined): void {
     if (this.#problems.get(part) === problem) return;
     if (problem === undefined) this.#problems.delete(part);
@@ -109,7 +109,7 @@ export class NodeReporter implements NodeSource {
     this.#options.onChange();
   }
 
-  /** A pod may have created, taken or released a claim. Reads the claims soon, and reports a change. */
+  /** Reads the claims soon and reports a change, because a pod may have created, acquired or released a claim. */
   checkClaims(): void {
     this.#claimsChanged = true;
     this.#claimsLook ??= this.#readClaims().finally(() => {
@@ -117,12 +117,12 @@ export class NodeReporter implements NodeSource {
     });
   }
 
-  /** Returns the faults that keep the host from running pods. */
+  /** Returns the problems that prevent the host from running pods. */
   problems(): readonly string[] {
     return [...this.#problems].map(([part, problem]) => `${part}: ${problem}`);
   }
 
-  /** Lists the images now, because someone has changed them. A failure leaves it to the next listing. */
+  /** Lists the images now, because they were changed. If that fails, the next listing corrects it. */
   async checkImages(signal: AbortSignal): Promise<void> {
     const images = await this.#options.runtime.listImages(signal).catch(() => undefined);
     if (images === undefined || isDeepStrictEqual(reported(images), this.#images)) return;
@@ -130,7 +130,10 @@ export class NodeReporter implements NodeSource {
     this.#options.onChange();
   }
 
-  /** A pod has pulled an image, or one was removed. Lists the images soon, together with those that follow within seconds. */
+  /**
+   * Lists the images soon, together with further changes within seconds, because a pod has pulled an image or one was
+   * removed.
+   */
   imagesChanged(): void {
     const signal = this.#running;
     // `run` begins with a listing.
@@ -180,7 +183,8 @@ export class NodeReporter implements NodeSource {
   }
 
   /**
-   * Returns the DiskPressure condition. It also covers a journal that can't be written: pods placed here then could not start.
+   * Returns the DiskPressure condition. It also covers a journal that can't be written, because pods placed here could
+   * then not start.
    */
   #diskPressure(): NodeCondition {
     const type = "DiskPressure";
@@ -189,7 +193,7 @@ export class NodeReporter implements NodeSource {
       this.#problems.get("assignments") ?? this.#problems.get("states") ?? this.#problems.get("boot");
     if (!pressure && journal !== undefined)
       return { type, status: true, reason: "JournalNotWritten", message: journal };
-    // How much room there is changes all the time, and matters only when there is too little.
+    // The amount of free space changes all the time, and matters only if it is too low.
     return { type, status: pressure, reason, message: pressure ? message : "" };
   }
 }
@@ -213,7 +217,7 @@ function essence({ usedBytes: _, ...rest }: ClaimState): Omit<ClaimState, "usedB
   return rest;
 }
 
-/** Undefined: nothing is damaged, which is not worth a condition. */
+/** Returns the condition about damaged files, or an empty list if there are none. */
 function damageCondition(summary: string | undefined): NodeCondition[] {
   if (summary === undefined) return [];
   const message = summary.slice(0, CONDITION_MESSAGE_MAX);

@@ -7,18 +7,18 @@ import { type JournalKey, loadJournalKey } from "./journal/journal-key.ts";
 
 export interface OpenKeyOptions {
   readonly dataDir: string;
-  /** The operator's own key for the journal; it need not be there. */
+  /** The path of the operator's own key for the journal. The file may be missing. */
   readonly keyFile?: string | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly noteDamage: NoteDamage;
-  /** Room on the disk that is kept for the agent's own start. */
+  /** The size of the disk space reserved for the agent's own start, in bytes. */
   readonly reserveBytes?: number;
 }
 
 export interface OpenedKey {
   readonly reserve: DiskReserve;
-  /** The only one of this process: a second one would differ if the key can't be written yet. */
+  /** The only key object of this process: a second one would differ while the key can't be written. */
   readonly journalKey: JournalKey;
 }
 

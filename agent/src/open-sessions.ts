@@ -19,9 +19,10 @@ import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { ContainerFiles } from "./sessions/container-files.ts";
 import { inputOpener } from "./sessions/container-input.ts";
 import { PodDialer } from "./sessions/dial-pod.ts";
+import { TerminalInputs } from "./sessions/terminal-input.ts";
 import { type SupportSources, supportFiles } from "./support/support-files.ts";
 
-export interface SessionParts {
+export interface OpenSessionsOptions {
   readonly config: Config;
   readonly ownCommand: readonly string[];
   readonly runtime: ContainerRuntime;
@@ -30,63 +31,67 @@ export interface SessionParts {
   readonly records: ImageRecords;
   readonly reporter: NodeReporter;
   readonly support: () => SupportSources;
-  /** Ends with the agent. */
+  /** Aborts when the agent stops. */
   readonly signal: AbortSignal;
 }
 
-/** Wires everything that operators' sessions reach on this host. */
-export function openSessions(parts: SessionParts): SessionServer {
-  const { runtime, supervisor, logs, ownCommand } = parts;
+/** Connects all parts of this host that operators' sessions use. */
+export function openSessions(options: OpenSessionsOptions): SessionServer {
+  const { runtime, supervisor, logs, ownCommand } = options;
   const [nodePath = ""] = ownCommand;
   const files = new ContainerFiles({ inspect: (id, signal) => runtime.inspect(id, signal), ownCommand });
+  const terminals = new TerminalInputs();
   const dialer = new PodDialer((podUid) => supervisor.sandboxOf(podUid), nodePath);
   return new SessionServer({
     find: (podUid, container) => logs.findKept(podUid, container) ?? supervisor.find(podUid, container),
     readLog: (of, options, signal) => logs.containers.read(of, options, signal),
-    openInput: inputOpener(async (id, signal) => (await runtime.inspect(id, signal))?.pid),
+    openInput: inputOpener(
+      async (id, signal) => (await runtime.inspect(id, signal))?.pid,
+      (pid) => terminals.open(pid),
+    ),
     exitCodeOf: (podUid, run) => supervisor.exitCodeOf(podUid, run),
-    nowMs: () => parts.support().clock.nowMs(),
+    nowMs: () => options.support().clock.nowMs(),
     exec: (id, options, signal) => runtime.exec(id, options, signal),
     networkOf: (podUid) => supervisor.sandboxOf(podUid)?.namespacePath,
     dial: (podUid, port, signal) => dialer.dial(podUid, port, signal),
     copy: (id, options, signal) => files.copy(id, options, signal),
     sftp: (id, options, signal) => files.sftp(id, options, signal),
-    images: openPushes(parts),
+    images: openPushes(options),
     imageReads: new ImageReads({
-      ...{ content: new CtrImages(parts.config.containerd), access: parts.records },
+      ...{ content: new CtrImages(options.config.containerd), access: options.records },
       architecture: HOST_ARCHITECTURE,
-      transfers: parts.config.images.transfers,
-      pace: pacer(parts.config.images.transferRate, parts.support().clock),
+      transfers: options.config.images.transfers,
+      pace: pacer(options.config.images.transferRate, options.support().clock),
     }),
-    pullImage: (options, onProgress, signal) => pullImage(parts, options, onProgress, signal),
-    support: () => supportFiles(parts.support()),
-    examine: oneExamination(parts.config),
+    pullImage: (pull, onProgress, signal) => pullImage(options, pull, onProgress, signal),
+    support: () => supportFiles(options.support()),
+    examine: oneExamination(options.config),
   });
 }
 
-function openPushes(parts: SessionParts): ImagePushes {
-  const { config, runtime, records, supervisor } = parts;
+function openPushes(options: OpenSessionsOptions): ImagePushes {
+  const { config, runtime, records, supervisor } = options;
   return new ImagePushes({
     ...{ runtime, records, freeBytes },
     importer: new CtrImages(config.containerd),
     events: {
-      stored: (reference) => imageStored(parts, reference),
+      stored: (reference) => imageStored(options, reference),
       removed: (reference) => {
         supervisor.imageRemoved(reference);
-        listAgain(parts);
+        listAgain(options);
       },
     },
   });
 }
 
 async function pullImage(
-  parts: SessionParts,
-  options: ImagePullOptions,
+  options: OpenSessionsOptions,
+  pull: ImagePullOptions,
   onProgress: (text: string) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const { runtime, records } = parts;
-  const { image, namespace, registryCredentials } = options;
+  const { runtime, records } = options;
+  const { image, namespace, registryCredentials } = pull;
   const isHere = await runtime.hasImage(image, signal);
   if (isHere && records.isOpenTo(image, namespace) && defaultPullPolicy(image) === "IfNotPresent") return;
   await runtime.pull(image, signal, {
@@ -95,15 +100,15 @@ async function pullImage(
   });
   const objects = { secrets: [], configMaps: [], envVersions: {}, registryCredentials };
   records.pulled(image, namespace, hasLogin(image, { namespace, objects }));
-  imageStored(parts, image);
+  imageStored(options, image);
 }
 
-function imageStored(parts: SessionParts, reference: string): void {
-  parts.supervisor.imageStored(reference);
-  listAgain(parts);
+function imageStored(options: OpenSessionsOptions, reference: string): void {
+  options.supervisor.imageStored(reference);
+  listAgain(options);
 }
 
-/** The coordinator places pods by the images that nodes report. */
-function listAgain({ reporter, signal }: SessionParts): void {
+/** Lists the images again, because the coordinator places pods by the images that nodes report. */
+function listAgain({ reporter, signal }: OpenSessionsOptions): void {
   void reporter.checkImages(signal);
 }

@@ -15,7 +15,7 @@ for (const [what, options, expected] of [
     ["192.0.2.1", "2001:db8::1"],
   ],
   ["one of IPv6 alone", { coordinator: "127.0.0.1", advertised: "2001:db8::1", podCidr6 }, ["2001:db8::1"]],
-  // That of the loopback means nothing to other hosts.
+  // The loopback address is useless to other hosts.
   ["something, where the coordinator is on this host", { coordinator: "::1" }, ["127.0.0.1"]],
 ] as const) {
   test(`others reach the host by ${what}`, async () => {

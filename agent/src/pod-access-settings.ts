@@ -2,14 +2,14 @@ import type { OpenPort, PodAccess } from "./network/access-rules.ts";
 
 /** The operator's settings for pods' access to the host. */
 export interface PodAccessSettings {
-  /** `deny`: pods don't reach the addresses at which clouds give out the machine's credentials. */
+  /** `deny`: pods can't reach the addresses at which clouds provide the machine's credentials. */
   readonly metadata: "allow" | "deny";
-  /** `limited`: on the host's addresses pods reach the agent's own services and `hostPorts` only. */
+  /** `limited`: on the host's addresses pods can reach only the agent's own services and `hostPorts`. */
   readonly host: "all" | "limited";
   readonly hostPorts: readonly OpenPort[];
 }
 
-/** Settings that decide where the agent itself answers pods. */
+/** Settings of ports at which the agent itself serves pods. */
 export interface AgentPorts {
   readonly podAccess: PodAccessSettings;
   readonly dns: boolean;
@@ -17,11 +17,11 @@ export interface AgentPorts {
   readonly gateway: { readonly httpPort: number; readonly httpsPort: number };
 }
 
-// More ports than this mean that the host is not limited.
+// With more open ports, the host would hardly be limited.
 const OPEN_PORTS_MAX = 64;
 const DNS_PORT = 53;
 
-/** `7600,9100/tcp,514/udp`, or a list of these. */
+/** Parses `7600,9100/tcp,514/udp`, or a list of these. */
 export function readOpenPorts(value: unknown): readonly OpenPort[] {
   const words = Array.isArray(value) ? value.map(String) : String(value ?? "").split(",");
   const ports = words.map((it) => it.trim()).filter((it) => it !== "");
@@ -30,7 +30,7 @@ export function readOpenPorts(value: unknown): readonly OpenPort[] {
   throw new Error(`at most ${OPEN_PORTS_MAX} ports such as 7600 or 514/udp`);
 }
 
-/** TCP unless it says otherwise. */
+/** Parses one port. The default protocol is TCP. */
 function readOpenPort(text: string): OpenPort | undefined {
   const match = /^(\d{1,5})(?:\/(tcp|udp))?$/.exec(text);
   const port = Number(match?.[1]);
@@ -38,7 +38,10 @@ function readOpenPort(text: string): OpenPort | undefined {
   return { protocol: match[2] === "udp" ? "udp" : "tcp", port };
 }
 
-/** The settings as the network's rules take them. Routes are served on their ports by whichever node is a gateway. */
+/**
+ * Returns the settings in the form of the network's rules. The ports of routes are always open, because any node may be
+ * a gateway.
+ */
 export function podAccess({ podAccess: settings, dns, destination, gateway }: AgentPorts): PodAccess {
   const metadata = settings.metadata === "allow";
   if (settings.host === "all") return { metadata, host: undefined };

@@ -23,7 +23,7 @@ const SEEDS = 150;
 const KEY = new JournalKey(Buffer.alloc(32, 7), "test");
 const signal = new AbortController().signal;
 
-test("a record that was written whole and can't be interpreted costs the restoration of its own pod only", async (t) => {
+test("an intact record that can't be parsed affects only its own pod", async (t) => {
   const host = await aJournal(t);
   const whole = PodAssignment.encode(host.victim).finish();
   for (let seed = 1; seed <= SEEDS; seed += 1) {
@@ -35,7 +35,7 @@ test("a record that was written whole and can't be interpreted costs the restora
   }
 });
 
-test("a state that was written whole and can't be interpreted costs the memory of its own pod only", async (t) => {
+test("an intact state that can't be parsed affects only its own pod", async (t) => {
   const host = await aJournal(t);
   const text = encodePodState(toPodState(MEMORY)).toString();
   for (let seed = 1; seed <= SEEDS; seed += 1) {
@@ -70,7 +70,7 @@ const MEMORY: PodMemory = {
   },
 };
 
-/** Three pods; the files are those of pod `b`. */
+/** Three pods with the files of pod `b`. */
 async function aJournal(t: TestContext) {
   const dir = await mkdtemp(join(tmpdir(), "forage-recorded-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
@@ -85,7 +85,7 @@ async function aJournal(t: TestContext) {
     const again = await open();
     const reader = new AssignmentReader(aHost(), new Map(), () => undefined);
     const recorded = new Map(recordedPods(again, reader).map((it) => [it.uid, it]));
-    // The same memories go through a reboot of the host.
+    // The same states after a reboot of the host.
     await writeFile(join(dir, "boot-id"), encodeBootId("1"));
     await resetAfterReboot({
       ...{ journal: again, bootId: "2", nowMs: 1, noteDamage: () => undefined },
@@ -100,7 +100,7 @@ async function aJournal(t: TestContext) {
   return { victim, sound, reopen, podFile, stateFile: join(dir, "states", "b.state") };
 }
 
-/** Overwrites, cuts off or inserts some bytes. */
+/** Returns a copy with some bytes overwritten, removed or inserted. */
 function mutated(bytes: Buffer, random: () => number): Buffer {
   const at = () => Math.floor(random() * bytes.length);
   const byte = () => Math.floor(random() * 256);

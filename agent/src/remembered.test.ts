@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { remembered } from "./remembered.ts";
 
-test("reads again only when the last result is too old", () => {
+test("reads again only if the last result is too old", () => {
   let nowMs = 0;
   let reads = 0;
   const read = remembered(() => ++reads, 10_000, { monotonicMs: () => nowMs });

@@ -1,6 +1,9 @@
 import type { Clock } from "./clock.ts";
 
-/** Returns a function that calls `read` only when its last result is older than `maxAgeMs`, and returns that result otherwise. */
+/**
+ * Returns a function that calls `read` only if its last result is older than `maxAgeMs`, and otherwise returns that
+ * result.
+ */
 export function remembered<T>(read: () => T, maxAgeMs: number, clock: Pick<Clock, "monotonicMs">): () => T {
   let last: { readonly value: T; readonly atMs: number } | undefined;
   return () => {

@@ -31,7 +31,7 @@ async function given(t: TestContext): Promise<Given> {
   return { dir, start };
 }
 
-test("the first agent of a boot finds the reboot, and later ones don't", async (t) => {
+test("the first agent of a boot detects the reboot, and later ones don't", async (t) => {
   const { start } = await given(t);
   for (const [bootId, rebooted] of [
     ["1", false],
@@ -42,7 +42,7 @@ test("the first agent of a boot finds the reboot, and later ones don't", async (
     assert.deepEqual(await start(bootId), { rebooted }, bootId);
 });
 
-test("an agent finds no reboot that an earlier one of the same boot has found but not written", async (t) => {
+test("does not report a reboot again that an earlier agent of the same boot has begun to record", async (t) => {
   const { dir, start } = await given(t);
   await start("1");
   await writeFile(join(dir, "pending"), encodeBootId("2"));

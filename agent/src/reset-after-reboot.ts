@@ -13,11 +13,13 @@ export interface RebootOptions {
   readonly journal: Journal;
   /** Default: the host's disk. */
   readonly files?: JournalFiles;
-  /** Changes with every boot of the host. */
+  /** An id that changes with every boot of the host. */
   readonly bootId: string;
   /** The file with the boot id to which the journal's states belong. */
   readonly bootIdFile: string;
-  /** A file in a directory that a reboot empties. It names the pods whose states on disk are still those of an earlier boot. */
+  /**
+   * A file in a directory that a reboot empties. It names the pods whose states on disk are still from an earlier boot.
+   */
   readonly pendingFile: string;
   readonly nowMs: number;
   readonly noteDamage: NoteDamage;
@@ -30,11 +32,11 @@ export interface RebootOutcome {
 }
 
 /**
- * Resets the pods' states if the host was booted since they were written: namespaces and processes of the last boot are gone. The
- * states are on disk before anything is started, because an agent that ends half-way would otherwise mistake new containers for old ones.
- * On a full disk the states are reset in memory only, and `unwritten` writes them later. Until then an agent that starts in the same
- * boot resets only the states that are not on disk. A boot id that can't be read resets nothing: the kernel and containerd show
- * what is left of each pod.
+ * Resets the states of pods if the host was rebooted since they were written, because namespaces and processes of the
+ * previous boot are gone. The states are written before anything is started; otherwise an agent that ends half-way
+ * would mistake new containers for old ones. On a full disk the states are reset in memory only, and `unwritten` writes
+ * them later. Until then an agent that starts in the same boot resets only the states that are not on disk. If the boot
+ * id can't be read, nothing is reset, and the kernel and containerd show what is left of each pod.
  */
 export async function resetAfterReboot(options: RebootOptions): Promise<RebootOutcome> {
   const { journal, files = hostFiles, bootId, bootIdFile, nowMs, noteDamage } = options;
@@ -54,7 +56,7 @@ export async function resetAfterReboot(options: RebootOptions): Promise<RebootOu
   const earlier = await readPending(options);
   const stale = states.filter(([uid]) => earlier === undefined || earlier.has(uid));
   const rebooted = stale.map(([uid, state]) => [uid, afterReboot(fromPodState(uid, state), nowMs)] as const);
-  // The journal has them in memory at once, and rejects if they can't be written.
+  // The journal keeps the states in memory at once, and rejects if they can't be written.
   const saved = await Promise.allSettled(
     rebooted.map(([uid, memory]) => journal.saveState(uid, toPodState(memory))),
   );
@@ -64,7 +66,10 @@ export async function resetAfterReboot(options: RebootOptions): Promise<RebootOu
   return { rebooted: earlier === undefined, ...(await written(pending, options)) };
 }
 
-/** Writes until everything is on disk or the signal aborts. `impaired` receives the problem, undefined once there is none. */
+/**
+ * Retries the write until everything is on disk or the signal aborts. Calls `impaired` with the problem, and with
+ * undefined once there is none.
+ */
 export async function writeStates(
   unwritten: RebootOutcome["unwritten"],
   clock: Clock,
@@ -76,7 +81,7 @@ export async function writeStates(
   await retryUntilDone(unwritten.write, { clock, signal, outcome });
 }
 
-/** Writes what is left to write, and returns how to go on with it if that fails. */
+/** Writes the rest, and returns a function that continues if that fails. */
 async function written(
   pending: Set<string>,
   options: RebootOptions,
@@ -90,7 +95,7 @@ async function written(
   }
 }
 
-/** The boot id comes last, as it says that all states are of this boot. */
+/** Writes everything. The boot id comes last, because it asserts that all states are from this boot. */
 async function writeAll(pending: Set<string>, options: RebootOptions): Promise<void> {
   const { journal, files = hostFiles, bootId, bootIdFile, pendingFile } = options;
   try {
@@ -102,7 +107,8 @@ async function writeAll(pending: Set<string>, options: RebootOptions): Promise<v
     await write(files, bootIdFile, encodeBootId(bootId));
     await files.remove(pendingFile);
   } catch (error) {
-    // Without the file, the next agent of this boot resets all states, and reads running containers back from containerd.
+    // Without this file, the next agent of this boot resets all states, and restores running containers from
+    // containerd.
     const lines = [encodeBootId(bootId), ...pending];
     await write(files, pendingFile, lines.join("\n")).catch(() => undefined);
     throw error;
@@ -114,12 +120,12 @@ async function write(files: JournalFiles, path: string, text: string): Promise<v
   await files.write(dirname(path), [{ name: basename(path), bytes: Buffer.from(text) }]);
 }
 
-/** Returns the text of the file, which is empty if it can't be read. */
+/** Returns the text of the file, or an empty text if it can't be read. */
 async function read(files: JournalFiles, path: string): Promise<string> {
   return files.read(path).then(String, () => "");
 }
 
-/** Undefined: no agent has reset states in this boot. */
+/** Reads the pending pods. Undefined: no agent has reset states in this boot. */
 async function readPending(options: RebootOptions): Promise<ReadonlySet<string> | undefined> {
   const { files = hostFiles, bootId, pendingFile } = options;
   const [mark, ...uids] = (await read(files, pendingFile)).split("\n");
@@ -127,17 +133,17 @@ async function readPending(options: RebootOptions): Promise<ReadonlySet<string> 
 }
 
 /**
- * Encodes the boot id with a checksum. A different boot id means that everything of a pod is gone, so a damaged one must not
- * be taken for one.
+ * Encodes the boot id with a checksum. A different boot id means that everything of a pod is gone, so a damaged one
+ * must not be mistaken for it.
  */
 export function encodeBootId(bootId: string): string {
   return `${bootId} ${crc32(bootId).toString(16).padStart(8, "0")}`;
 }
 
-/** Undefined: there is none that can be read. */
+/** Reads the boot id. Undefined if there is no readable one. */
 async function readBootId(files: JournalFiles, path: string): Promise<string | undefined> {
   const text = await read(files, path);
-  // As older agents wrote it.
+  // The format of older agents.
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)) return text;
   const bootId = text.slice(0, text.lastIndexOf(" "));
   return text === encodeBootId(bootId) ? bootId : undefined;

@@ -25,24 +25,21 @@ export interface ServiceNetworkOptions {
   readonly dataDir: string;
   readonly instance: string;
   readonly podCidr: string;
-  /** The IPv6 range of pods; undefined: pods have no IPv6. */
+  /** The IPv6 range of pods. Undefined: pods have no IPv6. */
   readonly podCidr6: string | undefined;
   readonly nodeName: string;
-  /** Families of addresses by which this host and others reach each other. */
+  /** The address families by which this host and others reach each other. */
   readonly reach: readonly IpFamily[];
   readonly clusterDomain: string;
-  /** Whether to answer pods' DNS questions. */
+  /** Whether to answer DNS queries of pods. */
   readonly dns: boolean;
-  /** Whether Destination is served on the pods' bridge, and has a name there. */
+  /** Whether Destination is served on the pods' bridge, under a name. */
   readonly servesDestination?: boolean;
-  /** [0, 1). */
+  /** A source of random numbers in [0, 1). */
   readonly random: () => number;
   readonly clock: Clock;
   readonly run: RunCommand;
-  /**
-   * The interface on which addresses of load balancers are announced, whatever their network; undefined: the interface of their
-   * network.
-   */
+  /** The interface on which load balancer addresses are announced. Undefined: the interface of their network. */
   readonly balancerInterface: string | undefined;
   readonly hostInterfaces: typeof networkInterfaces;
   /** Default: the host's disk. */
@@ -52,33 +49,41 @@ export interface ServiceNetworkOptions {
   readonly noteDamage: NoteDamage;
 }
 
-/** Makes services reachable on this host. Its state comes from the link, and from disk while the link is down. */
+/**
+ * Makes services reachable on this host. Its state comes from the coordinator, and from disk while the connection is
+ * down.
+ */
 export interface ServiceNetwork {
-  /** Resolves once the pods' bridge exists, also if the rules could not be made; that is retried. */
+  /** Resolves once the pods' bridge exists, even if creating the rules has failed; that is retried. */
   start(): Promise<void>;
-  /** Returns the present problems. Empty if everything works. */
+  /** Returns the current problems. Empty if everything works. */
   problems(): readonly string[];
-  /** Subnets in which the host can announce addresses of load balancers. */
+  /** Returns the subnets in which the host can announce load balancer addresses. */
   networks(): readonly string[];
-  /** Called for a new connection, which sends everything again. Returns a function to call when the connection ends. */
+  /**
+   * Called for a new connection, on which everything is sent again. Returns a function to call when the connection
+   * ends.
+   */
   restart(): () => void;
-  take(update: ServiceUpdate): void;
+  apply(update: ServiceUpdate): void;
   close(): Promise<void>;
 }
 
-/** Other programs reload the whole nftables ruleset at any time, and there is no notification. */
+/** Other programs may reload the whole nftables ruleset at any time, without a notification. */
 const REPAIR_INTERVAL_MS = 30_000;
 const DNS_PORT = 53;
 const DAMAGE_REMEDY = "services keep the rules they have until the coordinator sends them again";
 
 const NETWORKS_INTERVAL_MS = 30_000;
 /**
- * The age up to which the list of interfaces is reused. Every heartbeat compares the node's report, each of 40 pods has an
- * interface, and listing them every 2.5 s took as much processor time as everything else that an idle agent does.
+ * The age up to which the list of interfaces is reused. Every heartbeat compares the node's report, and each of 40 pods
+ * has an interface. Listing them every 2.5 s took as much processor time as everything else in an idle agent.
  */
 const NETWORKS_AGE_MS = 10_000;
 
-/** Calls `onChange` when the host's subnets change, as they do with interfaces and cables, until the signal aborts. */
+/**
+ * Calls `onChange` when the host's subnets change, for example with interfaces or cables. Runs until the signal aborts.
+ */
 export async function watchNetworks(
   services: Pick<ServiceNetwork, "networks">,
   clock: Clock,
@@ -97,19 +102,19 @@ export async function watchNetworks(
 export class HostServiceNetwork implements ServiceNetwork {
   readonly #options: ServiceNetworkOptions;
   readonly #services: KnownServices;
-  /** For each address family of pods: the pod network and the host's address in it. */
+  /** The pod network and the host's address in it, for each address family of pods. */
   readonly #bridges: readonly { readonly text: string; readonly gateway: string }[];
   readonly #rules: readonly ServiceRules[];
   #balancer: LoadBalancer | undefined;
-  /** Counts connections: an older one may end after the next has begun. */
+  /** The number of connections so far, because an older one may end after the next has begun. */
   #connection = 0;
   #cancelRepair: (() => void) | undefined;
   #unsubscribe: (() => void) | undefined;
   #closed = false;
-  /** Whether the rules have been made. */
+  /** Whether the rules have been created. */
   #started = false;
   #dns: readonly DnsListener[] = [];
-  /** The subnets of the host's interfaces, or what stands for them, as of a moment ago. */
+  /** Returns the recently read subnets of the host's interfaces. */
   readonly networks: () => readonly string[];
 
   private constructor(options: ServiceNetworkOptions, services: KnownServices) {
@@ -151,21 +156,24 @@ export class HostServiceNetwork implements ServiceNetwork {
         void this.#startRules();
         return;
       }
-      // Addresses last: where they are announced it has to be known what they lead to.
+      // Addresses are updated last, so that the rules exist where an address is announced.
       const updated = Promise.all(this.#rules.map((rules) => rules.update(changed)));
       void updated.then(() => this.#balancer?.update());
     });
-    // Rules made from nothing would take those away that the last agent left in the kernel.
+    // Rules without known services would remove those that the last agent left in the kernel.
     if (await this.#mayMakeRules()) await this.#startRules();
   }
 
-  /** False if the stored services are lost while the kernel has rules of an earlier agent. */
+  /**
+   * Reports whether rules may be created. False if the stored services are lost while the kernel has rules of an
+   * earlier agent.
+   */
   async #mayMakeRules(): Promise<boolean> {
     const { loaded, path } = this.#services;
     if (loaded === "damaged") return false;
     if (loaded === "sound") return true;
     const found = await Promise.all(this.#rules.map((rules) => rules.hasTable().catch(() => false)));
-    // The coordinator may have sent all services in the meantime.
+    // The coordinator may have sent all services meanwhile.
     if (this.#started || this.#closed || !found.includes(true)) return !this.#started && !this.#closed;
     if (this.#services.loaded === "sound") return true;
     this.#options.noteDamage(path, "it is missing while the kernel has rules for services", DAMAGE_REMEDY);
@@ -196,8 +204,8 @@ export class HostServiceNetwork implements ServiceNetwork {
     };
   }
 
-  take(update: ServiceUpdate): void {
-    this.#services.take(update);
+  apply(update: ServiceUpdate): void {
+    this.#services.apply(update);
     if (!update.more) this.#balancer?.setCurrent(true);
   }
 
@@ -241,7 +249,7 @@ export class HostServiceNetwork implements ServiceNetwork {
     });
   }
 
-  /** Starts listening at once, because after a restart pods are already sending queries. */
+  /** Starts listening at once, because pods may already be sending queries after a restart. */
   async #listen(): Promise<void> {
     const { clock, clusterDomain: domain, random, onProblem } = this.#options;
     const own = this.#bridges.map(({ gateway }) => gateway);

@@ -23,7 +23,7 @@ export interface HostPort {
 /** The form of a setting in the usage line, such as `HOST:PORT`. A schema without a form is a group of settings. */
 export const FORMS = z.registry<{ readonly form: string }>();
 
-// As the kernel accepts them, but none that could be read as an option.
+// The names that the kernel accepts, without those that could be mistaken for an option.
 const INTERFACE = /^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}$/;
 const INSTANCE = /^[a-z0-9]{1,8}$/;
 const CONTAINERD_NAMESPACE = /^[A-Za-z0-9._-]{1,76}$/;
@@ -33,10 +33,11 @@ const RUNTIME_CLASS = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
 // The forms that nerdctl accepts: a program, or the name of a shim.
 const OCI_RUNTIME = /^\/[^\s,:"\0]{1,4000}$|^io\.containerd\.[a-z0-9-]+\.v\d+$/;
 const RUNTIME_CLASSES_MAX = 64;
-// etcd has no more members, and no more coordinators are of use.
+// etcd supports no more members, and further coordinators would be useless.
 const COORDINATORS_MAX = 9;
+const NODE_NAMES_MAX = 16;
 
-/** Reads a number, also from text. */
+/** Parses a number, also from text. */
 export function wholeNumber(min: number, max: number, form = "N") {
   const must = `must be a whole number from ${min} to ${max}`;
   const number = z.int(must).check(z.minimum(min, must), z.maximum(max, must));
@@ -46,7 +47,9 @@ export function wholeNumber(min: number, max: number, form = "N") {
   return withForm(form, z.pipe(fromText, number));
 }
 
-/** Reads `on` and `off`, also as truth values: YAML reads a bare `off` as a word, and some write `false`. */
+/**
+ * Parses `on` and `off`, also as booleans, because YAML parses a bare `off` as a word and some people write `false`.
+ */
 export function onOrOff() {
   const fromText = z.transform((value) => (value === "on" ? true : value === "off" ? false : value));
   return withForm("on|off", z.pipe(fromText, z.boolean("must be on or off")));
@@ -68,7 +71,7 @@ export const domain = () => matching("DOMAIN", DOMAIN, "must be a domain such as
 export const interfaceName = () => matching("NAME", INTERFACE, "must be the name of an interface");
 export const imageReference = () => matching("IMAGE", IMAGE, "must be the reference of an image");
 
-/** Reads the node's name, which becomes part of its certificate. */
+/** Parses the node's name, which becomes part of its certificate. */
 export const nodeName = () =>
   readBy("NAME", (value) => {
     try {
@@ -78,9 +81,23 @@ export const nodeName = () =>
     }
   });
 
+/** Parses a list of node names, or comma-separated text. */
+export const nodeNames = () =>
+  readBy("NAME,…", (value): readonly string[] => {
+    const must = `a list of at most ${NODE_NAMES_MAX} names of nodes`;
+    const items: readonly unknown[] | undefined =
+      typeof value === "string" ? value.split(",") : Array.isArray(value) ? value : undefined;
+    if (items === undefined || items.length > NODE_NAMES_MAX) throw new Error(must);
+    try {
+      return items.map((name) => nodeId(typeof name === "string" ? name : ""));
+    } catch {
+      throw new Error(must);
+    }
+  });
+
 export const hostPort = () => readBy("HOST:PORT", readHostPort);
 
-/** Reads a list of the file, or text with commas. */
+/** Parses a list, or comma-separated text. */
 export const hostPorts = () =>
   readBy("HOST:PORT,…", (value): readonly HostPort[] => {
     const items: readonly unknown[] =
@@ -94,7 +111,7 @@ export const hostPorts = () =>
     }
   });
 
-/** Reads where the agent listens for callers without credentials; undefined: nowhere. */
+/** Parses the address at which the agent serves clients without credentials. Undefined: nowhere. */
 export const loopbackOrOff = () =>
   readBy("HOST:PORT|off", (value): HostPort | undefined => {
     if (isOff(value)) return undefined;
@@ -161,7 +178,7 @@ export const podCidr6 = () =>
     return value;
   });
 
-/** Reads a map of the file, or text such as `a=b,c=d`. */
+/** Parses a map, or text such as `a=b,c=d`. */
 export const labels = () => readBy("KEY=VALUE,…", readTextMap);
 
 export const quantities = () =>
@@ -202,7 +219,7 @@ function matching(form: string, pattern: RegExp, must: string) {
   return withForm(form, z.string(must).check(z.regex(pattern, must)));
 }
 
-/** Returns a schema of values that `read` reads; it throws an Error that says what the value must be. */
+/** Returns a schema of values that `read` parses. `read` throws an error that describes valid values. */
 function readBy<Value>(form: string, read: (value: unknown) => Value) {
   const schema = z.transform((value: unknown, { issues }): Value => {
     try {

@@ -18,6 +18,7 @@ import {
   labels,
   loopbackOrOff,
   nodeName,
+  nodeNames,
   oneOf,
   onOrOff,
   openPorts,
@@ -57,7 +58,7 @@ export const SETTINGS_SCHEMA = z.strictObject({
   /** The containerd that runs the containers. */
   containerd: z.prefault(
     z.strictObject({
-      /** Its socket. */
+      /** The socket of containerd. */
       address: z._default(absolutePath("SOCKET"), "/run/containerd/containerd.sock"),
       /** The namespace of the agent's containers. */
       namespace: z._default(containerdNamespace(), "forage"),
@@ -129,7 +130,7 @@ export const SETTINGS_SCHEMA = z.strictObject({
   /** The pause before a container that ends repeatedly is restarted. */
   restart: z.prefault(
     z.strictObject({
-      /** The first pause. It doubles with each further end. */
+      /** The first pause before a restart. It doubles with each further end. */
       backOffBaseSeconds: z._default(wholeNumber(0, 3_600, "SECONDS"), 10),
       /** The longest pause. */
       backOffCapSeconds: z._default(wholeNumber(0, 86_400, "SECONDS"), 300),
@@ -145,8 +146,10 @@ export const SETTINGS_SCHEMA = z.strictObject({
       highPercent: z._default(wholeNumber(1, 100, "PERCENT"), 85),
       /** … down to this usage. */
       lowPercent: z._default(wholeNumber(0, 100, "PERCENT"), 80),
-      /** When images that pods name by a digest come from other nodes: if the registry can't be reached, before a query to it, or never. */
+      /** When images come from other nodes: if the registry can't be reached, before a query to it, or never. Any node sends images that pods name by a digest. */
       otherNodes: z._default(oneOf(["fallback", "first", "never"]), "fallback"),
+      /** Nodes that are trusted for what a tag stands for, by their names. They send images that pods name by a tag, too. */
+      tagsFrom: z._default(nodeNames(), []),
       /** The images that are sent to other nodes at one time. 0: none is sent. */
       transfers: z._default(wholeNumber(0, 32), 2),
       /** The bytes that all of them together send in a second. */
@@ -210,7 +213,7 @@ export const SETTINGS_SCHEMA = z.strictObject({
 
 type Read = z.output<typeof SETTINGS_SCHEMA>;
 
-/** The agent's settings, checked, with all defaults. */
+/** The agent's settings, validated and with all defaults. */
 export interface Settings extends Omit<Read, "runDir" | "nodeName" | "logs" | "gateway"> {
   readonly runDir: string;
   readonly nodeName: string;
@@ -218,7 +221,7 @@ export interface Settings extends Omit<Read, "runDir" | "nodeName" | "logs" | "g
   readonly gateway: GatewaySettings;
 }
 
-/** Settings of nodes that are gateways. */
+/** The settings of nodes that are gateways. */
 export interface GatewaySettings extends Omit<Read["gateway"], "memoryLimit"> {
   readonly memoryLimitBytes: number;
 }
@@ -226,7 +229,7 @@ export interface GatewaySettings extends Omit<Read["gateway"], "memoryLimit"> {
 export interface Setting {
   /** The setting's path in the file, with dots between groups. */
   readonly path: string;
-  /** The value's form in the usage line. */
+  /** The form of the value in the usage line. */
   readonly form: string;
 }
 
@@ -235,11 +238,11 @@ export const SETTINGS: readonly Setting[] = settingsIn(SETTINGS_SCHEMA, "");
 
 export interface GivenValue {
   readonly value: unknown;
-  /** The file, variable or flag it comes from. */
+  /** The file, variable or flag that contains it. */
   readonly where: string;
 }
 
-/** Checks values by their paths. Returns all problems at once, and settings only if there are none. */
+/** Validates values by their paths. Returns either all problems or the settings. */
 export function checkSettings(
   given: ReadonlyMap<string, GivenValue>,
   hostName: string,
@@ -252,7 +255,7 @@ export function checkSettings(
   return problems.length > 0 ? { problems } : { settings: complete(result.data, hostName), problems };
 }
 
-/** One problem for each path: a second one says nothing more. */
+/** Returns one problem for each path, because further ones add nothing. */
 function problemsOf({ issues }: z.core.$ZodError, given: ReadonlyMap<string, GivenValue>): readonly string[] {
   const problems = new Map<string, string>();
   const report = (keys: readonly PropertyKey[], message: (isGiven: boolean) => string): void => {
@@ -269,7 +272,7 @@ function problemsOf({ issues }: z.core.$ZodError, given: ReadonlyMap<string, Giv
   return [...problems.values()];
 }
 
-/** The forms of single settings have messages of their own. */
+/** Returns the message of an issue. The forms of single settings have messages of their own. */
 function textOf(issue: z.core.$ZodIssue): string {
   const isGroup = issue.code === "invalid_type" && issue.expected === "object";
   return isGroup ? "must be a group of settings, each with a name and a value" : issue.message;
@@ -301,7 +304,7 @@ function complete(read: Read, hostName: string): Settings {
   };
 }
 
-/** A value that is no group stays where a group belongs: it is reported. */
+/** Puts a value into its group. A value in place of a group is kept there, so that it is reported. */
 function put(group: Record<string, unknown>, [key = "", ...rest]: readonly string[], value: unknown): void {
   if (rest.length === 0) {
     group[key] = value;

@@ -11,7 +11,7 @@ import { loadJournalKey } from "./journal/journal-key.ts";
 import { EMPTY_MEMORY } from "./pods/pod.ts";
 import { StateSaver } from "./state-saver.ts";
 
-test("a state that can't be written impairs the host until it is written", async (t) => {
+test("reports the host as impaired while a state can't be written", async (t) => {
   const { dir, clock, saver, health } = await aSaver(t);
   const inTheWay = join(dir, "states", "p1.state.tmp");
   await mkdir(inTheWay);
@@ -28,7 +28,7 @@ test("a state that can't be written impairs the host until it is written", async
   assert.deepEqual((await readdir(join(dir, "states"))).sort(), ["p1.state", "p2.state"]);
 });
 
-test("a pod whose state could not be written impairs the host no longer once it is forgotten", async (t) => {
+test("an unwritten state of a forgotten pod no longer impairs the host", async (t) => {
   const { dir, saver, health } = await aSaver(t);
   await mkdir(join(dir, "states", "p1.state.tmp"));
   await saver.save("p1", EMPTY_MEMORY);
@@ -37,10 +37,10 @@ test("a pod whose state could not be written impairs the host no longer once it 
   assert.deepEqual(health.slice(1), [undefined]);
 });
 
-test("a record that can't be removed is removed later", async (t) => {
+test("retries the removal of a record", async (t) => {
   const { dir, clock, saver, health } = await aSaver(t);
   await saver.save("p1", EMPTY_MEMORY);
-  // In place of the file, so that it can't be unlinked.
+  // A directory in place of the file, so that it can't be unlinked.
   const file = join(dir, "states", "p1.state");
   await rm(file);
   await mkdir(file);
@@ -54,7 +54,7 @@ test("a record that can't be removed is removed later", async (t) => {
   assert.equal(health[1], undefined);
 });
 
-test("a removed pod whose state can't be written loses its record, and is not started by a restart", async (t) => {
+test("a removed pod whose state can't be written loses its record, so that a restart doesn't start it", async (t) => {
   const { dir, journal, saver, health, open } = await aSaver(t);
   const pods = ["p1", "p2"].map((uid) => PodAssignment.fromPartial({ uid }));
   await journal.replace({ clusterId: "c", revision: 1n, pods });
@@ -75,7 +75,7 @@ test("a removed pod whose state can't be written loses its record, and is not st
   assert.deepEqual([...restarted.damaged], []);
 });
 
-test("an outcome that the disk does not take is refused with the reason, and not once it is on disk", async (t) => {
+test("rejects an outcome that can't be written with the reason, until it is on disk", async (t) => {
   const { dir, saver } = await aSaver(t);
   await mkdir(join(dir, "states", "p1.state.tmp"));
   await assert.rejects(
@@ -86,11 +86,11 @@ test("an outcome that the disk does not take is refused with the reason, and not
   await saver.saveOutcome("p1", EMPTY_MEMORY);
 });
 
-test("a removed pod whose record can't be removed either is not saved", async (t) => {
+test("the removal of a pod is not saved if its record can't be removed either", async (t) => {
   const { dir, journal, saver } = await aSaver(t);
   await journal.replace({ clusterId: "c", revision: 1n, pods: [PodAssignment.fromPartial({ uid: "p1" })] });
   await mkdir(join(dir, "states", "p1.state.tmp"));
-  // In place of the record, so that it can't be unlinked.
+  // A directory in place of the record, so that it can't be unlinked.
   const [record = ""] = await readdir(join(dir, "pods"));
   await rm(join(dir, "pods", record));
   await mkdir(join(dir, "pods", record));

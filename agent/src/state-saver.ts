@@ -8,14 +8,16 @@ export interface StateSaverOptions {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly onError: (error: unknown) => void;
-  /** Called with the reason why a pod's state is not on disk; undefined if all are. Called on changes. */
+  /**
+   * Called with the reason why a pod's state is not on disk, and with undefined when all are. Called on changes only.
+   */
   readonly onHealth?: (problem: string | undefined) => void;
 }
 
-// A full disk is not emptied in a moment, and the journal holds the newest state until then.
+// Disks rarely get free space quickly, and the journal holds the newest state until then.
 const AGAIN_MS = 5_000;
 
-/** Writes pods' memories to the journal; what can't be written is tried again, and never stops a pod. */
+/** Writes the memories of pods to the journal. Failed writes are retried and never stop a pod. */
 export class StateSaver {
   readonly #options: StateSaverOptions;
   readonly #unsaved = new Set<string>();
@@ -29,7 +31,7 @@ export class StateSaver {
     this.#options = options;
   }
 
-  /** Resolves to whether it is on disk. */
+  /** Saves a memory. Resolves to whether it is on disk. */
   save(podUid: string, memory: PodMemory): Promise<boolean> {
     return this.#write(podUid, () => this.#options.journal.saveState(podUid, toPodState(memory)));
   }
@@ -41,8 +43,8 @@ export class StateSaver {
   }
 
   /**
-   * Saves the memory of a pod that was removed from the host. If the disk does not take it, removes the pod's record instead.
-   * Rejects if a restart could start the pod again.
+   * Saves the memory of a pod that was removed from the host. If that can't be written, removes the pod's record
+   * instead. Rejects if a restart could start the pod again.
    */
   async saveRemoved(podUid: string, memory: PodMemory): Promise<void> {
     const { journal } = this.#options;
@@ -50,7 +52,7 @@ export class StateSaver {
     await journal.removeRecord(podUid);
   }
 
-  /** Resolves when nothing of the pod is on disk, or that could not be written. */
+  /** Removes the pod's files. Resolves also if that fails. */
   async forget(podUid: string): Promise<void> {
     this.#unsaved.delete(podUid);
     try {
@@ -67,7 +69,7 @@ export class StateSaver {
     this.#cancel?.();
   }
 
-  /** Returns whether it was written. */
+  /** Runs a write and returns whether it succeeded. */
   async #write(podUid: string, write: () => Promise<void>): Promise<boolean> {
     try {
       await write();
@@ -88,7 +90,7 @@ export class StateSaver {
     this.#cancel ??= this.#options.clock.schedule(AGAIN_MS, () => this.#again());
   }
 
-  /** A success ends the problem only once nothing waits to be written. */
+  /** Reports the health. A success ends the problem only once no write is pending. */
   #reportHealth(problem: string | undefined): void {
     const isHeldUp = this.#unsaved.size + this.#unforgotten.size > 0;
     if (problem === this.#problem || (problem === undefined && isHeldUp)) return;

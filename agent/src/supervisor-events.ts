@@ -19,7 +19,7 @@ export interface SupervisorListeners {
   readonly stateFile: (podUid: string) => string;
 }
 
-/** Returns the listeners that pass each of the supervisor's events on. */
+/** Returns listeners that pass on each of the supervisor's events. */
 export function supervisorEvents({
   log,
   saver,
@@ -48,9 +48,10 @@ export function supervisorEvents({
     hookFailed: (pod, container, reason) => log.warn({ event: "hook-failed", pod, container, reason }),
     stepped: (pod, step, tookMs, error) => {
       stepped(step, tookMs, error !== undefined);
-      // Claims are made and let go of with these.
-      if (step.kind === "startContainer" || step.kind === "cleanUp") reporter.checkClaims();
-      const fields = { pod, ...step, tookMs: Math.round(tookMs) };
+      // These steps create and release claims.
+      if (step.type === "startContainer" || step.type === "cleanUp") reporter.checkClaims();
+      const { type: kind, ...rest } = step;
+      const fields = { pod, kind, ...rest, tookMs: Math.round(tookMs) };
       if (error !== undefined) log.warn({ event: "step-failed", ...fields, reason: messageOf(error) });
       else if (changesHost(step)) log.info({ event: "step-done", ...fields });
       else log.debug({ event: "step-done", ...fields });
@@ -74,7 +75,7 @@ export function supervisorEvents({
 }
 
 function changesHost(step: Step): boolean {
-  switch (step.kind) {
+  switch (step.type) {
     case "startContainer":
     case "stopContainer":
     case "postStart":

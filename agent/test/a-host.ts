@@ -1,6 +1,6 @@
 import type { HostFeatures } from "../src/host-features.ts";
 
-/** A host with nothing special. */
+/** Returns a host without special features. */
 export function aHost(change: Partial<HostFeatures> = {}): HostFeatures {
   return {
     hostname: "host-1",

@@ -8,7 +8,7 @@ export function aShell(name: string, script: string, change: Partial<Container> 
   return Container.fromPartial({ ...container, volumeMounts: MOUNTS, ...change });
 }
 
-/** An exec handler of a probe or hook. */
+/** Returns an exec handler for a probe or hook. */
 export function running(script: string) {
   return { $case: "exec" as const, value: { command: ["sh", "-c", script] } };
 }
@@ -17,7 +17,7 @@ export function aSecret(name: string, word: string): ObjectData {
   return { name, data: { word: Buffer.from(word) }, version: `version of ${word}`, current: true };
 }
 
-// Shared by all containers of the pod; `/out` is the host's and outlives the pod.
+// Mounts that all containers of the pod share. `/out` is a directory of the host and outlives the pod.
 const MOUNTS = [
   { name: "data", mountPath: "/data", subPath: "", readOnly: false },
   { name: "word", mountPath: "/secret", subPath: "", readOnly: true },
@@ -26,7 +26,7 @@ const MOUNTS = [
 
 export interface RichPod {
   readonly uid: string;
-  /** A directory of the host where the pod notes what happens to it, in `<uid>`. */
+  /** A directory of the host in which the pod records its events, in `<uid>`. */
   readonly outDir: string;
   readonly secrets?: readonly ObjectData[];
   readonly restartPolicy?: string;
@@ -36,7 +36,7 @@ export interface RichPod {
   readonly main: Container;
 }
 
-/** A pod with an empty directory, a secret `word` and a directory of the host in each of its containers. */
+/** Returns a pod with an empty directory, a secret `word` and a directory of the host in each of its containers. */
 export function aRichAssignment(pod: RichPod): PodAssignment {
   const { uid, outDir, secrets = [], restartPolicy = "", graceSeconds = 2 } = pod;
   const volumes: Volume[] = [

@@ -46,7 +46,7 @@ describe("the agent and its runtime", { concurrency: false }, () => {
   };
 
   test(
-    "containerd restarts under running pods: they stay up, and the agent goes on watching over them",
+    "containerd restarts under running pods: they continue to run, and the agent continues to manage them",
     LIMIT,
     async () => {
       coordinator.assign(
@@ -81,40 +81,44 @@ describe("the agent and its runtime", { concurrency: false }, () => {
     },
   );
 
-  test("an image behind a login: for pods that have it, and for no other namespace's", LIMIT, async (t) => {
-    const locked = await startPrivateRegistry(registry, LOGIN);
-    t.after(() => locked.close());
-    const archive = await buildBusyboxImage({ name: "localhost/forage/locked:1" });
-    await registry.pushImage(archive, "forage/locked:1");
-    const image = `${locked.address}/forage/locked:1`;
-    const registryCredentials = [{ name: "pull", server: locked.address, ...LOGIN }];
-    const pod = (uid: string, namespace: string) => ({
-      ...anAssignment({ uid, image, command: SLEEPER }),
-      namespace,
-    });
-    coordinator.assign(pod("without", "b"));
-    await agent.until("it is denied", () => waitingOf("without")?.reason === "ErrImageDenied");
-    coordinator.assign({ ...pod("with", "a"), registryCredentials });
-    await agent.untilReady("with");
-    // It lies on the host now; its neighbours may have it, others not.
-    coordinator.assign(pod("neighbour", "a"), pod("other", "c"));
-    await agent.untilReady("neighbour");
-    await agent.until("the other is denied", () => waitingOf("other")?.reason === "ErrImageDenied");
-    assert.equal(agent.log().includes(LOGIN.password), false);
-    assert.equal(JSON.stringify(coordinator.history, bigints).includes(LOGIN.password), false);
-    // Known after a restart too, with the registry gone.
-    await locked.close();
-    await agent.stop();
-    coordinator.statuses.clear();
-    await agent.start();
-    coordinator.assign(pod("later", "a"), pod("elsewhere", "d"));
-    await agent.untilReady("with", "neighbour", "later");
-    await agent.until("the other waits", () => waitingOf("elsewhere")?.reason === "ImagePullBackOff");
-    coordinator.stop("with", "without", "neighbour", "other", "later", "elsewhere");
-    await agent.until("they are gone", async () => (await agent.containers()).length === 0);
-  });
+  test(
+    "an image behind a login is usable for pods with the login, and in no other namespace",
+    LIMIT,
+    async (t) => {
+      const locked = await startPrivateRegistry(registry, LOGIN);
+      t.after(() => locked.close());
+      const archive = await buildBusyboxImage({ name: "localhost/forage/locked:1" });
+      await registry.pushImage(archive, "forage/locked:1");
+      const image = `${locked.address}/forage/locked:1`;
+      const registryCredentials = [{ name: "pull", server: locked.address, ...LOGIN }];
+      const pod = (uid: string, namespace: string) => ({
+        ...anAssignment({ uid, image, command: SLEEPER }),
+        namespace,
+      });
+      coordinator.assign(pod("without", "b"));
+      await agent.until("it is denied", () => waitingOf("without")?.reason === "ErrImageDenied");
+      coordinator.assign({ ...pod("with", "a"), registryCredentials });
+      await agent.untilReady("with");
+      // The image is now on the host; pods of the same namespace may use it, others may not.
+      coordinator.assign(pod("neighbour", "a"), pod("other", "c"));
+      await agent.untilReady("neighbour");
+      await agent.until("the other is denied", () => waitingOf("other")?.reason === "ErrImageDenied");
+      assert.equal(agent.log().includes(LOGIN.password), false);
+      assert.equal(JSON.stringify(coordinator.history, bigints).includes(LOGIN.password), false);
+      // The record survives a restart, without the registry.
+      await locked.close();
+      await agent.stop();
+      coordinator.statuses.clear();
+      await agent.start();
+      coordinator.assign(pod("later", "a"), pod("elsewhere", "d"));
+      await agent.untilReady("with", "neighbour", "later");
+      await agent.until("the other waits", () => waitingOf("elsewhere")?.reason === "ImagePullBackOff");
+      coordinator.stop("with", "without", "neighbour", "other", "later", "elsewhere");
+      await agent.until("they are gone", async () => (await agent.containers()).length === 0);
+    },
+  );
 
-  test("a container that writes too much over its image is evicted, with the reason", LIMIT, async () => {
+  test("evicts a container that writes too much over its image, with the reason", LIMIT, async () => {
     const script = "dd if=/dev/zero of=/big bs=1M count=30 2>/dev/null; echo written; exec sleep 100000";
     const resources = ResourceRequirements.fromPartial({ limits: { ephemeralStorage: "10Mi" } });
     coordinator.assign(

@@ -16,7 +16,7 @@ import { until } from "./until.ts";
 const LIST_TRIES = 5;
 const ROOT = join(import.meta.dirname, "..", "..");
 
-/** A container of the agent as containerd has it. */
+/** A container of the agent as containerd reports it. */
 export interface HostContainer {
   readonly id: string;
   readonly name: string;
@@ -24,7 +24,7 @@ export interface HostContainer {
   readonly pid: number;
 }
 
-/** The agent as bundled, a process of its own on a test host, with a fake coordinator. */
+/** The bundled agent as a separate process on a test host, with a fake coordinator. */
 export class AgentUnderTest {
   readonly host: TestHost;
   coordinator: FakeCoordinator;
@@ -79,7 +79,7 @@ export class AgentUnderTest {
   async start(): Promise<void> {
     this.#lives += 1;
     const config = join(this.host.dir, "agent.yaml");
-    // JSON is YAML.
+    // JSON is valid YAML.
     await writeFile(config, JSON.stringify(this.#settings));
     const args = [...AGENT_NODE_OPTIONS, this.#program, "--config", config];
     this.#process = this.host.spawn(`agent-${this.#lives}`, process.execPath, args, {
@@ -91,13 +91,13 @@ export class AgentUnderTest {
     return this.#process?.identity.pid ?? 0;
   }
 
-  /** SIGKILL: nothing is tidied up. */
+  /** Kills the agent with SIGKILL, so that it cleans up nothing. */
   async kill(): Promise<void> {
     this.#process?.kill("SIGKILL");
     await this.#process?.exited;
   }
 
-  /** SIGTERM; its exit code. */
+  /** Stops the agent with SIGTERM and returns its exit code. */
   async stop(): Promise<number | NodeJS.Signals> {
     this.#process?.kill("SIGTERM");
     return (await this.#process?.exited) ?? 0;
@@ -110,10 +110,7 @@ export class AgentUnderTest {
     return { exitCode: await second.exited, output: second.readLog() };
   }
 
-  /**
-   * Removes what a reboot removes, as far as that is possible without one: processes, namespaces and tables. Not while the agent
-   * runs.
-   */
+  /** Simulates a reboot by removing processes, namespaces and tables. Must not be called while the agent runs. */
   async actReboot(): Promise<void> {
     for (const { pid } of (await this.containers()).filter((it) => it.running)) kill(pid, "SIGKILL");
     await removeNetworkRemains(this.host.name);
@@ -124,13 +121,13 @@ export class AgentUnderTest {
     return this.#process?.readLog() ?? "";
   }
 
-  /** Straight from containerd: what the agent thinks doesn't matter here. */
+  /** Lists the containers directly from containerd, independently of the agent. */
   async containers(): Promise<readonly HostContainer[]> {
     for (let tries = 1; ; tries++) {
       try {
         return await this.#listContainers();
       } catch (error) {
-        // nerdctl fails when a container is removed while it lists them.
+        // nerdctl fails if a container is removed during the listing.
         if (tries === LIST_TRIES || !/not found/i.test(String(error))) throw error;
       }
     }
@@ -161,7 +158,7 @@ export class AgentUnderTest {
       .sort();
   }
 
-  /** Waits, and fails with the end of the agent's log at the time-out. */
+  /** Waits for a condition, and fails with the end of the agent's log after the time limit. */
   async until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
     try {
       await until(what, holds);
@@ -185,7 +182,7 @@ export class AgentUnderTest {
     const list = (dir: string) => readdir(join(this.dataDir, dir)).catch(() => []);
     return {
       containers: stdout.trim(),
-      // Images' own snapshots are committed; a container's is active.
+      // Snapshots of images are committed; a container's is active.
       snapshots: snapshots.split("\n").filter((line) => line.includes("Active")),
       podDirectories: await list("pods"),
       assignments: await list("journal/pods"),

@@ -20,7 +20,7 @@ describe("the agent on a real containerd", { concurrency: false }, () => {
   before(async () => {
     host = await startTestHost();
     coordinator = await FakeCoordinator.start();
-    // Containers are killed more than once here; the waits themselves are tested elsewhere.
+    // Containers are killed repeatedly here, so the back-off is short; its length is tested elsewhere.
     agent = await AgentUnderTest.prepare(host, coordinator, { restart: { backOffBaseSeconds: 2 } });
     await agent.start();
   }, LIMIT);
@@ -66,22 +66,26 @@ describe("the agent on a real containerd", { concurrency: false }, () => {
     await agent.until("the old one is removed", async () => (await agent.containers()).length === 3);
   });
 
-  test("kill -9 of the agent: the same containers, no restarts, the same ports", LIMIT, async () => {
-    const ids = await agent.runningIds();
-    const ports = coordinator.statuses.get("web1")?.hostPorts;
-    await agent.kill();
-    coordinator.statuses.clear();
-    await agent.start();
-    await agent.untilReady("web1", "web2", "plain");
-    assert.deepEqual(await agent.runningIds(), ids);
-    assert.equal(statusOf("web1").containers[0]?.restartCount, 0);
-    assert.equal(statusOf("plain").containers[0]?.restartCount, 1);
-    assert.deepEqual(statusOf("web1").hostPorts, ports);
-    assert.equal(await (await fetch(`http://127.0.0.1:${ports?.[0]?.hostPort}/`)).text(), "hello\n");
-  });
+  test(
+    "after kill -9 of the agent, the same containers keep running on the same ports without restarts",
+    LIMIT,
+    async () => {
+      const ids = await agent.runningIds();
+      const ports = coordinator.statuses.get("web1")?.hostPorts;
+      await agent.kill();
+      coordinator.statuses.clear();
+      await agent.start();
+      await agent.untilReady("web1", "web2", "plain");
+      assert.deepEqual(await agent.runningIds(), ids);
+      assert.equal(statusOf("web1").containers[0]?.restartCount, 0);
+      assert.equal(statusOf("plain").containers[0]?.restartCount, 1);
+      assert.deepEqual(statusOf("web1").hostPorts, ports);
+      assert.equal(await (await fetch(`http://127.0.0.1:${ports?.[0]?.hostPort}/`)).text(), "hello\n");
+    },
+  );
 
   test(
-    "damaged files of the agent: the same containers, on the same ports, and the node says so",
+    "an agent with damaged files keeps the containers and their ports, and the node reports the damage",
     LIMIT,
     async () => {
       const ids = await agent.runningIds();
@@ -107,26 +111,30 @@ describe("the agent on a real containerd", { concurrency: false }, () => {
       assert.deepEqual(statusOf("web1").hostPorts, ports);
       assert.equal(await (await fetch(`http://127.0.0.1:${ports[0]?.hostPort}/`)).text(), "hello\n");
       assert.match(agent.log(), /"data-file-damaged"/);
-      const isTold = () =>
+      const isReported = () =>
         coordinator.node?.conditions.some(
           ({ type, status, message }) => type === "DataDamaged" && status && message.includes("web1.state"),
         ) === true;
-      await agent.until("the node's condition", isTold);
+      await agent.until("the node's condition", isReported);
     },
   );
 
-  test("containers that died while the agent was away run again when it is back", LIMIT, async () => {
-    const pid = await pidOf("web1");
-    await agent.kill();
-    kill(pid, "SIGKILL");
-    coordinator.statuses.clear();
-    await agent.start();
-    await agent.untilReady("web1", "web2", "plain");
-    assert.equal(statusOf("web1").containers[0]?.restartCount, 1);
-    assert.equal(statusOf("web2").containers[0]?.restartCount, 0);
-  });
+  test(
+    "containers that died while the agent was not running are restarted when it is back",
+    LIMIT,
+    async () => {
+      const pid = await pidOf("web1");
+      await agent.kill();
+      kill(pid, "SIGKILL");
+      coordinator.statuses.clear();
+      await agent.start();
+      await agent.untilReady("web1", "web2", "plain");
+      assert.equal(statusOf("web1").containers[0]?.restartCount, 1);
+      assert.equal(statusOf("web2").containers[0]?.restartCount, 0);
+    },
+  );
 
-  test("with no coordinator at all, a fresh agent brings back the whole journal", LIMIT, async () => {
+  test("without a coordinator, a new agent runs all pods of the journal", LIMIT, async () => {
     await coordinator.close();
     const before = await agent.runningIds();
     const victims = [await pidOf("web2"), await pidOf("plain")];
@@ -141,7 +149,7 @@ describe("the agent on a real containerd", { concurrency: false }, () => {
     agent.coordinator = coordinator;
   });
 
-  test("SIGTERM ends the agent, not its containers", LIMIT, async () => {
+  test("SIGTERM ends the agent but not its containers", LIMIT, async () => {
     await agent.untilReady("web1", "web2", "plain");
     const before = await agent.runningIds();
     assert.equal(await agent.stop(), 0);
@@ -152,14 +160,14 @@ describe("the agent on a real containerd", { concurrency: false }, () => {
     assert.deepEqual(await agent.runningIds(), before);
   });
 
-  test("a second agent on the same directory is turned away", LIMIT, async () => {
+  test("rejects a second agent on the same directory", LIMIT, async () => {
     const second = await agent.runSecond();
     assert.equal(second.exitCode, 1, second.output);
     assert.match(second.output, /another agent uses/);
     assert.equal(coordinator.connections, 1);
   });
 
-  test("after a reboot all pods come back by themselves, on the ports they had", LIMIT, async () => {
+  test("after a reboot all pods restart by themselves, on the same ports", LIMIT, async () => {
     const ports = statusOf("web1").hostPorts;
     const before = await agent.runningIds();
     await agent.stop();
@@ -177,19 +185,23 @@ describe("the agent on a real containerd", { concurrency: false }, () => {
     assert.equal(await (await fetch(`http://127.0.0.1:${ports[0]?.hostPort}/`)).text(), "hello\n");
   });
 
-  test("a crashing container is held back longer each time, and says why", LIMIT, async () => {
-    coordinator.assign(anAssignment({ uid: "crash", command: ["sh", "-c", "echo oh no; exit 3"] }));
-    await agent.until("held back", () => waitingReason("crash") === "CrashLoopBackOff");
-    const [container] = statusOf("crash").containers;
-    assert.equal(container?.lastTermination?.exitCode, 3);
-    assert.equal(container?.lastTermination?.message, "oh no");
-    assert.equal(container?.restartCount, 1);
-    assert.match(statusOf("crash").message, /exited with code 3: oh no/);
-    coordinator.stop("crash");
-    await agent.until("removed", () => !coordinator.statuses.has("crash"));
-  });
+  test(
+    "a crashing container restarts after increasing delays, and its status gives the reason",
+    LIMIT,
+    async () => {
+      coordinator.assign(anAssignment({ uid: "crash", command: ["sh", "-c", "echo oh no; exit 3"] }));
+      await agent.until("held back", () => waitingReason("crash") === "CrashLoopBackOff");
+      const [container] = statusOf("crash").containers;
+      assert.equal(container?.lastTermination?.exitCode, 3);
+      assert.equal(container?.lastTermination?.message, "oh no");
+      assert.equal(container?.restartCount, 1);
+      assert.match(statusOf("crash").message, /exited with code 3: oh no/);
+      coordinator.stop("crash");
+      await agent.until("removed", () => !coordinator.statuses.has("crash"));
+    },
+  );
 
-  test("bad pods say what is wrong and hinder no other", LIMIT, async () => {
+  test("invalid pods report their problem and affect no others", LIMIT, async () => {
     coordinator.assign(
       anAssignment({ uid: "noimage", image: "127.0.0.1:1/none:1" }),
       anAssignment({ uid: "nocommand", command: ["/does/not/exist"] }),
@@ -256,19 +268,23 @@ describe("the agent on a real containerd", { concurrency: false }, () => {
     assert.match((await nobody.ended).error, /no such container/);
   });
 
-  test("removed pods leave nothing, whether they were stopped or are simply gone", LIMIT, async () => {
-    coordinator.stop("web1", "web2");
-    coordinator.forget("plain");
-    await agent.until("all told", () => coordinator.statuses.size === 0);
-    await agent.until("nothing is left", async () => {
-      const remains = await agent.remains();
-      return Object.values(remains).every((it) => String(it) === "");
-    });
-    const { namespaces } = await host.networkRemains();
-    // Only what was prepared for pods to come.
-    assert.ok(namespaces.length <= 5, namespaces.join(" "));
-    assert.equal(agent.log().includes('"level":50'), false);
-  });
+  test(
+    "removed pods leave nothing behind, whether they were stopped or had already ended",
+    LIMIT,
+    async () => {
+      coordinator.stop("web1", "web2");
+      coordinator.forget("plain");
+      await agent.until("the coordinator has no status left", () => coordinator.statuses.size === 0);
+      await agent.until("nothing is left", async () => {
+        const remains = await agent.remains();
+        return Object.values(remains).every((it) => String(it) === "");
+      });
+      const { namespaces } = await host.networkRemains();
+      // Only namespaces prepared for future pods remain.
+      assert.ok(namespaces.length <= 5, namespaces.join(" "));
+      assert.equal(agent.log().includes('"level":50'), false);
+    },
+  );
 
   function statusOf(uid: string): PodStatus {
     const status = coordinator.statuses.get(uid);

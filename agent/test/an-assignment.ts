@@ -13,7 +13,7 @@ export interface AssignmentShape {
   readonly template?: Partial<PodTemplate>;
 }
 
-/** A pod of one container, `main`. */
+/** Returns a pod with one container, `main`. */
 export function anAssignment(shape: AssignmentShape): PodAssignment {
   const {
     uid,

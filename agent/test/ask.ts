@@ -5,7 +5,7 @@ import { argv, stdout } from "node:process";
 /** The limit of a wait on a busy machine. Only a failing test waits this long. */
 const PATIENCE_MS = 8_000;
 
-/** Returns the answer of `answer.ts`, or "refused", "silent" or another error's code. */
+/** Returns the response of `answer.ts`, or "refused", "silent" or the code of another error. */
 export function ask(
   protocol: "TCP" | "UDP",
   address: string,
@@ -49,7 +49,7 @@ function askByUdp(address: string, port: number, ownPort: number): Promise<strin
   });
 }
 
-// `ask TCP|UDP ADDRESS PORT`, for asking from another network namespace.
+// `ask TCP|UDP ADDRESS PORT` sends a request from another network namespace.
 if (import.meta.main) {
   const [protocol, address = "", port = ""] = argv.slice(2);
   stdout.write(await ask(protocol === "UDP" ? "UDP" : "TCP", address, Number(port)));

@@ -5,11 +5,11 @@ import type { TestContext } from "node:test";
 export interface Backend {
   readonly port: number;
   readonly server: Server;
-  /** The received requests, first to last. */
+  /** The received requests in order. */
   readonly asked: Seen[];
 }
 
-/** A request as a backend sees it. */
+/** A request as a backend receives it. */
 export interface Seen {
   readonly backend: string;
   readonly method: string;
@@ -18,7 +18,7 @@ export interface Seen {
   readonly body: string;
 }
 
-/** An HTTP server on loopback that answers with what it was asked, as JSON, or as `answer` has it. */
+/** Starts an HTTP server on loopback that responds with the request as JSON, or as `answer` decides. */
 export async function startBackend(
   t: TestContext,
   name: string,

@@ -59,33 +59,37 @@ for (const [family, why] of [
     },
   );
 
-  test(`IPv${family}: nothing else of the host is reached by a load balancer's address`, limit, async (t) => {
-    const { scene, set, from } = await setUp(t, PLACES[family], ip);
-    const { endpoints, outside } = scene;
-    // Something of the host's own that listens on all of its addresses, and a node port of the service.
-    await set({ endpoints: [endpoints.a] });
-    await answerHere(t, 9_090);
-    assert.equal(who(await askFrom(outside, "TCP", PLACES[family].host, 9_090)), "host");
-    for (const port of [81, NODE_PORT, 9_090])
-      for (const [place, answer] of await from("TCP", port))
-        assert.equal(answer, "refused", `${place}, ${port}`);
-    for (const [place, answer] of await from("UDP", 9_090))
-      assert.equal(answer, place === "the host" ? "EPERM" : "refused", `${place}, UDP`);
-    assert.equal(who(await askFrom(outside, "TCP", PLACES[family].host, NODE_PORT)), "a");
-    await set({ endpoints: [] });
-    for (const [place, answer] of await from("TCP", 80))
-      assert.equal(answer, "refused", `${place}: no endpoint serves`);
-    await runCommand("ip", ["netns", "exec", outside, "busybox", "ping", "-c", "1", "-w", "10", ip]);
-    await scene.set();
-    assert.equal(
-      who(await askFrom(outside, "TCP", ip, 9_090)),
-      "host",
-      "it is no service's address any more",
-    );
-  });
+  test(
+    `IPv${family}: a load balancer's address gives access to nothing else on the host`,
+    limit,
+    async (t) => {
+      const { scene, set, from } = await setUp(t, PLACES[family], ip);
+      const { endpoints, outside } = scene;
+      // A server of the host's own that listens on all its addresses, and a node port of the service.
+      await set({ endpoints: [endpoints.a] });
+      await answerHere(t, 9_090);
+      assert.equal(who(await askFrom(outside, "TCP", PLACES[family].host, 9_090)), "host");
+      for (const port of [81, NODE_PORT, 9_090])
+        for (const [place, answer] of await from("TCP", port))
+          assert.equal(answer, "refused", `${place}, ${port}`);
+      for (const [place, answer] of await from("UDP", 9_090))
+        assert.equal(answer, place === "the host" ? "EPERM" : "refused", `${place}, UDP`);
+      assert.equal(who(await askFrom(outside, "TCP", PLACES[family].host, NODE_PORT)), "a");
+      await set({ endpoints: [] });
+      for (const [place, answer] of await from("TCP", 80))
+        assert.equal(answer, "refused", `${place}: no endpoint serves`);
+      await runCommand("ip", ["netns", "exec", outside, "busybox", "ping", "-c", "1", "-w", "10", ip]);
+      await scene.set();
+      assert.equal(
+        who(await askFrom(outside, "TCP", ip, 9_090)),
+        "host",
+        "it is no service's address any more",
+      );
+    },
+  );
 }
 
-/** Says "host" to all who ask the host itself. */
+/** Answers "host" to all clients of the host itself. */
 async function answerHere(t: TestContext, port: number): Promise<void> {
   const script = join(import.meta.dirname, "answer.ts");
   const child = spawn(execPath, [script, "host", String(port)], { stdio: ["ignore", "pipe", "inherit"] });
@@ -96,7 +100,7 @@ async function answerHere(t: TestContext, port: number): Promise<void> {
 interface Balanced {
   readonly scene: Scene;
   set(fields: object): Promise<void>;
-  /** Returns the answers to the host, a pod and the other host. */
+  /** Returns the answers to clients on the host, in a pod and on the other host. */
   from(protocol: "TCP" | "UDP", port: number): Promise<[string, string][]>;
 }
 

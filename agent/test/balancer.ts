@@ -7,18 +7,18 @@ import { LoadBalancer } from "../src/load-balancer/load-balancer.ts";
 import { runCommand } from "../src/network/run-command.ts";
 
 /**
- * `balancer DIR JSON`: announces addresses in its network namespace, as an agent does. The state is its argument and each line of
- * its input: `{ ips, alone, heard, started }`. It prints its events, one a line.
+ * `balancer DIR JSON` announces addresses in its network namespace, as an agent does. Its state is the argument, and
+ * then each line of its input: `{ ips, alone, heard, started }`. It prints one event on each line.
  */
 const [dir = "", first = "{}"] = argv.slice(2);
 const services = new Map<string, ServiceState>();
-const take = (text: string): { heard: boolean; started: boolean } => {
+const receive = (text: string): { heard: boolean; started: boolean } => {
   const { ips = [], alone = false, heard = true, started = true } = JSON.parse(text);
   const service = { loadBalancerIps: ips, announcedBy: "here", announcedAlone: alone };
   services.set("shop/web", ServiceState.fromPartial(service));
   return { heard, started };
 };
-const begin = take(first);
+const begin = receive(first);
 const balancer = new LoadBalancer({
   held: await HeldAddressesFile.open(dir),
   services: { services, clusterDomain: "", virtualIpRanges: [] },
@@ -35,7 +35,7 @@ balancer.setCurrent(begin.heard);
 if (begin.started) await balancer.start();
 stdout.write("ready\n");
 for await (const line of createInterface(stdin)) {
-  const { heard, started } = take(line);
+  const { heard, started } = receive(line);
   balancer.setCurrent(heard);
   await (started ? balancer.start() : balancer.update());
 }

@@ -2,22 +2,24 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { type RuntimeUnderTest, rejectsWith, runToEnd } from "./runtime-contract.ts";
 
-/** An implementation under the suite. All tests may share one, and each uses containers of its own. */
+/** An implementation of the contract. All tests may share it, and each uses its own containers. */
 export interface LivesUnderTest
   extends Pick<RuntimeUnderTest, "runtime" | "image" | "pullable" | "unknownImage" | "spec"> {
   readonly programs: Pick<RuntimeUnderTest["programs"], "sleep" | "fail">;
 }
 
 const UNKNOWN_ID = "e".repeat(64);
-// Long: machines that run these tests are busy. Nothing waits for it unless it fails.
+// A failing test waits this long. The limit allows for busy machines.
 const LIMIT_MS = 60_000;
 
-/** The part of the contract of ContainerRuntime that needs no real programs: the lives of containers and images. */
+/**
+ * Tests the part of ContainerRuntime's contract that needs no real programs: the life cycles of containers and images.
+ */
 export function testContainerLives(name: string, open: (t: TestContext) => LivesUnderTest): void {
   const check = (what: string, run: (it: LivesUnderTest, signal: AbortSignal) => Promise<void>) =>
     test(`${name}: ${what}`, { timeout: LIMIT_MS }, (t) => run(open(t), t.signal));
 
-  check("a container that was run is listed and inspected as running", async (it, signal) => {
+  check("lists and inspects a started container as running", async (it, signal) => {
     const spec = { ...it.spec(it.programs.sleep), labels: { "forage.dev/pod-uid": "u1", note: "a,b=c" } };
     const { id } = await it.runtime.run(spec, signal);
     const listed = (await it.runtime.list(signal)).find((found) => found.id === id);
@@ -31,7 +33,7 @@ export function testContainerLives(name: string, open: (t: TestContext) => Lives
     await it.runtime.remove([id], signal);
   });
 
-  check("the exit code of one that ended by itself is known", async (it, signal) => {
+  check("reports the exit code of a container that ended by itself", async (it, signal) => {
     const { id, ended } = await runToEnd(it, it.programs.fail, signal);
     assert.equal(ended.exitCode, 7);
     const found = await it.runtime.inspect(id, signal);
@@ -41,7 +43,7 @@ export function testContainerLives(name: string, open: (t: TestContext) => Lives
     await it.runtime.remove([id], signal);
   });
 
-  check("remove takes running, ended and unknown ones in one call", async (it, signal) => {
+  check("remove accepts running, ended and unknown containers in one call", async (it, signal) => {
     const { id: ended } = await runToEnd(it, it.programs.fail, signal);
     const { id: running } = await it.runtime.run(it.spec(it.programs.sleep), signal);
     await it.runtime.remove([ended, UNKNOWN_ID, running], signal);
@@ -62,7 +64,7 @@ export function testContainerLives(name: string, open: (t: TestContext) => Lives
     await it.runtime.remove([again], signal);
   });
 
-  check("of two runs of one name at the same time one wins", async (it, signal) => {
+  check("one of two concurrent runs with the same name succeeds", async (it, signal) => {
     const spec = it.spec(it.programs.sleep);
     const results = await Promise.allSettled([it.runtime.run(spec, signal), it.runtime.run(spec, signal)]);
     const won = results.flatMap((result) => (result.status === "fulfilled" ? result.value.id : []));
@@ -82,7 +84,7 @@ export function testContainerLives(name: string, open: (t: TestContext) => Lives
     await it.runtime.remove([id], signal);
   });
 
-  check("an image is there once it was pulled, and only then containers run from it", async (it, signal) => {
+  check("an image is present after its pull, and containers run from it only then", async (it, signal) => {
     const spec = { ...it.spec(it.programs.sleep), image: it.pullable };
     assert.equal(await it.runtime.hasImage(it.image, signal), true);
     assert.equal(await it.runtime.hasImage(it.pullable, signal), false);
@@ -99,7 +101,7 @@ export function testContainerLives(name: string, open: (t: TestContext) => Lives
     await rejectsWith("IMAGE_NOT_FOUND", it.runtime.pull(it.unknownImage, signal));
   });
 
-  check("events report a container's life in order, beginning with `listening`", async (it, signal) => {
+  check("events report a container's life cycle in order, beginning with `listening`", async (it, signal) => {
     const stop = new AbortController();
     const events = it.runtime.events(AbortSignal.any([signal, stop.signal]))[Symbol.asyncIterator]();
     assert.deepEqual((await events.next()).value, { type: "listening" });

@@ -17,11 +17,11 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { userOf } from "../src/sessions/container-files.ts";
 
-/** As the agent's program does it, without the rest of the agent. */
+/** Runs the command as the agent's program does, without the rest of the agent. */
 const script = `import { copyFiles } from ${JSON.stringify(join(import.meta.dirname, "../src/sessions/copy-files.ts"))};
 process.exitCode = await copyFiles(process.argv.slice(1));`;
 
-test("files are read and written as the container's user, in its groups, and nowhere else", (t) => {
+test("reads and writes files as the container's user, in its groups, and only below the root", (t) => {
   const root = mkdtempSync(join(tmpdir(), "forage-copy-test-"));
   t.after(() => rmSync(root, { recursive: true, force: true }));
   chmodSync(root, 0o755);

@@ -19,7 +19,7 @@ const LIMIT = { timeout: 180_000 };
 const WEB = "web.shop.svc.cluster.local:80";
 
 test(
-  "proxies that look up the same share one stream, and each gets everything and every change",
+  "proxies with equal look-ups share one stream, and each gets the whole state and every change",
   LIMIT,
   async (t) => {
     const { coordinator, lookUp } = await started(t);
@@ -73,21 +73,25 @@ test("without a known profile, connections continue to their original address", 
   assert.equal(fullyQualifiedName, "");
 });
 
-test("a refusal of the coordinator reaches the proxy, and the next look-up asks again", LIMIT, async (t) => {
-  const { coordinator, lookUp } = await started(t);
-  for (const count of [1, 2]) {
-    const refused = lookUp("get", WEB);
-    await until(() => coordinator.calls.length === count);
-    coordinator.calls.at(-1)?.emit("error", { code: status.INVALID_ARGUMENT, details: "no such name" });
-    await until(() => refused.ended !== undefined);
-    assert.deepEqual(
-      [refused.ended?.code, refused.ended?.details],
-      [status.INVALID_ARGUMENT, "no such name"],
-    );
-  }
-});
+test(
+  "passes the coordinator's rejection to the proxy, and queries again at the next look-up",
+  LIMIT,
+  async (t) => {
+    const { coordinator, lookUp } = await started(t);
+    for (const count of [1, 2]) {
+      const refused = lookUp("get", WEB);
+      await until(() => coordinator.calls.length === count);
+      coordinator.calls.at(-1)?.emit("error", { code: status.INVALID_ARGUMENT, details: "no such name" });
+      await until(() => refused.ended !== undefined);
+      assert.deepEqual(
+        [refused.ended?.code, refused.ended?.details],
+        [status.INVALID_ARGUMENT, "no such name"],
+      );
+    }
+  },
+);
 
-test("a name that DNS can't have, and more streams than a client may have, are refused", LIMIT, async (t) => {
+test("rejects an invalid DNS name, and more streams than a client may have", LIMIT, async (t) => {
   const { relay, lookUp } = await started(t);
   const long = lookUp("get", `${"x".repeat(300)}.svc.cluster.local`);
   await until(() => long.ended?.code === status.INVALID_ARGUMENT);
@@ -105,7 +109,7 @@ test("a name that DNS can't have, and more streams than a client may have, are r
   assert.deepEqual(relay.size, { lookups: 1, streams: 0 });
 });
 
-test("a look-up is kept for a minute after its last proxy has left", LIMIT, async (t) => {
+test("keeps a look-up for a minute after its last proxy has disconnected", LIMIT, async (t) => {
   const { coordinator, relay, lookUp, pass } = await started(t, { manual: true });
   const first = lookUp("get", WEB);
   await until(() => coordinator.calls.length === 1);
@@ -132,7 +136,7 @@ test("serves pods of this host only", LIMIT, async (t) => {
 });
 
 interface Setup {
-  /** Time stands, and `pass` runs the timers of one delay. */
+  /** Whether time stands still, so that only `pass` runs the timers with a given delay. */
   readonly manual?: boolean;
   readonly client?: { readonly namespace: string } | undefined;
 }
@@ -190,7 +194,7 @@ type Method = "get" | "getProfile";
 const FAST = { "grpc.enable_retries": 0, "grpc.use_local_subchannel_pool": 1 };
 const raw = (bytes: Buffer): Buffer => bytes;
 
-/** A proxy's side of a stream. */
+/** The client side of a stream, as in a proxy. */
 class Proxied {
   readonly messages: Buffer[] = [];
   readonly #ports = new Set<number>();
@@ -228,7 +232,7 @@ class Proxied {
 
 type Call = ServerWritableStream<{ readonly path: string; readonly contextToken: string }, Buffer>;
 
-/** A coordinator with scripted answers. */
+/** Starts a coordinator with scripted answers. */
 async function aCoordinator(t: TestContext, port = 0) {
   const server = new Server();
   const calls: Call[] = [];

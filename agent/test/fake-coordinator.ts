@@ -37,7 +37,7 @@ export interface FakeCoordinatorOptions {
   readonly authority?: CertificateAuthority;
   readonly port?: number;
   readonly certificateLifetimeMs?: number;
-  /** The name in the server's certificate. Clients refuse any other. */
+  /** The name in the server's certificate. Clients reject any other. */
   readonly serverName?: string;
 }
 
@@ -46,28 +46,28 @@ type AgentStream = ServerDuplexStream<ConnectRequest, ConnectResponse>;
 // The coordinator's default.
 const HEARTBEAT_MS = 2_500;
 
-/** The coordinator's side of the agent's protocol, with assignments that a test sets by hand. */
+/** A coordinator for the agent's protocol, whose assignments the test sets. */
 export class FakeCoordinator {
   readonly authority: CertificateAuthority;
   readonly clusterId: string;
   readonly hellos: Hello[] = [];
   readonly statuses = new Map<string, PodStatus>();
-  /** Every status, in the order they came. */
+  /** All received statuses in order. */
   readonly history: PodStatus[] = [];
   readonly joins: string[] = [];
-  /** The addresses that it sends. */
+  /** The coordinators' addresses that it sends. */
   coordinators: { addresses: string[] } | undefined;
   /** The newest report. */
   node: NodeReport | undefined;
-  /** The number of node reports, without those of hellos. */
+  /** The number of node reports, excluding those in hellos. */
   nodeReports = 0;
-  /** The node's reports about its gateway, first to last. */
+  /** The node's reports about its gateway, in order. */
   readonly gateway: GatewayStatus[] = [];
   readonly claimsRemoved: ClaimRef[] = [];
   /** All samples, in the order of their arrival. */
   readonly metrics: PodMetricsSample[] = [];
   renewals = 0;
-  /** Answers renewals with a refusal, as for a certificate that ended too long ago. */
+  /** Whether renewals are rejected, as for a certificate that expired too long ago. */
   refusesRenewals = false;
   heartbeats = 0;
   lastRevision = 0n;
@@ -141,13 +141,13 @@ export class FakeCoordinator {
     this.send([], uids);
   }
 
-  /** A change of the next revision, or of one that the test chooses. */
+  /** Sends a change with the next revision, or with a given one. */
   send(upserts: readonly PodAssignment[], removals: readonly string[], revision?: bigint): void {
     this.revision = revision ?? this.revision + 1n;
     this.sendDelta({ upserts: [...upserts], removals: [...removals] });
   }
 
-  /** Sends a delta of the present revision. */
+  /** Sends a delta with the current revision. */
   sendDelta(change: Partial<AssignmentDelta>): void {
     const value = {
       ...{ revision: this.revision, upserts: [], removals: [], claimRemovals: [], more: false },
@@ -156,7 +156,7 @@ export class FakeCoordinator {
     for (const stream of this.#streams) stream.write({ message: { $case: "delta", value } });
   }
 
-  /** Newer tokens by pod, which run out at this time. */
+  /** Sends newer tokens by pod, which expire at this time. */
   sendTokens(tokens: Readonly<Record<string, string>>, expiresAtSeconds: number): void {
     const expiresAt = { seconds: BigInt(expiresAtSeconds), nanos: 0 };
     const byPodUid = Object.fromEntries(
@@ -171,7 +171,7 @@ export class FakeCoordinator {
     for (const stream of this.#streams) stream.write({ message: { $case: "gateway", value } });
   }
 
-  /** Sends a message; undefined: one that has no content for this version. */
+  /** Sends a message. Undefined: a message without content for this version. */
   say(message: ConnectResponse["message"]): void {
     for (const stream of this.#streams) stream.write({ message });
   }
@@ -181,7 +181,7 @@ export class FakeCoordinator {
     for (const stream of this.#streams) stream.write({ message: { $case: "podMetrics", value } });
   }
 
-  /** Asks the agent for a session and gives back both ends' frames. */
+  /** Requests a session from the agent and returns the frames of both ends. */
   openSession(request: Omit<SessionRequest, "sessionId">): FakeSession {
     const session = new FakeSession();
     const sessionId = randomUUID();
@@ -192,7 +192,7 @@ export class FakeCoordinator {
     return session;
   }
 
-  /** Connections break, as when the process dies. */
+  /** Breaks all connections, as the death of the process would. */
   async close(): Promise<void> {
     this.#server.forceShutdown();
     await this.#tls?.close();
@@ -240,7 +240,7 @@ export class FakeCoordinator {
       if (record === undefined || !verdict?.ok) {
         throw Object.assign(new Error("the join token is not good"), { code: status.PERMISSION_DENIED });
       }
-      if (verdict.kind === "first") {
+      if (verdict.type === "first") {
         this.#tokens.set(tokenId, recordUse(record, { keyPin: issued.pin, nodeName: id, atMs: Date.now() }));
       }
       return {
@@ -273,7 +273,7 @@ export class FakeCoordinator {
   };
 
   readonly #connect: handleBidiStreamingCall<ConnectRequest, ConnectResponse> = (stream) => {
-    if (this.#tls?.peerOf(stream).kind !== "authenticated") {
+    if (this.#tls?.peerOf(stream).type !== "authenticated") {
       stream.emit("error", Object.assign(new Error("who are you?"), { code: status.UNAUTHENTICATED }));
       return;
     }
@@ -338,7 +338,7 @@ export class FakeCoordinator {
     this.#note(hello.pods);
   }
 
-  /** Forgets removed pods and confirms that to the node, as the coordinator does. */
+  /** Removes removed pods and confirms that to the node, as the coordinator does. */
   #note(pods: readonly PodStatus[]): void {
     const removed = pods.filter((it) => it.phase === PodPhase.REMOVED && this.#desired.has(it.uid));
     for (const pod of pods) {
@@ -356,7 +356,7 @@ export class FakeCoordinator {
       if (frame?.$case === "sessionId") {
         session = this.#sessions.get(frame.value);
         session?.attach(stream);
-      } else if (frame !== undefined) session?.take(frame);
+      } else if (frame !== undefined) session?.receive(frame);
     });
     stream.on("end", () => stream.end());
   };
@@ -378,7 +378,7 @@ export class FakeSession {
     this.#opened.resolve(stream);
   }
 
-  take(frame: NonNullable<ServeRequest["frame"]>): void {
+  receive(frame: NonNullable<ServeRequest["frame"]>): void {
     if (frame.$case === "stdout") this.stdout += frame.value.toString();
     if (frame.$case === "stderr") this.stderr += frame.value.toString();
     if (frame.$case === "end") this.#end.resolve(frame.value);
@@ -392,7 +392,7 @@ export class FakeSession {
     (await this.#opened.promise).write({ frame: { $case: "stdinClosed", value: true } });
   }
 
-  /** The client goes away. */
+  /** Disconnects the client. */
   async leave(): Promise<void> {
     (await this.#opened.promise).end();
   }

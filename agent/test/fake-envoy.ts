@@ -4,7 +4,7 @@ import type { Places } from "../src/gateway/envoy/places.ts";
 import type { EnvoyAdmin, Subscription, SubscriptionState } from "../src/gateway/envoy-admin.ts";
 import type { ProxyProgram } from "../src/gateway/proxy-program.ts";
 
-/** An Envoy that accepts every file at once, and outlives agents. */
+/** A simulated Envoy that accepts every file at once, and outlives agents. */
 export class FakeEnvoy implements ProxyProgram {
   readonly name = "envoy";
   readonly places: Places;
@@ -40,7 +40,7 @@ export class FakeEnvoy implements ProxyProgram {
     quit: async () => undefined,
   };
 
-  /** Returns the content of all files of endpoints; undefined if there are none. */
+  /** Returns the content of all endpoint files, or undefined if there are none. */
   async endpoints(): Promise<string | undefined> {
     const { endpointsDir } = this.places;
     const names = await readdir(endpointsDir).catch(() => []);

@@ -1,6 +1,6 @@
 import type { FakeNetworkHost } from "../src/network/fake.ts";
 
-/** Returns the rules of a host in memory in the form of the contract: `tcp 21000` to `10.0.0.2 80`. */
+/** Returns the rules of a simulated host in the form of the contract: `tcp 21000` to `10.0.0.2 80`. */
 export function publishedBy({ published, sandboxes }: FakeNetworkHost): ReadonlyMap<string, string> {
   const rules = [...published].flatMap(([uid, mappings]) =>
     mappings.map(({ protocol, hostPort, containerPort, hostIp }): [string, string] => [

@@ -1,6 +1,6 @@
 import { CommandFailed, type RunCommand } from "../src/network/run-command.ts";
 
-/** The kernel's table of services' rules, which outlives agents. Keeps the text that made it. */
+/** The kernel's table of service rules, which outlives agents. Stores the text that created it. */
 export class FakeServiceTables {
   text = "";
   #table = "";

@@ -14,7 +14,7 @@ const MIB = 1024 * 1024;
 const options = { skip, timeout: 120_000 };
 
 test(
-  "after a reboot with a full disk, the reserve lets the agent bring all pods back",
+  "after a reboot with a full disk, the agent can restart all pods because of the reserve",
   options,
   async (t) => {
     const { host, start, fill } = await aSmallDisk(t);
@@ -38,7 +38,7 @@ test(
 );
 
 test(
-  "without any room after a reboot, the agent starts, says so, and recovers once there is room",
+  "without any space after a reboot, the agent starts, reports the full disk, and recovers once there is space",
   options,
   async (t) => {
     const { host, start, fill, free } = await aSmallDisk(t);
@@ -51,7 +51,7 @@ test(
       agent.problems().some((problem) => /^boot: .*(ENOSPC|no space)/i.test(problem)),
     );
     await agent.close();
-    // A second agent of the same boot finds the same full disk.
+    // A second agent in the same boot finds the same full disk.
     const second = await start();
     assert.notEqual(bootIdOf(host), host.bootId);
 
@@ -71,7 +71,7 @@ test(
     const { host, start, fill, free } = await aSmallDisk(t);
     await host.begin();
     await host.reboot();
-    // The states of the last boot stay on disk, as if none of this boot could be written.
+    // Restores the states of the last boot on disk, as if none of this boot had been written.
     const copy = join(parent, "states");
     execFileSync("cp", ["-a", join(host.dataDir, "journal"), copy]);
     const bootId = readFileSync(join(host.dataDir, "boot-id"));
@@ -112,7 +112,7 @@ test("with a full disk and a lost key, the reserve makes room for a new key", op
 });
 
 test(
-  "with a full disk, a lost key and no reserve, the agent starts, says so, and leaves containers alone",
+  "with a full disk, a lost key and no reserve, the agent starts, reports that, and does not touch containers",
   options,
   async (t) => {
     const { host, start, fill, free } = await aSmallDisk(t);
@@ -171,7 +171,7 @@ test(
   },
 );
 
-/** A host whose data directory is a tmpfs of 24 MiB. */
+/** Returns a host whose data directory is a tmpfs of 24 MiB. */
 async function aSmallDisk(t: TestContext) {
   const dataDir = join(parent, "data");
   mkdirSync(dataDir, { recursive: true });
@@ -187,7 +187,7 @@ async function aSmallDisk(t: TestContext) {
     try {
       appendFileSync(filler, Buffer.alloc(bfree * bsize));
     } catch (error) {
-      // A running agent took some of the room.
+      // A running agent used some of the space.
       if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
     }
   };

@@ -17,7 +17,7 @@ import { until } from "./until.ts";
 const HOST = "app.example.com";
 const IMAGE = "localhost/forage/envoy:1";
 
-test("a host without Envoy runs it as a container, which outlives the agent and is replaced when it dies", async (t) => {
+test("a host without Envoy runs it as a container, which outlives the agent and is replaced if it dies", async (t) => {
   const nerdctl = await openNerdctl();
   const { runtime } = nerdctl;
   let containers = 0;
@@ -31,7 +31,7 @@ test("a host without Envoy runs it as a container, which outlives the agent and 
         ...{ image: IMAGE, instance: nerdctl.host.name, runtime, directories, clock: systemClock },
       }),
   });
-  // After the gateway's own hook, which needs it.
+  // Runs after the gateway's own hook, which still uses nerdctl.
   t.after(() => nerdctl.close());
   const a = await startBackend(t, "a");
   gateway.serve(service("a", [a.port]));
@@ -49,14 +49,14 @@ test("a host without Envoy runs it as a container, which outlives the agent and 
   const [second, ...others] = await runtime.list(new AbortController().signal);
   assert.notEqual(second?.id, first?.id);
   assert.deepEqual(others, []);
-  gateway.take({ full: true, gateway: "" });
+  gateway.send({ full: true, gateway: "" });
   await until("nothing is left", async () => {
     containers = (await runtime.list(new AbortController().signal)).length;
     return containers === 0;
   });
 });
 
-/** Loads an image of the host's Envoy and its libraries. */
+/** Loads an image with the host's Envoy and its libraries. */
 async function loadEnvoy({ host }: NerdctlUnderTest): Promise<void> {
   const envoy = await ensureEnvoy();
   const { stdout } = await run("ldd", [envoy]);

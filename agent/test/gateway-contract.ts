@@ -5,22 +5,22 @@ import type { Gateway } from "../src/gateway/gateway.ts";
 
 /** A host with an agent that has received all services. */
 export interface GatewayHost {
-  /** The gateway of the agent that runs now. */
+  /** Returns the gateway of the current agent. */
   readonly gateway: () => Gateway;
-  /** Ends the agent and starts the next one, whose coordinator does not answer. */
+  /** Ends the agent and starts the next one, whose coordinator does not respond. */
   readonly restartAgent: () => Promise<void>;
-  /** Lets a little time pass. */
+  /** Waits for a short time. */
   readonly pause: () => Promise<void>;
 }
 
-const NO_GATEWAY = "this node is no gateway";
+const NO_GATEWAY = "this node is not a gateway";
 
-/** The contract of every Gateway, as far as the coordinator sees it. */
+/** Tests the contract of a Gateway that the coordinator relies on. */
 export function testGateway(name: string, make: (t: TestContext) => Promise<GatewayHost>): void {
   const check = (what: string, run: (host: GatewayHost) => Promise<void>) =>
     test(`${name}: ${what}`, { timeout: 120_000 }, async (t) => run(await make(t)));
-  const take = (host: GatewayHost, update: Parameters<typeof GatewayUpdate.fromPartial>[0]): void =>
-    host.gateway().take(GatewayUpdate.fromPartial(update));
+  const apply = (host: GatewayHost, update: Parameters<typeof GatewayUpdate.fromPartial>[0]): void =>
+    host.gateway().apply(GatewayUpdate.fromPartial(update));
   const reported = async (
     { gateway, pause }: GatewayHost,
     expected: Partial<GatewayStatus>,
@@ -34,19 +34,19 @@ export function testGateway(name: string, make: (t: TestContext) => Promise<Gate
   };
 
   check(
-    "reports each version while the host is a gateway, and once when it is none any more",
+    "reports each version while the host is a gateway, and once after it is no longer one",
     async (host) => {
       const statuses: GatewayStatus[] = [];
       host.gateway().subscribe((status) => statuses.push(status));
-      take(host, { full: true, gateway: "", version: 1n });
+      apply(host, { full: true, gateway: "", version: 1n });
       for (let at = 0; at < 3; at++) await host.pause();
       assert.equal(host.gateway().status(), undefined);
-      take(host, { full: true, gateway: "default", version: 2n });
+      apply(host, { full: true, gateway: "default", version: 2n });
       await reported(host, { ready: true, message: "", version: 2n });
       assert.notEqual(host.gateway().status()?.proxyVersion, "");
-      take(host, { gateway: "default", version: 3n });
+      apply(host, { gateway: "default", version: 3n });
       await reported(host, { ready: true, version: 3n });
-      take(host, { full: true, gateway: "", version: 4n });
+      apply(host, { full: true, gateway: "", version: 4n });
       await reported(host, { ready: false, message: NO_GATEWAY, version: 3n });
       assert.deepEqual(
         statuses.filter(({ ready }) => ready).map(({ version }) => version),
@@ -56,8 +56,8 @@ export function testGateway(name: string, make: (t: TestContext) => Promise<Gate
     },
   );
 
-  check("goes on as a gateway after a restart of the agent, without its coordinator", async (host) => {
-    take(host, { full: true, gateway: "default", version: 7n });
+  check("continues as a gateway after a restart of the agent without its coordinator", async (host) => {
+    apply(host, { full: true, gateway: "default", version: 7n });
     await reported(host, { ready: true, version: 7n });
     await host.restartAgent();
     await reported(host, { ready: true, message: "", version: 7n });

@@ -2,7 +2,7 @@ import { Agent, type RequestOptions } from "node:http";
 import { setImmediate as turn } from "node:timers/promises";
 import { ask } from "./gateway-under-test.ts";
 
-/** Clients that ask without a pause, some on connections that they keep, some on a new one each time. */
+/** Clients that send requests without pause, some over persistent connections and some over a new one each time. */
 export class Load {
   answered = 0;
   readonly failures: string[] = [];
@@ -18,7 +18,7 @@ export class Load {
     ];
   }
 
-  /** Rejects if any request failed. */
+  /** Stops the clients. Rejects if any request failed. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all(this.#clients);

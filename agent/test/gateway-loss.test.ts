@@ -45,7 +45,7 @@ test("an Envoy that dies after its files were lost is started with new ones", LI
   await answers(gateway);
 });
 
-test("an Envoy whose files were lost while no agent ran is replaced", LIMIT, async (t) => {
+test("replaces an Envoy whose files were lost while no agent ran", LIMIT, async (t) => {
   const { gateway } = await aServingGateway(t);
   await gateway.stopAgent();
   await gateway.forgetRunDir();
@@ -59,26 +59,22 @@ test("an Envoy whose files were lost while no agent ran is replaced", LIMIT, asy
   assert.equal((await gateway.ask("new.example.com", "/")).status, 200);
 });
 
-test(
-  "an Envoy of which no file is left serves until the coordinator says what the node is",
-  LIMIT,
-  async (t) => {
-    const { gateway } = await aServingGateway(t);
-    await gateway.stopAgent();
-    await gateway.forgetRunDir();
-    await rm(join(gateway.dir, "gateway", "gateway.sealed"));
-    await gateway.startAgent();
-    assert.equal((await gateway.ask(HOST, "/")).status, 200);
-    gateway.take({ full: true, gateway: "" });
-    await until("Envoy is gone", async () => !(await gateway.proxy.isRunning()));
-    await until(
-      "its directory is gone",
-      async () => (await stat(gateway.places.dir).catch(() => undefined)) === undefined,
-    );
-  },
-);
+test("an Envoy whose files are lost serves until the coordinator sends the node's role", LIMIT, async (t) => {
+  const { gateway } = await aServingGateway(t);
+  await gateway.stopAgent();
+  await gateway.forgetRunDir();
+  await rm(join(gateway.dir, "gateway", "gateway.sealed"));
+  await gateway.startAgent();
+  assert.equal((await gateway.ask(HOST, "/")).status, 200);
+  gateway.send({ full: true, gateway: "" });
+  await until("Envoy is gone", async () => !(await gateway.proxy.isRunning()));
+  await until(
+    "its directory is gone",
+    async () => (await stat(gateway.places.dir).catch(() => undefined)) === undefined,
+  );
+});
 
-test("a missing Envoy is reported, and started once it is installed", LIMIT, async (t) => {
+test("reports a missing Envoy, and starts it once it is installed", LIMIT, async (t) => {
   const envoy = await ensureEnvoy();
   let program = "";
   const gateway = await GatewayUnderTest.start(t, {
@@ -89,7 +85,7 @@ test("a missing Envoy is reported, and started once it is installed", LIMIT, asy
   });
   const a = await startBackend(t, "a");
   gateway.serve(service("a", [a.port]));
-  gateway.take({ full: true, hosts: [{ hostname: HOST, rules: [to("a")] }] });
+  gateway.send({ full: true, hosts: [{ hostname: HOST, rules: [to("a")] }] });
   await until("the missing program is reported", () =>
     /install it as \/usr\/bin\/envoy/.test(gateway.gateway.status()?.message ?? ""),
   );
@@ -98,7 +94,7 @@ test("a missing Envoy is reported, and started once it is installed", LIMIT, asy
   await symlink(envoy, program);
   await answers(gateway);
 
-  // An upgrade removes it for a moment.
+  // An upgrade briefly removes the program.
   await rm(program);
   await gateway.stopAgent();
   await gateway.startAgent();
@@ -113,7 +109,7 @@ function ofProgram(program: string): ProgramLauncher {
   return new ProgramLauncher({ program, instance: "test", systemd: false, run: runCommand });
 }
 
-/** A gateway whose host leads to service a. */
+/** Starts a gateway whose host uses service a. */
 async function aServingGateway(t: TestContext) {
   const gateway = await GatewayUnderTest.start(t);
   const a = await startBackend(t, "a");

@@ -10,9 +10,9 @@ interface Scene {
   readonly gateway: GatewayUnderTest;
   readonly a: Backend;
   readonly b: Backend;
-  /** The rules of one host, first to last. */
+  /** Sets the rules of one host, in order. */
   rules(...rules: readonly Rule[]): Promise<void>;
-  /** Returns the backend that answers, or the status without one. */
+  /** Returns the backend that responds, or the status without a backend. */
   from(path: string, options?: Parameters<GatewayUnderTest["ask"]>[2]): Promise<string>;
 }
 
@@ -31,7 +31,7 @@ async function setUp(t: TestContext): Promise<Scene> {
   };
 }
 
-test("hosts: exact before wildcard before all, whatever the port and case; others are unknown", async (t) => {
+test("hosts: exact names precede wildcards and the catch-all, whatever the port and case; others are unknown", async (t) => {
   const { gateway } = await setUp(t);
   const c = await startBackend(t, "c");
   gateway.serve(...[...gateway.services.services.values()], service("c", [c.port]));
@@ -63,20 +63,20 @@ test("hosts: exact before wildcard before all, whatever the port and case; other
   assert.equal(seen?.headers.host, "example.org");
 });
 
-test("the backend sees the port that the client named, and where the request came from", async (t) => {
+test("the backend receives the port that the client named, and the origin of the request", async (t) => {
   const { gateway, a, rules } = await setUp(t);
   await rules(to("a"));
   const headers = { "x-forwarded-for": "192.0.2.9", "x-forwarded-proto": "https" };
   await gateway.ask(`${HOST}:8080`, "/", { headers });
   const seen = a.asked[0]?.headers ?? {};
   assert.equal(seen.host, `${HOST}:8080`);
-  // For clients on loopback Envoy names an address of the host.
+  // For clients on loopback Envoy reports an address of the host.
   assert.match(String(seen["x-forwarded-for"]), /^192\.0\.2\.9,\d+\.\d+\.\d+\.\d+$/);
   assert.equal(seen["x-forwarded-proto"], "http");
   assert.match(String(seen["x-request-id"]), /^[0-9a-f-]{36}$/);
 });
 
-test("paths: exact, by segments, by expression; the first rule that matches holds", async (t) => {
+test("paths: exact, by segments and by expression; the first matching rule applies", async (t) => {
   const { rules, from } = await setUp(t);
   const path = (type: string, value: string) => ({ match: { path: { type, value } } });
   for (const [type, value, matching, others] of [
@@ -98,7 +98,7 @@ test("paths: exact, by segments, by expression; the first rule that matches hold
   assert.equal(await from("/x"), "404");
 });
 
-test("headers, queries and methods: all of a match have to hold", async (t) => {
+test("headers, queries and methods: all conditions of a match must hold", async (t) => {
   const { rules, from } = await setUp(t);
   const expression = "RegularExpression";
   for (const [match, path, headers, expected] of [
@@ -135,7 +135,7 @@ test("headers, queries and methods: all of a match have to hold", async (t) => {
   assert.equal(await from("/"), "b");
 });
 
-test("header modifiers set, add and remove, in both directions, and take every text for what it is", async (t) => {
+test("header modifiers set, add and remove in both directions, and treat every value literally", async (t) => {
   const { gateway, a, rules } = await setUp(t);
   const change = {
     set: { "X-Set": "%REQ(x-kept)% 100%", "X-Old": "new" },
@@ -175,7 +175,7 @@ test("header modifiers set, add and remove, in both directions, and take every t
   assert.equal(answer.headers.server, "a", "the backend's own name stays");
 });
 
-test("redirects keep what they don't name", async (t) => {
+test("redirects keep the parts that they don't name", async (t) => {
   const { gateway, rules } = await setUp(t);
   const { http } = gateway.ports;
   const at = `${HOST}:${http}`;
@@ -198,7 +198,7 @@ test("redirects keep what they don't name", async (t) => {
   }
 });
 
-test("rewrites of host and path change what the backend sees, and nothing else", async (t) => {
+test("rewrites change only the host and path that the backend receives", async (t) => {
   const { gateway, a, rules } = await setUp(t);
   const seenOf = async (rule: Partial<Rule>, path: string): Promise<string> => {
     await rules(to("a", rule));
@@ -233,7 +233,7 @@ test("rewrites of host and path change what the backend sees, and nothing else",
   assert.equal(await seenOf(whole, "/a/b?c=d"), `${HOST} /new\\0?c=d`);
 });
 
-test("a mirror gets a copy, and its answer is discarded", async (t) => {
+test("a mirror gets a copy, and its response is discarded", async (t) => {
   const { gateway, a, b, rules } = await setUp(t);
   const mirror = { filter: { $case: "requestMirror" as const, value: { service: "b", port: 80 } } };
   await rules(to("a", { filters: [mirror] }));
@@ -249,7 +249,7 @@ test("a mirror gets a copy, and its answer is discarded", async (t) => {
   }
 });
 
-test("backends share by weight; one without pods fails for its share alone", async (t) => {
+test("backends share requests by weight, and requests to one without pods fail", async (t) => {
   const { rules, from } = await setUp(t);
   const backend = (name: string, weight: number) => ({ namespace: "shop", service: name, port: 80, weight });
   await rules({ route: "shop/r", backends: [backend("a", 9), backend("b", 1)] });
@@ -258,7 +258,7 @@ test("backends share by weight; one without pods fails for its share alone", asy
     const name = await from("/");
     counts.set(name, (counts.get(name) ?? 0) + 1);
   }
-  // 400 draws at 0.1: outside of this once in a thousand million runs.
+  // 400 draws at 0.1 leave this range once in 10⁹ runs.
   const b = counts.get("b") ?? 0;
   assert.ok(b > 5 && b < 90, `b had ${b} of 400`);
   await rules({ route: "shop/r", backends: [backend("a", 1), backend("unknown", 1)] });
@@ -267,7 +267,7 @@ test("backends share by weight; one without pods fails for its share alone", asy
   assert.deepEqual([...seen].sort(), ["503", "a"]);
 });
 
-test("without an answer: 503 without backends or pods, 504 after the time-out", async (t) => {
+test("responds with 503 without backends or pods, and with 504 after the time-out", async (t) => {
   const { gateway, rules, from } = await setUp(t);
   await rules({ route: "shop/r" });
   assert.equal(await from("/"), "503");
@@ -279,7 +279,7 @@ test("without an answer: 503 without backends or pods, 504 after the time-out", 
   assert.equal(await from("/"), "504");
 });
 
-test("a dead endpoint among living ones fails no request", async (t) => {
+test("a dead endpoint among working ones fails no request", async (t) => {
   const { gateway, a, rules, from } = await setUp(t);
   const gone = await startBackend(t, "gone");
   const { port } = gone;
@@ -289,7 +289,7 @@ test("a dead endpoint among living ones fails no request", async (t) => {
   for (let i = 0; i < 30; i++) assert.equal(await from("/", { method: "POST", body: "x" }), "a");
 });
 
-test("clients can't steer the proxy by its own headers, and get none of them", async (t) => {
+test("clients can't control the proxy by its own headers, and receive none of them", async (t) => {
   const { gateway, a, rules } = await setUp(t);
   const slow = await startBackend(t, "slow", (_, response) => {
     setTimeout(() => response.end("late"), 300);
@@ -304,7 +304,7 @@ test("clients can't steer the proxy by its own headers, and get none of them", a
   );
 });
 
-test("proofs for authorities come before everything, also for names below a wildcard", async (t) => {
+test("ACME challenges take precedence, also for names below a wildcard", async (t) => {
   const { gateway, from } = await setUp(t);
   const path = "/.well-known/acme-challenge/token-1";
   const challenges = [
@@ -327,7 +327,7 @@ test("proofs for authorities come before everything, also for names below a wild
   assert.equal((await gateway.ask(HOST, path)).status, 308);
 });
 
-test("requests are logged with their route, and those for health are answered for any host", async (t) => {
+test("logs requests with their route, and answers health checks for any host", async (t) => {
   const { gateway, rules } = await setUp(t);
   await rules(to("a", { route: "shop/web" }));
   await gateway.ask(HOST, "/x?y=z", { headers: { "user-agent": 'quo"te' } });

@@ -16,12 +16,12 @@ import { EchoSocket, echoUpgrades } from "./web-socket.ts";
 
 const HOST = "app.example.com";
 
-test("WebSockets go through, over HTTP/1.1 and over HTTP/2", async (t) => {
+test("passes WebSockets over HTTP/1.1 and HTTP/2", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const a = await startBackend(t, "a");
   echoUpgrades(a.server);
   gateway.serve(service("a", [a.port]));
-  // The time-out is for answers; what is agreed on then may last.
+  // The time-out applies to the response; an upgraded connection may last longer.
   await gateway.hosts({ hostname: HOST, rules: [to("a", { timeoutMs: 1_000n })] });
   const socket = await EchoSocket.open(gateway.ports.http, HOST);
   await socket.echo("hello");
@@ -47,7 +47,7 @@ test("WebSockets go through, over HTTP/1.1 and over HTTP/2", async (t) => {
   stream.close();
 });
 
-test("IPv6 and IPv4 come to the same port, and pods may have either", {
+test("serves IPv6 and IPv4 on the same port, whichever family the pods have", {
   skip: existsSync("/proc/net/if_inet6") ? false : "the kernel has no IPv6",
 }, async (t) => {
   const gateway = await GatewayUnderTest.start(t, { address: "::" });
@@ -61,7 +61,7 @@ test("IPv6 and IPv4 come to the same port, and pods may have either", {
   }
 });
 
-test("bodies go through piece by piece, in both directions, however large", async (t) => {
+test("passes bodies in both directions piece by piece, whatever their size", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const parts = 64;
   const a = await startBackend(t, "a", (_, response) => {
@@ -111,7 +111,7 @@ async function startGrpc(t: TestContext): Promise<number> {
   );
 }
 
-test("gRPC goes through from end to end, with its status, to ports that are named so", async (t) => {
+test("passes gRPC with its status to ports with a matching name", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const port = await startGrpc(t);
   const named = (name: string) => ({ ports: [{ name, port: 80, protocol: "TCP", targetPort: 8080 }] });
@@ -160,7 +160,7 @@ test("gRPC goes through from end to end, with its status, to ports that are name
   call.end();
   assert.deepEqual(heard, ["one!", "two!"]);
 
-  // A port that changes its name changes what is spoken.
+  // Renaming a port changes its protocol.
   gateway.serve(service("echo", [port], named("http")));
   await assert.rejects(async () => {
     for (let i = 0; i < 500; i++) await say("/test.Echo/Say", "hello");

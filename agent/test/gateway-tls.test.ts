@@ -22,7 +22,7 @@ async function certificateFor(authority: CertificateAuthority, id: string, ...dn
   return { id, chainPem, keyPem };
 }
 
-/** The number of the certificate that the server shows, or why it shows none. */
+/** Returns the serial number of the server's certificate, or the reason why there is none. */
 async function shownTo(port: number, servername: string): Promise<string> {
   const socket = await greet(port, servername).catch((error: Error) => error);
   if (socket instanceof Error) return "none";
@@ -70,7 +70,7 @@ async function shownPem(port: number, servername: string): Promise<string> {
   return raw.toString("base64");
 }
 
-test("a host with a certificate answers encrypted, and asks plain requests to come back so", async (t) => {
+test("a host with a certificate serves HTTPS, and redirects HTTP to it", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const a = await startBackend(t, "a");
   gateway.serve(service("a", [a.port]));
@@ -99,15 +99,15 @@ test("a host with a certificate answers encrypted, and asks plain requests to co
   assert.equal(await shownTo(https, "unknown.example"), "none");
 
   for (const host of [HOST, `${HOST}:${http}`]) {
-    const { status, headers: told } = await gateway.ask(host, "/x?y=z");
-    assert.deepEqual([status, told.location], [308, `https://${HOST}:${https}/x?y=z`]);
+    const { status, headers: answered } = await gateway.ask(host, "/x?y=z");
+    assert.deepEqual([status, answered.location], [308, `https://${HOST}:${https}/x?y=z`]);
   }
   const posted = await gateway.ask("x.example.com", "/", { method: "POST", body: "x" });
   assert.deepEqual([posted.status, posted.headers.location], [308, `https://x.example.com:${https}/`]);
   assert.equal((await gateway.ask("plain.example.org", "/")).status, 200);
 });
 
-test("HTTP/2 is spoken to who can, over TLS and without", async (t) => {
+test("speaks HTTP/2 with clients that support it, with TLS and without", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const a = await startBackend(t, "a");
   gateway.serve(service("a", [a.port]));
@@ -136,7 +136,7 @@ test("HTTP/2 is spoken to who can, over TLS and without", async (t) => {
   socket.destroy();
 });
 
-test("new clients get the replaced certificate, and existing connections stay", async (t) => {
+test("new clients get the replaced certificate, and existing connections remain", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const a = await startBackend(t, "a");
   gateway.serve(service("a", [a.port]));
@@ -168,7 +168,7 @@ test("new clients get the replaced certificate, and existing connections stay", 
   session.destroy();
 });
 
-test("an invalid certificate is reported, and the previous one stays in use", async (t) => {
+test("reports an invalid certificate, and keeps using the previous one", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const a = await startBackend(t, "a");
   gateway.serve(service("a", [a.port]));
@@ -180,8 +180,8 @@ test("an invalid certificate is reported, and the previous one stays in use", as
   const { https } = gateway.ports;
   for (const [bad, why] of [
     [{ ...good, keyPem: other.keyPem }, /its key belongs to another certificate/],
-    [{ ...good, keyPem: "secret stuff" }, /its key is no private key in PEM/],
-    [{ ...good, chainPem: "-----BEGIN CERTIFICATE-----\nAAAA\n" }, /its chain is no certificate in PEM/],
+    [{ ...good, keyPem: "secret stuff" }, /its key is not a private key in PEM/],
+    [{ ...good, chainPem: "-----BEGIN CERTIFICATE-----\nAAAA\n" }, /its chain is not a certificate in PEM/],
   ] as const) {
     const message = await gateway.apply({ certificates: [bad] });
     assert.match(message, why);
@@ -193,7 +193,7 @@ test("an invalid certificate is reported, and the previous one stays in use", as
   await until("the next is shown", async () => (await shownPem(https, HOST)) === serial(other.chainPem));
 });
 
-/** A server that opens the stream itself, and says its name. */
+/** Starts a server that decrypts the stream itself and responds with its name. */
 async function startTlsBackend(t: TestContext, name: string, ca: CertificateAuthority) {
   const { chainPem, keyPem } = await certificateFor(ca, name, "pass.example.com", `${name}.example.com`);
   const server = createTlsServer({ cert: chainPem, key: keyPem }, (socket) => {
@@ -213,7 +213,7 @@ async function saidBy(port: number, servername: string): Promise<string> {
   return said;
 }
 
-test("passthrough forwards the stream undecrypted, by the client's server name", async (t) => {
+test("passthrough forwards the encrypted stream by the client's server name", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const ca = await anAuthority();
   const one = await startTlsBackend(t, "one", ca);
@@ -236,7 +236,7 @@ test("passthrough forwards the stream undecrypted, by the client's server name",
   assert.equal((await gateway.ask("pass.example.com", "/")).status, 404, "no route covers plain requests");
 });
 
-test("the encrypted port does not answer plain text", async (t) => {
+test("the HTTPS port does not answer plain text", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const ca = await anAuthority();
   await gateway.apply({

@@ -25,10 +25,10 @@ export type Host = NonNullable<Update["hosts"]>[number];
 export type Rule = NonNullable<Host["rules"]>[number];
 export type Service = NonNullable<Parameters<typeof ServiceUpdate.fromPartial>[0]["upserts"]>[number];
 
-/** Makes the launcher of a proxy that needs these directories. */
+/** Creates the launcher of a proxy that needs these directories. */
 export type MakeLauncher = (...directories: readonly string[]) => Launcher;
 
-/** A gateway on loopback with a real Envoy. Nothing of it is left after the test. */
+/** A gateway on loopback with a real Envoy. The test's end removes everything. */
 export class GatewayUnderTest {
   readonly dir: string;
   readonly ports: { readonly http: number; readonly https: number };
@@ -79,7 +79,7 @@ export class GatewayUnderTest {
     return it;
   }
 
-  /** Starts as the agent does, and takes over what an earlier one left. */
+  /** Starts the agent's part, and adopts what an earlier one left. */
   async startAgent(): Promise<void> {
     const onError = (error: unknown): void => assert.fail(String(error));
     this.services = await KnownServices.open({
@@ -110,7 +110,7 @@ export class GatewayUnderTest {
     await this.services.close();
   }
 
-  /** Removes what a reboot removes from tmpfs. */
+  /** Removes the files on tmpfs, as a reboot does. */
   async forgetRunDir(): Promise<void> {
     await rm(this.places.dir, { recursive: true });
   }
@@ -121,19 +121,19 @@ export class GatewayUnderTest {
 
   /** Replaces all services. */
   serve(...upserts: readonly Service[]): void {
-    this.services.take(ServiceUpdate.fromPartial({ full: true, upserts: [...upserts] }));
+    this.services.apply(ServiceUpdate.fromPartial({ full: true, upserts: [...upserts] }));
   }
 
-  /** Takes an update without waiting for it to be applied. */
-  take(update: Update): bigint {
+  /** Sends an update without waiting for it to be applied. */
+  send(update: Update): bigint {
     const version = ++this.#version;
-    this.gateway.take(GatewayUpdate.fromPartial({ gateway: "default", version, ...update }));
+    this.gateway.apply(GatewayUpdate.fromPartial({ gateway: "default", version, ...update }));
     return version;
   }
 
-  /** Resolves once Envoy has it, and gives what the node has to say of it. */
+  /** Sends an update. Resolves with the message of the status once Envoy has applied it. */
   async apply(update: Update): Promise<string> {
-    const version = this.take(update);
+    const version = this.send(update);
     await until(`version ${version} is applied`, () => this.gateway.status()?.version === version);
     return this.gateway.status()?.message ?? "";
   }
@@ -188,7 +188,7 @@ export function ask(options: RequestOptions, body = ""): Promise<Answer> {
   });
 }
 
-/** A service "shop/NAME" whose pods answer on these ports of loopback. */
+/** Returns a service "shop/NAME" whose pods listen on these ports of loopback. */
 export function service(name: string, ports: readonly number[], fields: Partial<Service> = {}): Service {
   return {
     namespace: "shop",

@@ -11,7 +11,7 @@ import { EchoSocket, echoUpgrades } from "./web-socket.ts";
 
 const HOST = "app.example.com";
 
-test("100 changes of routes under load fail no request and cut no WebSocket", async (t) => {
+test("100 changes of routes under load fail no request and close no WebSocket", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const backends = [await startBackend(t, "a"), await startBackend(t, "b")];
   for (const { server } of backends) echoUpgrades(server);
@@ -25,7 +25,7 @@ test("100 changes of routes under load fail no request and cut no WebSocket", as
     ...{ keeping: 8, reconnecting: 4 },
   });
   for (let change = 0; change < 100; change++) {
-    // The route's own backend comes and goes, and so do other hosts and services.
+    // The route's own backend changes, and so do other hosts and services.
     const own = `s${change % 2}`;
     const other: Host = { hostname: `h${change % 7}.example.com`, rules: [to(`other-${change}`)] };
     await gateway.hosts(
@@ -47,7 +47,7 @@ test("100 changes of routes under load fail no request and cut no WebSocket", as
   for (const socket of sockets) socket.close();
 });
 
-test("hosts with certificates come and go, and connections of others stay", async (t) => {
+test("adding and removing hosts with certificates keeps the connections of others", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const a = await startBackend(t, "a");
   echoUpgrades(a.server);
@@ -65,7 +65,7 @@ test("hosts with certificates come and go, and connections of others stay", asyn
   socket.close();
 });
 
-test("endpoints come and go under load without a failed request, and only their file changes", async (t) => {
+test("changing endpoints under load fails no request, and changes only their file", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const [a, b] = [await startBackend(t, "a"), await startBackend(t, "b")];
   gateway.serve(service("s", [a.port]));
@@ -80,7 +80,7 @@ test("endpoints come and go under load without a failed request, and only their 
     gateway.serve(service("s", [from.port, toward.port]));
     await until("the new one is asked", () => toward.asked.length > 0);
     gateway.serve(service("s", [toward.port]));
-    // Requests under way end where they began: the pod's grace is for them.
+    // Requests in progress end at the same pod, within its grace period.
     await until("the old one is asked no more", async () => {
       const { length } = from.asked;
       const { answered } = load;
@@ -98,7 +98,7 @@ test("endpoints come and go under load without a failed request, and only their 
   );
 });
 
-test("a request that is under way ends though its route and service go", async (t) => {
+test("a request in progress ends even if its route and service are removed", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const { answer, asking } = await aRequestUnderWay(t, gateway);
   gateway.serve();
@@ -108,7 +108,7 @@ test("a request that is under way ends though its route and service go", async (
   assert.equal((await gateway.ask(HOST, "/")).status, 404);
 });
 
-test("the proxy goes on while the agent is away, and after it was killed is back with all it had", async (t) => {
+test("the proxy continues without the agent, and after a kill it returns with the same configuration", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const a = await startBackend(t, "a");
   echoUpgrades(a.server);
@@ -132,7 +132,7 @@ test("the proxy goes on while the agent is away, and after it was killed is back
   await load.stop();
   socket.close();
 
-  // Once found by the agent, once its own child.
+  // It is once found by the agent, and once the agent's own child.
   for (let kill = 0; kill < 2; kill++) {
     const starts = gateway.events.filter((it) => it.startsWith("gateway-proxy-started")).length;
     await gateway.proxy.kill();
@@ -147,7 +147,7 @@ test("the proxy goes on while the agent is away, and after it was killed is back
   }
 });
 
-test("a gateway comes back after a reboot, without a coordinator and without its run directory", async (t) => {
+test("a gateway restarts after a reboot, without a coordinator and without its run directory", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const a = await startBackend(t, "a");
   gateway.serve(service("a", [a.port]));
@@ -168,10 +168,10 @@ test("a gateway comes back after a reboot, without a coordinator and without its
   });
 });
 
-test("a node that is no gateway any more lets requests end, then stops the proxy and leaves nothing", async (t) => {
+test("a node that is no longer a gateway completes requests, then stops the proxy and leaves nothing behind", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const { answer, asking } = await aRequestUnderWay(t, gateway);
-  gateway.take({ full: true, gateway: "" });
+  gateway.send({ full: true, gateway: "" });
   answer();
   assert.equal((await asking).body, "done");
   await until("the proxy is gone", async () => !(await gateway.proxy.isRunning()));
@@ -180,14 +180,14 @@ test("a node that is no gateway any more lets requests end, then stops the proxy
     async () => (await stat(gateway.places.dir).catch(() => undefined)) === undefined,
   );
   await until("the status is not ready", () => gateway.gateway.status()?.ready === false);
-  gateway.take({ full: true, hosts: [{ hostname: HOST, rules: [to("slow", { backends: [] })] }] });
+  gateway.send({ full: true, hosts: [{ hostname: HOST, rules: [to("slow", { backends: [] })] }] });
   await until("it serves again", async () => {
     const again = await gateway.ask(HOST, "/").catch(() => undefined);
     return again?.status === 503;
   });
 });
 
-test("a rejected configuration is reported with its host, which stays as it was, and other hosts change", async (t) => {
+test("reports a rejected configuration with its host, which stays unchanged while other hosts change", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const [a, b] = [await startBackend(t, "a"), await startBackend(t, "b")];
   gateway.serve(service("a", [a.port]), service("b", [b.port]));
@@ -219,7 +219,7 @@ test("a rejected configuration is reported with its host, which stays as it was,
     "a",
     "a",
   ]);
-  // A rejected host isn't retried with other changes, but is as soon as it changes itself.
+  // A rejected host isn't retried with other changes, but only when it changes itself.
   assert.match(await gateway.apply({ hosts: [host("h9", {})] }), /one\.example\.com/);
   assert.equal(await from("h9"), "a");
   assert.equal(await gateway.apply({ hosts: [host("one", {})], removedHosts: ["bad.example.com"] }), "");
@@ -237,7 +237,7 @@ test("a rejected configuration is reported with its host, which stays as it was,
   assert.equal(await from("two"), "b");
   await load.stop();
 
-  // Envoy starts from the accepted configuration, whatever it received last.
+  // Envoy starts from the accepted configuration, whatever was sent last.
   await gateway.apply({ hosts: [{ hostname: "two.example.com", rules: [bad("(")] }] });
   await gateway.proxy.kill();
   await until("it answers again", async () => (await from("one").catch(() => "")) === "a");
@@ -246,13 +246,13 @@ test("a rejected configuration is reported with its host, which stays as it was,
   );
 });
 
-test("a port in use is reported, and used once it is free", async (t) => {
+test("reports a port in use, and uses it once it is free", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const a = await startBackend(t, "a");
   gateway.serve(service("a", [a.port]));
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(gateway.ports.http, "127.0.0.1", resolve));
-  gateway.take({ full: true, hosts: [{ hostname: HOST, rules: [to("a")] }] });
+  gateway.send({ full: true, hosts: [{ hostname: HOST, rules: [to("a")] }] });
   await until("the status has the reason", () =>
     /Address already in use/.test(gateway.gateway.status()?.message ?? ""),
   );
@@ -263,7 +263,7 @@ test("a port in use is reported, and used once it is free", async (t) => {
   assert.equal((await gateway.ask(HOST, "/")).status, 200);
 });
 
-test("its files are readable only by their owner", async (t) => {
+test("the gateway's files are readable by their owner only", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   await gateway.hosts({ hostname: HOST, rules: [to("a")] });
   for (const [name] of await filesOf(gateway)) {
@@ -273,7 +273,7 @@ test("its files are readable only by their owner", async (t) => {
   assert.equal((await stat(gateway.places.dir)).mode & 0o777, 0o700);
 });
 
-test("the access log is rotated, and goes on in a new file", async (t) => {
+test("rotates the access log, and continues in a new file", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   await gateway.hosts({ hostname: HOST, rules: [to("a", { backends: [] })] });
   await truncate(gateway.accessLog, 65 * 1024 * 1024);
@@ -296,7 +296,7 @@ async function filesOf({ places }: GatewayUnderTest): Promise<Map<string, string
   return found;
 }
 
-/** Sends a request to a service `slow` under HOST, which answers on demand. */
+/** Sends a request to a service `slow` under HOST, which responds on demand. */
 async function aRequestUnderWay(t: TestContext, gateway: GatewayUnderTest) {
   const waiting: (() => void)[] = [];
   const slow = await startBackend(t, "slow", (_, response) => {

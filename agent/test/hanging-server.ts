@@ -1,8 +1,8 @@
 import { spawn, spawnSync } from "node:child_process";
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 
-// Stands in for mount.nfs: `hanging-server.ts SOURCE TARGET -o OPTIONS` mounts a file system whose server dies right after its
-// greeting, like one that is cut off. Every request to it waits for ever.
+// Replaces mount.nfs: `hanging-server.ts SOURCE TARGET -o OPTIONS` mounts a file system whose server ends right after
+// its greeting, like a disconnected one. Every request to it hangs.
 
 const FUSE_INIT = 26;
 const HEADER_BYTES = 16;
@@ -34,14 +34,14 @@ function serve(device: number): void {
     try {
       length = readSync(device, request);
     } catch {
-      // Unmounted.
+      // The file system was unmounted.
       return;
     }
     if (length < 40 || request.readUInt32LE(4) !== FUSE_INIT) continue;
     const answer = Buffer.alloc(HEADER_BYTES + INIT_ANSWER_BYTES);
     answer.writeUInt32LE(answer.byteLength, 0);
     request.copy(answer, 8, 8, 16);
-    // Version 7.31, and the largest write.
+    // Protocol version 7.31, and the largest write.
     answer.writeUInt32LE(7, HEADER_BYTES);
     answer.writeUInt32LE(31, HEADER_BYTES + 4);
     answer.writeUInt32LE(4096, HEADER_BYTES + 20);

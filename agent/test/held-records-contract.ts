@@ -6,9 +6,9 @@ const ONE = { ip: "192.0.2.1", interface: "eth0" };
 const TWO = { ip: "192.0.2.1", interface: "eth1" };
 const OTHER = { ip: "192.0.2.2", interface: "eth0" };
 
-/** Declares the tests of the records of addresses that the agent has added to the host. */
+/** Tests the contract of the records of addresses that the agent has added to the host. */
 export function testHeldRecords(name: string, open: (t: TestContext) => Promise<HeldRecords>): void {
-  test(`${name}: an address is held on its interface from when it is added until it is removed`, async (t) => {
+  test(`${name}: an address is held on its interface until it is removed`, async (t) => {
     const records = await open(t);
     assert.deepEqual([records.held, records.has(ONE)], [[], false]);
     await records.add([ONE, TWO]);
@@ -21,7 +21,7 @@ export function testHeldRecords(name: string, open: (t: TestContext) => Promise<
     assert.deepEqual([records.held, records.has(ONE)], [[TWO], false]);
   });
 
-  test(`${name}: an address that is added again is held once, and removing an absent one changes nothing`, async (t) => {
+  test(`${name}: adding an address again and removing an absent one change nothing`, async (t) => {
     const records = await open(t);
     await records.add([ONE]);
     await records.add([OTHER, ONE]);

@@ -5,19 +5,19 @@ import type { HeldAddress } from "../src/load-balancer/plan-addresses.ts";
 import { listLinks } from "../src/network/host-links.ts";
 import { CommandFailed, type RunCommand } from "../src/network/run-command.ts";
 
-/** Two hosts of one network. Each runs commands as its agent does. */
+/** Two hosts on one network. Each runs commands as its agent does. */
 export interface HostsUnderTest {
   readonly one: RunCommand;
   readonly two: RunCommand;
-  /** The interface of each host in the network. */
+  /** The interface of each host on the network. */
   readonly interface: string;
   /** Addresses of the network that no host has. */
   readonly free: readonly [string, string];
-  /** Lets a little time pass. */
+  /** Waits for a short time. */
   readonly pause: () => Promise<void>;
 }
 
-/** The contract of commands for addresses of load balancers, on real hosts and simulated ones. IPv4 only. */
+/** Tests the contract of commands for load balancer addresses, on real and simulated hosts. IPv4 only. */
 export function testHostAddresses(
   name: string,
   open: (t: TestContext) => Promise<HostsUnderTest>,
@@ -26,7 +26,7 @@ export function testHostAddresses(
   const check = (what: string, run: (hosts: HostsUnderTest) => Promise<void>) =>
     test(`${name}: ${what}`, { timeout: 120_000, ...options }, async (t) => run(await open(t)));
 
-  check("a host has an address from when it is put until it is removed", async (hosts) => {
+  check("a host has an added address until it is removed", async (hosts) => {
     const [ip] = hosts.free;
     const held = { ip, interface: hosts.interface };
     assert.equal(await has(hosts.one, held), false);
@@ -51,7 +51,7 @@ export function testHostAddresses(
   });
 
   check(
-    "a probe finds the address of another host, and neither a free one nor the host's own",
+    "a probe detects the address of another host, but neither a free one nor the host's own",
     async (hosts) => {
       const [taken, free] = hosts.free;
       const probe = async (ip: string) => {

@@ -5,7 +5,7 @@ import { FakeCoordinator } from "./fake-coordinator.ts";
 import { LinkUnderTest } from "./link-under-test.ts";
 import { until } from "./until.ts";
 
-test("a join that the host refuses says why and leaves the token unused", async (t) => {
+test("a join that the host rejects gives the reason and leaves the token unused", async (t) => {
   const coordinator = await FakeCoordinator.start();
   t.after(() => coordinator.close());
   const agent = await LinkUnderTest.start(t, coordinator, "");

@@ -22,7 +22,7 @@ import { parsePool } from "../src/devices/parse-pool.ts";
 import { Places } from "../src/gateway/envoy/places.ts";
 import { HostGateway } from "../src/gateway/host-gateway.ts";
 import { openKnownGateway } from "../src/gateway/open-gateway.ts";
-import { hostParts } from "../src/host-parts.ts";
+import { hostOptions } from "../src/host-options.ts";
 import { Journal } from "../src/journal/journal.ts";
 import { type JournalKey, loadJournalKey } from "../src/journal/journal-key.ts";
 import { CoordinatorAddresses } from "../src/link/coordinator-addresses.ts";
@@ -44,7 +44,7 @@ import { until } from "./until.ts";
 
 const IMAGE = "localhost/forage/busybox:1";
 const GPU = "example.com/gpu";
-// Links of volumes are relative.
+// Links in volumes are relative.
 const COPY = { recursive: true, verbatimSymlinks: true };
 
 export const SERVICE_IP = "10.96.0.5";
@@ -65,38 +65,53 @@ export const EARLIER_PROGRAM = { path: `programs/stdin-${EARLIER_DIGEST}`, text:
 
 interface StartOptions {
   readonly diskReserveBytes?: number;
-  /** The numbers by which the link waits and chooses coordinators. Default: it does not wait, and begins with the first one. */
+  /**
+   * Random numbers for the link's delays and choice of coordinators. Default: 0, so the link does not wait and uses the
+   * first one.
+   */
   readonly random?: () => number;
 }
 
 interface HostOfFakesOptions {
-  /** Holds all files of the host, and is removed when the test ends. Default: a new directory. */
+  /** The directory of all files of the host, removed when the test ends. Default: a new directory. */
   readonly dir?: string;
   /** The agent's data directory. Default: `data` in `dir`. */
   readonly dataDir?: string;
-  /** Flags of the agent, in place of those of a host whose coordinator can't be reached. */
+  /** Flags of the agent. Default: those of a host whose coordinator is unreachable. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Its own address, which keeps its host ports apart from those of other hosts. Default: 127.0.0.1. */
+  /** The host's own address, which keeps its ports apart from those of other hosts. Default: 127.0.0.1. */
   readonly address?: string;
+  /** Whether the agent uses the addresses that coordinators report. Default: true. False if it can't reach them. */
+  readonly learnsAddresses?: boolean;
 }
 
-/** A host with real files, and everything else in memory, which outlives the agents that run on it. */
+/** Addresses that never change. */
+class OwnAddresses extends CoordinatorAddresses {
+  override learn(): boolean {
+    return false;
+  }
+}
+
+/** A host with real files and everything else in memory. It outlives the agents that run on it. */
 export class HostOfFakes {
   readonly dataDir: string;
   readonly runtime = new FakeRuntime({ clock: systemClock, images: [IMAGE] });
   readonly network = new FakeNetworkHost();
   readonly kernel = new FakeServiceTables();
   readonly envoy: FakeEnvoy;
-  /** Changes with a reboot. */
+  /** The boot id, which changes with a reboot. */
   bootId = "00000000-0000-4000-8000-000000000001";
   readonly #dir: string;
   readonly #settings: Readonly<Record<string, string>>;
   readonly #address: string;
-  /** The agents that the test may have left open. */
+  readonly #learnsAddresses: boolean;
+  /** Agents that the test may have left open. */
   readonly #agents = new Set<Agent>();
 
-  private constructor(dir: string, { settings = {}, dataDir, address = "127.0.0.1" }: HostOfFakesOptions) {
+  private constructor(dir: string, options: HostOfFakesOptions) {
+    const { settings = {}, dataDir, address = "127.0.0.1", learnsAddresses = true } = options;
     this.#dir = dir;
+    this.#learnsAddresses = learnsAddresses;
     this.#settings = settings;
     this.#address = address;
     this.dataDir = dataDir ?? join(dir, "data");
@@ -115,13 +130,13 @@ export class HostOfFakes {
     await agent.close();
   }
 
-  /** Closes the agents before it removes the files that they write. */
+  /** Closes the agents before removing the files that they write. */
   async #end(): Promise<void> {
     await Promise.all([...this.#agents].map((agent) => agent.close()));
     await rm(this.#dir, { recursive: true, force: true });
   }
 
-  /** Brings the pods up, and keeps a copy of what the agent has on disk then. */
+  /** Starts the pods, and keeps a copy of the agent's files at that point. */
   async begin(): Promise<void> {
     this.runtime.execs.set("hook", { exitCode: 0 });
     const journal = await Journal.open({
@@ -135,8 +150,8 @@ export class HostOfFakes {
     await mkdir(join(this.dataDir, "programs"));
     await writeFile(join(this.dataDir, EARLIER_PROGRAM.path), EARLIER_PROGRAM.text, { mode: 0o700 });
     const { agent, parts } = await this.start();
-    parts.services.take(ServiceUpdate.fromPartial({ full: true, upserts: [SERVICE] }));
-    parts.gateway.take(GatewayUpdate.fromPartial({ full: true, gateway: "default", hosts: [HOST] }));
+    parts.services.apply(ServiceUpdate.fromPartial({ full: true, upserts: [SERVICE] }));
+    parts.gateway.apply(GatewayUpdate.fromPartial({ full: true, gateway: "default", hosts: [HOST] }));
     await until(
       "everything runs",
       () =>
@@ -162,7 +177,7 @@ export class HostOfFakes {
     await cp(this.#copy, this.dataDir, COPY);
   }
 
-  /** Ends all containers and empties what a reboot empties. */
+  /** Ends all containers and empties the directories that a reboot empties. */
   async reboot(): Promise<void> {
     this.runtime.loseAll();
     this.network.reboot();
@@ -172,11 +187,11 @@ export class HostOfFakes {
     await rm(join(this.#dir, "run"), { recursive: true, force: true });
   }
 
-  /** One life of an agent. Returns what it noted of damaged files, and the claims' users. */
+  /** Runs an agent once. Returns its reports of damaged files, and the users of claims. */
   async runOnce(): Promise<{ readonly noted: string | undefined; readonly claimUsers: readonly string[] }> {
     const { agent, parts } = await this.start();
     await agent.ready;
-    // Lets the pods' loops decide a few times.
+    // Lets the pods' loops decide several times.
     for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setTimeout(resolve, 2));
     const claims = (await parts.volumes?.claims()) ?? [];
     await this.#close(agent);
@@ -187,7 +202,7 @@ export class HostOfFakes {
     return join(this.#dir, "copy");
   }
 
-  /** Starts an agent, which is closed when the test ends if the caller has not closed it. */
+  /** Starts an agent, which is closed at the test's end if the caller has not closed it. */
   async start({ diskReserveBytes = 0, random = () => 0 }: StartOptions = {}) {
     const config = await this.#readConfig();
     const log = { debug() {}, info() {}, warn() {}, error() {} };
@@ -205,8 +220,8 @@ export class HostOfFakes {
     const opened: { volumes?: PodVolumes } = {};
     const given = { config, clock: systemClock, random, log };
     const agent = await Agent.start({
-      ...{ ...hostParts(given), ...given, version: "0", sessionId: "session" },
-      coordinators: new CoordinatorAddresses({
+      ...{ ...hostOptions(given), ...given, version: "0", sessionId: "session" },
+      coordinators: new (this.#learnsAddresses ? CoordinatorAddresses : OwnAddresses)({
         configured: [config.coordinator, ...config.coordinators],
         random,
       }),
@@ -296,7 +311,7 @@ async function writeIdentity(dataDir: string): Promise<void> {
   await new IdentityFiles(join(dataDir, "identity")).save(keyPem, issued.chainPem, authority.certPem);
 }
 
-/** One with a port, one with devices and volumes, and one on the host's network. */
+/** Returns a pod with a port, one with devices and volumes, and one on the host's network. */
 function assignments() {
   const hostNetwork = PodTemplate.fromPartial({
     podConfig: PodConfig.fromPartial({ hostNetwork: true }),

@@ -19,10 +19,12 @@ import { CONTRACT_HOST_PORTS, type NetworkHost } from "./network-contract.ts";
 import { purge } from "./purge.ts";
 
 const NAMESPACES = "/run/netns";
-/** `h`, the test's process id in five places, and a number in two: the eight characters an instance may have. */
+/**
+ * `h`, the test's process id in five characters, and a number in two: the eight characters that an instance may have.
+ */
 const INSTANCE = /^forage-h([0-9a-z]{5})[0-9a-z]{2}-/;
 
-/** An instance on the test's host, with the means to inspect and to break it. */
+/** An instance on the test's host, with functions to inspect and to break it. */
 export class HostUnderTest implements NetworkHost {
   readonly instance: string;
   readonly dataDir: string;
@@ -46,7 +48,10 @@ export class HostUnderTest implements NetworkHost {
     this.#options = options;
   }
 
-  /** The number distinguishes the hosts of one test file. Names of Nomad's driver begin with another letter. */
+  /**
+   * Sets up a host. The number distinguishes the hosts of one test file. Names of Nomad's driver begin with another
+   * letter.
+   */
   static async setUp(
     t: TestContext,
     number: number,
@@ -172,7 +177,7 @@ export class HostUnderTest implements NetworkHost {
   }
 }
 
-/** Asks from another namespace; see `ask.ts`. */
+/** Sends a request from another namespace; see `ask.ts`. */
 export function askFrom(
   namespace: string,
   protocol: "TCP" | "UDP",

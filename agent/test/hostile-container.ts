@@ -1,7 +1,8 @@
 import { mkdirSync, renameSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 
-// Exchanges a directory of a volume for a link that leads out of it, and back, as fast as it can: `hostile-container.ts VOLUME NAME OUTSIDE`.
+// `hostile-container.ts VOLUME NAME OUTSIDE` replaces a directory of a volume by a link that leads out of it, and back,
+// as fast as it can.
 const [volume = "", name = "", outside = ""] = process.argv.slice(2);
 const [shown, link] = [join(volume, name), join(volume, `.${name}-link`)];
 mkdirSync(shown, { recursive: true });
@@ -9,7 +10,8 @@ symlinkSync(outside, link);
 process.send?.("ready");
 
 function spin(round: number): void {
-  // A program that creates directories meanwhile may fill both the shown and the hidden place, and neither could be renamed to the other any more: each round hides the directory at a place of its own.
+  // A program that creates directories meanwhile may occupy both the shown and the hidden path, which would block the
+  // renames. Therefore each round uses a new hidden path.
   const hidden = join(volume, `.${name}-hidden-${round}`);
   for (let times = 0; times < 200; times += 1) {
     tryTo(() => renameSync(shown, hidden));

@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => it?.close());
 
-test("unused images go with their layers; those of pods and containers stay", async ({ signal }) => {
+test("removes unused images with their layers, except those of pods and containers", async ({ signal }) => {
   const [unused, ofPod, ofContainer] = ["unused:1", "of-pod:1", "of-container:1"].map(
     (name) => `localhost/forage/${name}`,
   ) as [string, string, string];

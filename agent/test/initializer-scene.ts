@@ -11,7 +11,7 @@ import { EgressProxy } from "../src/workspaces/initialize/egress-proxy.ts";
 import { until } from "./until.ts";
 import { anOrder, WorkspaceHost, whyNoWorkspaces } from "./workspace-host.ts";
 
-/** The repositories of all tests, which only read them. */
+/** The directory of repositories of all tests, which only read them. */
 export const root = mkdtempSync(join(tmpdir(), "forage-git-"));
 const commits = whyNoWorkspaces === undefined ? makeRepository(root, "app") : [];
 after(() => rmSync(root, { recursive: true, force: true }));

@@ -11,7 +11,7 @@ export interface JournalDisk {
 
 const LIMIT = { timeout: 60_000 };
 
-/** The contract of the files in which the journal is kept. `open` makes a disk of its own for each test. */
+/** Tests the contract of the journal's files. `open` creates a separate disk for each test. */
 export function testJournalFiles(name: string, open: (t: TestContext) => Promise<JournalDisk>): void {
   const check = (what: string, run: (disk: JournalDisk) => Promise<void>) =>
     test(`${name}: ${what}`, LIMIT, async (t) => {
@@ -38,7 +38,7 @@ export function testJournalFiles(name: string, open: (t: TestContext) => Promise
     assert.equal(String(await files.read(join(dir, "a"))), "short");
   });
 
-  check("bytes stay as they were written, whatever the caller does with them", async ({ files, dir }) => {
+  check("written bytes do not change if the caller changes its buffer", async ({ files, dir }) => {
     const bytes = Buffer.from([0, 255, 10]);
     await files.write(dir, [{ name: "a", bytes }]);
     bytes.fill(7);
@@ -54,7 +54,7 @@ export function testJournalFiles(name: string, open: (t: TestContext) => Promise
     assert.deepEqual(await files.list(dir), []);
   });
 
-  check("a removed file is gone, and a missing one can be removed", async ({ files, dir }) => {
+  check("remove deletes a file, and accepts a missing one", async ({ files, dir }) => {
     await files.write(dir, [aFile("a", "one")]);
     await files.remove(join(dir, "a"));
     await files.remove(join(dir, "a"));

@@ -17,7 +17,7 @@ test(`${KILLS} kills during writes lose no acknowledged record and leave no part
   t.after(() => rm(dir, { recursive: true, force: true }));
   let cutOff = 0;
   for (let kill = 0; kill < KILLS; kill++) {
-    // From the first acknowledgement on, at another distance each time.
+    // Kills at a different delay after the first acknowledgement each time.
     const acknowledged = await writeUntilKilled(dir, kill % 7, kill % 13);
     const key = await loadJournalKey({ dir: join(dir, "key") });
     const journal = await Journal.open({ dir, key, signal: AbortSignal.timeout(10_000) });

@@ -1,11 +1,11 @@
 import { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import type { Delta } from "../src/journal/journal.ts";
 
-/** The pods a delta touches come from this many, so that deltas overwrite and remove one another's. */
+/** The number of pods that deltas change, small enough that deltas overwrite and remove one another's. */
 const PODS = 11;
 const UPSERTS = 5;
 
-/** The change that leads to a revision; the same revision always makes the same one. */
+/** Returns the change that leads to a revision, which is always the same for the revision. */
 export function deltaOf(revision: bigint): Delta {
   const at = Number(revision);
   const touched = Array.from({ length: UPSERTS }, (_, index) => `pod-${(at + index * 2) % PODS}`);
@@ -19,7 +19,7 @@ export function deltaOf(revision: bigint): Delta {
   return { revision, upserts, removals: [`pod-${(at + 1) % PODS}`, `pod-${(at + 3) % PODS}`] };
 }
 
-/** Uid to spec hash once all deltas up to the revision are applied. */
+/** Returns the spec hash by uid after all deltas up to the revision. */
 export function expectedAt(revision: bigint): Map<string, string> {
   const pods = new Map<string, string>();
   for (let at = 1n; at <= revision; at++) {

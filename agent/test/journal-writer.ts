@@ -3,7 +3,7 @@ import { Journal } from "../src/journal/journal.ts";
 import { loadJournalKey } from "../src/journal/journal-key.ts";
 import { deltaOf } from "./journal-load.ts";
 
-/** Applies deltas without end and prints each one's revision once it is acknowledged. To be killed. */
+/** Applies deltas endlessly and prints each revision once it is acknowledged. The test kills it. */
 const dir = argv[2];
 if (dir === undefined) throw new Error("usage: journal-writer DIR");
 const key = await loadJournalKey({ dir: `${dir}/key` });

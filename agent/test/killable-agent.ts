@@ -5,7 +5,7 @@ import type { TestContext } from "node:test";
 import { until } from "./until.ts";
 import type { WorkspaceHost } from "./workspace-host.ts";
 
-/** An agent in a process of its own, on a host that outlives it. */
+/** An agent in a separate process, on a host that outlives it. */
 export class KillableAgent {
   readonly host: WorkspaceHost;
   #child: ChildProcess | undefined;
@@ -35,7 +35,7 @@ export class KillableAgent {
     await ended;
   }
 
-  /** Kills the agent when the condition holds, and starts it again. */
+  /** Kills the agent when the condition holds, and restarts it. */
   async crashWhen(what: string, holds: () => boolean): Promise<void> {
     await until(what, holds);
     await this.kill();

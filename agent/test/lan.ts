@@ -10,7 +10,7 @@ import { askFrom } from "./host-under-test.ts";
 
 export const PORT = 8_080;
 
-/** Some hosts on a network of their own: namespaces beside the one that the test runs in, joined by a bridge. */
+/** Hosts on a separate network: namespaces joined by a bridge. */
 export class Lan {
   readonly #t: TestContext;
   readonly #dir: string;
@@ -22,7 +22,7 @@ export class Lan {
     this.#name = name;
   }
 
-  /** The number distinguishes the networks of one test file. */
+  /** Creates a network. The number distinguishes the networks of one test file. */
   static async make(t: TestContext, number: number): Promise<Lan> {
     const name = `lan${number}`;
     const dir = await mkdtemp(join(tmpdir(), "forage-lan-"));
@@ -35,7 +35,7 @@ export class Lan {
     return new Lan(t, dir, name);
   }
 
-  /** The host N has the addresses 192.0.2.N and 2001:db8::N, and says its name to everyone who asks on port 8080. */
+  /** Returns host N, which has the addresses 192.0.2.N and 2001:db8::N, and answers with its name on port 8080. */
   async host(number: number): Promise<LanHost> {
     const name = `fgt-${pid}-${this.#name}-${number}`;
     const port = `${this.#name}-${number}`;
@@ -92,8 +92,8 @@ export class LanHost {
     this.#start = start;
   }
 
-  /** Sets the state of the host's agent. Starts one if there is none. */
-  async tell(say: {
+  /** Sets the state of the host's agent. Starts an agent if there is none. */
+  async setState(say: {
     ips?: readonly string[];
     alone?: boolean;
     heard?: boolean;
@@ -116,7 +116,7 @@ export class LanHost {
     this.events.splice(this.events.indexOf("ready"), 1);
   }
 
-  /** The agent is killed; what the kernel has stays. */
+  /** Kills the agent. The kernel's state remains. */
   async kill(): Promise<void> {
     const child = this.#balancer;
     if (child === undefined) return;
@@ -129,12 +129,12 @@ export class LanHost {
     return runCommand("ip", ["-n", this.name, ...args]);
   }
 
-  /** Takes the host off the network, or gives it back. */
+  /** Disconnects the host from the network, or reconnects it. */
   async connected(yes: boolean): Promise<void> {
     await runCommand("ip", ["link", "set", this.#port, yes ? "up" : "down"]);
   }
 
-  /** Returns the seconds for which the kernel keeps the address; undefined: the host does not have it. */
+  /** Returns the seconds for which the kernel keeps the address. Undefined: the host does not have it. */
   async leaseOf(ip: string): Promise<number | undefined> {
     const [link] = JSON.parse(await this.ip("-json", "address", "show", "dev", "eth0")) as {
       addr_info: Present[];
@@ -154,7 +154,7 @@ export class LanHost {
     return known[0]?.lladdr;
   }
 
-  /** Returns the name of the host that answers there. */
+  /** Returns the name of the host that answers at the address. */
   async ask(ip: string): Promise<string> {
     return (await askFrom(this.name, "TCP", ip, PORT)).split(" ")[0] ?? "";
   }

@@ -6,7 +6,7 @@ import { FakeCoordinator } from "./fake-coordinator.ts";
 import { LinkUnderTest } from "./link-under-test.ts";
 import { until } from "./until.ts";
 
-test("moves on to another coordinator when the one that it uses ends", async (t) => {
+test("switches to another coordinator when the current one ends", async (t) => {
   const first = await startCoordinator(t);
   const second = await startCoordinator(t, { authority: first.authority });
   for (const coordinator of [first, second]) coordinator.assign(anAssignment({ uid: "p1" }));
@@ -18,7 +18,7 @@ test("moves on to another coordinator when the one that it uses ends", async (t)
   assert.equal(agent.pods.has("p1"), true);
 });
 
-test("joins through another coordinator when the first one of its configuration does not answer", async (t) => {
+test("joins through another coordinator if the first configured one does not respond", async (t) => {
   const first = await startCoordinator(t);
   const second = await startCoordinator(t, { authority: first.authority });
   await first.close();
@@ -27,7 +27,7 @@ test("joins through another coordinator when the first one of its configuration 
   assert.ok(await agent.identity.load());
 });
 
-test("learns of further coordinators, moves on to them, and draws one again later, connected all the time", async (t) => {
+test("learns of further coordinators, switches to them and later draws one again, without losing the connection", async (t) => {
   const first = await startCoordinator(t);
   const second = await startCoordinator(t, { authority: first.authority });
   first.coordinators = { addresses: [`127.0.0.1:${second.port}`] };
@@ -47,7 +47,7 @@ test("learns of further coordinators, moves on to them, and draws one again late
   );
 });
 
-/** Long waits pass two hundred times as fast. */
+/** Lets long waits pass 200 times as fast. */
 class PatientClock implements Clock {
   nowMs(): number {
     return systemClock.nowMs();

@@ -6,7 +6,7 @@ import { FakeCoordinator } from "./fake-coordinator.ts";
 import { LinkUnderTest } from "./link-under-test.ts";
 import { until } from "./until.ts";
 
-test("renews its certificate soon when the coordinator requests it, and once for each connection", async (t) => {
+test("renews its certificate soon when the coordinator requests it, once for each connection", async (t) => {
   const coordinator = await FakeCoordinator.start();
   t.after(() => coordinator.close());
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
@@ -24,12 +24,12 @@ test("renews its certificate soon when the coordinator requests it, and once for
   assert.equal(coordinator.renewals, 1);
 });
 
-test("ignores a message of a newer coordinator, and goes on with the connection", async (t) => {
+test("ignores a message of a newer coordinator, and keeps the connection", async (t) => {
   const coordinator = await FakeCoordinator.start();
   t.after(() => coordinator.close());
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
   await until("connected", () => coordinator.connections === 1);
-  // On the wire, a message that this version doesn't know is one without content.
+  // This version decodes an unknown message as one without content.
   assert.equal(ConnectResponse.decode(UNKNOWN_MESSAGE).message, undefined);
   coordinator.say(undefined);
   coordinator.assign(anAssignment({ uid: "p1" }));

@@ -19,7 +19,7 @@ import type { FakeCoordinator } from "./fake-coordinator.ts";
 import { NoGateway } from "./no-gateway.ts";
 import { NoServices } from "./no-services.ts";
 
-/** The link with a real journal, and pods that are only noted. */
+/** The link with a real journal, and pods that are only recorded. */
 export class LinkUnderTest {
   readonly dir: string;
   readonly journal: Journal;
@@ -30,7 +30,7 @@ export class LinkUnderTest {
   readonly states: LinkState[] = [];
   /** The received requests for metrics. Undefined: the requests ended. */
   readonly asked: (PodMetricsRequests | undefined)[] = [];
-  /** The reasons why assignments could not be written, one entry a write. */
+  /** The results of assignment writes: the problem, or undefined after a success. */
   readonly journalProblems: (string | undefined)[] = [];
   readonly gateway = new NoGateway();
   mayJoin: (authority: string) => Promise<void> = async () => {};
@@ -59,7 +59,7 @@ export class LinkUnderTest {
       bootId: "boot",
       sessionId: "session",
       clock,
-      // Short waits: the jitter's lower end.
+      // The low end of the jitter, for short waits.
       random: () => 0.05,
       journal,
       pods: this.#assigned(),
@@ -112,7 +112,7 @@ export class LinkUnderTest {
     if (token !== undefined) await writeFile(join(dir, "token"), token);
     const ports = [port, ...(options.further ?? [])];
     const under = new LinkUnderTest(dir, journal, ports, options.clock ?? systemClock);
-    // The first removes what they share, once the last has stopped: hooks run in the order they were made.
+    // The first instance removes the shared files once the last has stopped, because hooks run in order of creation.
     if (options.after) options.after.#successors.push(under);
     else t.after(() => under.#remove());
     return under;

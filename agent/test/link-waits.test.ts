@@ -7,17 +7,17 @@ import { FakeCoordinator } from "./fake-coordinator.ts";
 import { LinkUnderTest } from "./link-under-test.ts";
 import { until } from "./until.ts";
 
-test("a refusal is tried again ever later, up to once a minute", async (t) => {
+test("retries a rejection with increasing delays up to one minute", async (t) => {
   const coordinator = await startCoordinator(t);
   const clock = new FastClock();
   const token = coordinator.mintToken({ expiresAtMs: 1 });
   await LinkUnderTest.start(t, coordinator, token, { clock });
   await until("tried often", () => coordinator.joins.length >= 10);
-  // The fixed draw of 0.05 times 1 s, 2 s, 4 s … 60 s.
+  // The fixed random number 0.05 times 1 s, 2 s, 4 s … 60 s.
   assert.deepEqual(clock.delaysMs.slice(0, 9), [50, 100, 200, 400, 800, 1_600, 3_000, 3_000, 3_000]);
 });
 
-test("a coordinator whose certificate is not valid yet is named with the clocks to compare", async (t) => {
+test("for a coordinator with a certificate that is not valid yet, the error asks to compare the clocks", async (t) => {
   let aheadMs = 0;
   const nowMs = () => Date.now() + aheadMs;
   const authority = await CertificateAuthority.create("test", { nowMs, randomBytes });
@@ -37,7 +37,7 @@ test("a coordinator whose certificate is not valid yet is named with the clocks 
   assert.equal(agent.link.state.code, "UNAVAILABLE");
 });
 
-test("connections that are over leave no timer", async (t) => {
+test("ended connections leave no timer", async (t) => {
   let coordinator = await startCoordinator(t);
   const clock = new FastClock();
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken(), { clock });
@@ -49,11 +49,11 @@ test("connections that are over leave no timer", async (t) => {
   }
   t.after(() => coordinator.close());
   await until("connected", () => agent.link.state.kind === "connected");
-  // The next heartbeat, the next renewal and the next batch of statuses.
+  // The timers of the next heartbeat, the next renewal and the next batch of statuses.
   await until("the timers of one connection", () => clock.open <= 3, 10_000);
 });
 
-test("reports what changed of the node while the connection was set up", async (t) => {
+test("reports changes of the node that happened while the connection was being set up", async (t) => {
   const coordinator = await startCoordinator(t);
   let agent: LinkUnderTest | undefined;
   coordinator.onHello = () => {
@@ -77,7 +77,7 @@ test("sends heartbeats at the interval that the coordinator requests on the conn
   await until("it waits for the new interval", () => clock.delaysMs.includes(12_345));
 });
 
-/** Waits a hundredth of the time. */
+/** Waits for one hundredth of the time. */
 class FastClock implements Clock {
   readonly delaysMs: number[] = [];
   open = 0;

@@ -35,7 +35,7 @@ test("joins with a token, stores its assignments and reports its pods", async (t
   await until("the status arrives", () => coordinator.statuses.get("p2")?.ready === true);
 });
 
-test("the key is for its owner only, and outlives the process", async (t) => {
+test("the key is readable for its owner only, and survives the process", async (t) => {
   const coordinator = await startCoordinator(t);
   const first = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
   await until("connected", () => first.link.state.kind === "connected");
@@ -54,7 +54,7 @@ test("the key is for its owner only, and outlives the process", async (t) => {
   assert.deepEqual([again.identity.authorityPem, next.authorityPem], [authorityPem, authorityPem]);
 });
 
-test("the secret is never sent to a coordinator with another authority", async (t) => {
+test("never sends the secret to a coordinator with another authority", async (t) => {
   const good = await startCoordinator(t);
   const evil = await startCoordinator(t);
   const agent = await LinkUnderTest.start(t, evil, good.mintToken());
@@ -63,14 +63,14 @@ test("the secret is never sent to a coordinator with another authority", async (
   assert.deepEqual(evil.joins, []);
 });
 
-test("a certificate for another host name is not good enough for the secret", async (t) => {
+test("does not send the secret to a server whose certificate is for another host name", async (t) => {
   const coordinator = await startCoordinator(t, { serverName: "elsewhere.example" });
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
   await until("failed", () => agent.link.state.kind === "failed");
   assert.deepEqual(coordinator.joins, []);
 });
 
-test("a token that is used up or out of date is refused with what to do", async (t) => {
+test("rejects a used or expired token, with instructions", async (t) => {
   const coordinator = await startCoordinator(t);
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken({ expiresAtMs: 1 }));
   await until("refused", () => agent.link.state.code === "REFUSED");
@@ -79,7 +79,7 @@ test("a token that is used up or out of date is refused with what to do", async 
   await until("joined with the fresh one", () => agent.link.state.kind === "connected");
 });
 
-test("comes back after the coordinator was away, and says what it has", async (t) => {
+test("reconnects after the coordinator was unreachable, and reports its state", async (t) => {
   const coordinator = await startCoordinator(t);
   coordinator.assign(anAssignment({ uid: "p1" }));
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
@@ -98,7 +98,7 @@ test("comes back after the coordinator was away, and says what it has", async (t
   assert.equal(successor.hellos[0]?.lineage, `signed/${coordinator.revision}`);
 });
 
-test("a coordinator of another cluster, or with older data, is refused and changes nothing", async (t) => {
+test("rejects a coordinator of another cluster or with older data, and changes nothing", async (t) => {
   const coordinator = await startCoordinator(t);
   coordinator.assign(anAssignment({ uid: "p1" }));
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
@@ -118,7 +118,7 @@ test("a coordinator of another cluster, or with older data, is refused and chang
   assert.deepEqual([...agent.journal.desired().keys()], ["p1"]);
 });
 
-test("a disk that can't be written refuses new pods one by one, ends others, and breaks no connection", async (t) => {
+test("with a disk that can't be written, rejects new pods one by one, ends others, and keeps the connection", async (t) => {
   const clock = aClock();
   const coordinator = await startCoordinator(t);
   coordinator.assign(anAssignment({ uid: "old" }), anAssignment({ uid: "kept" }));
@@ -162,7 +162,7 @@ test("a disk that can't be written refuses new pods one by one, ends others, and
   assert.equal(agent.states.filter(({ kind }) => kind === "failed").length, 0);
 });
 
-test("a write that failed is tried again by itself", async (t) => {
+test("retries a failed write by itself", async (t) => {
   const clock = aClock();
   const coordinator = await startCoordinator(t);
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken(), { clock });
@@ -179,7 +179,7 @@ test("a write that failed is tried again by itself", async (t) => {
   });
 });
 
-test("one pod that can't become a record holds up no other, and what runs stays as it was", async (t) => {
+test("a pod that can't be recorded does not affect others, and its running version stays unchanged", async (t) => {
   const coordinator = await startCoordinator(t);
   coordinator.assign(anAssignment({ uid: "p1" }));
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
@@ -194,7 +194,7 @@ test("one pod that can't become a record holds up no other, and what runs stays 
   await until("it is refused", () => coordinator.statuses.get("huge")?.reason === "InvalidAssignment");
   assert.match(coordinator.statuses.get("huge")?.message ?? "", /has \d+ bytes, more than/);
   assert.equal(agent.pods.has("huge"), false);
-  // Also when all comes at once.
+  // Applies also if all pods arrive at once.
   const { authority, port, revision } = coordinator;
   await coordinator.close();
   const successor = await startCoordinator(t, { authority, port });
@@ -204,7 +204,7 @@ test("one pod that can't become a record holds up no other, and what runs stays 
   assert.deepEqual([...agent.journal.desired().keys()], ["p1"]);
 });
 
-test("a change that was seen before is no news", async (t) => {
+test("ignores a change that was received before", async (t) => {
   const coordinator = await startCoordinator(t);
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
   await until("connected", () => coordinator.connections === 1);
@@ -217,9 +217,9 @@ test("a change that was seen before is no news", async (t) => {
   assert.equal(coordinator.hellos.length, 1, "on the same connection");
 });
 
-test("renews its certificate over the old one and goes over to it without a gap", async (t) => {
-  // Certificates are dated back by five minutes, so half of this one's life is over at once. It ends after the test's limit:
-  // the coordinator closes connections whose certificates have ended.
+test("renews its certificate over the old one and switches to it without interruption", async (t) => {
+  // Certificates begin five minutes in the past, so half of this one's validity is over at once. It ends after the
+  // test's limit, because the coordinator closes connections whose certificates have expired.
   const coordinator = await startCoordinator(t, { certificateLifetimeMs: 300_000 });
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
   await until("renewed", () => coordinator.renewals === 1);
@@ -234,7 +234,7 @@ test("renews its certificate over the old one and goes over to it without a gap"
   await until("the new stream works", () => agent.pods.has("p1"));
 });
 
-test("an expired certificate leaves the pods alone and requires a fresh token", async (t) => {
+test("an expired certificate leaves the pods unchanged and requires a new token", async (t) => {
   const coordinator = await startCoordinator(t);
   coordinator.assign(anAssignment({ uid: "p1" }));
   const first = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
@@ -244,19 +244,19 @@ test("an expired certificate leaves the pods alone and requires a fresh token", 
 
   const clock = { ...systemClock, nowMs: () => Date.now() + 40 * 24 * 3_600_000 };
   const late = await LinkUnderTest.start(t, coordinator, undefined, { after: first, clock });
-  await until("told", () => late.link.state.code === "CERTIFICATE_EXPIRED");
+  await until("the link reports the expiry", () => late.link.state.code === "CERTIFICATE_EXPIRED");
   assert.match(late.link.state.message ?? "", /pods keep running.*token/);
   assert.deepEqual([...late.journal.desired().keys()], ["p1"]);
   await writeFile(late.tokenFile, coordinator.mintToken());
   await until("joined again", () => coordinator.joins.length === 2);
 });
 
-test("a certificate that is not valid yet is renewed if the coordinator does so, and else the reason is given", async (t) => {
+test("a certificate that is not valid yet is renewed if the coordinator does so; otherwise the reason is reported", async (t) => {
   let aheadMs = 0;
   const nowMs = () => Date.now() + aheadMs;
   const authority = await CertificateAuthority.create("test", { nowMs, randomBytes });
   const coordinator = await startCoordinator(t, { authority });
-  // It joins while the coordinator's clock is three hours ahead.
+  // The node joins while the coordinator's clock is three hours ahead.
   aheadMs = 3 * 3_600_000;
   coordinator.refusesRenewals = true;
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
@@ -269,7 +269,7 @@ test("a certificate that is not valid yet is renewed if the coordinator does so,
   assert.equal(coordinator.renewals, 1);
 });
 
-test("the secret is in no file but the operator's, and in no state that is shown", async (t) => {
+test("the secret is only in the operator's file, and in no reported state", async (t) => {
   const coordinator = await startCoordinator(t);
   const token = coordinator.mintToken();
   const agent = await LinkUnderTest.start(t, coordinator, token);
@@ -288,7 +288,7 @@ async function startCoordinator(t: TestContext, options: Parameters<typeof FakeC
   return coordinator;
 }
 
-test("newer identity tokens reach their pods at once, and older ones never come back", async (t) => {
+test("newer identity tokens reach their pods at once, and older ones are never used again", async (t) => {
   const coordinator = await startCoordinator(t);
   const podConfig = PodConfig.fromPartial({ serviceAccountName: "builder" });
   const assignment = (token: string, expiresAtSeconds: number) => ({
@@ -317,7 +317,7 @@ test("newer identity tokens reach their pods at once, and older ones never come 
   await until("a pod of the same uid starts without old state", () => token() === "first");
 });
 
-test("an assignment in several messages counts as one", async (t) => {
+test("an assignment in several messages is applied as one", async (t) => {
   const coordinator = await startCoordinator(t);
   coordinator.assign(anAssignment({ uid: "old" }));
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
@@ -325,7 +325,7 @@ test("an assignment in several messages counts as one", async (t) => {
   const revision = coordinator.revision + 1n;
   coordinator.sendDelta({ revision, upserts: [anAssignment({ uid: "a" })], more: true });
   coordinator.sendDelta({ revision, removals: ["old"], more: true });
-  // Read in order: when the token is there, the parts have been seen.
+  // Messages are processed in order, so with the token the parts have been processed.
   coordinator.sendTokens({ old: "seen" }, 1_000);
   await until("the parts are read", () => agent.pods.get("old")?.objects?.identityToken === "seen");
   assert.deepEqual([...agent.pods.keys()], ["old"], "half of it is nothing");
@@ -340,7 +340,7 @@ test("an assignment in several messages counts as one", async (t) => {
   assert.deepEqual([...agent.pods.keys()], ["a"]);
 });
 
-test("pods are measured as the coordinator asks, for as long as it is there", async (t) => {
+test("measures pods while the coordinator requests it and is connected", async (t) => {
   const coordinator = await startCoordinator(t);
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
   await until("connected", () => agent.link.state.kind === "connected");
@@ -360,14 +360,14 @@ test("pods are measured as the coordinator asks, for as long as it is there", as
   assert.equal(agent.asked[1], undefined);
 });
 
-test("passes a gateway's hosts on, and reports its state on each connection", async (t) => {
+test("passes on a gateway's hosts, and reports its state on each connection", async (t) => {
   const coordinator = await startCoordinator(t);
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
   await until("connected", () => agent.link.state.kind === "connected" && coordinator.connections === 1);
   const update = GatewayUpdate.fromPartial({ full: true, gateway: "default", version: 3n });
   coordinator.sendGateway(update);
-  await until("it is handed on", () => agent.gateway.taken.length === 1);
-  assert.deepEqual(agent.gateway.taken, [update]);
+  await until("it is handed on", () => agent.gateway.applied.length === 1);
+  assert.deepEqual(agent.gateway.applied, [update]);
   assert.deepEqual(coordinator.gateway, [], "an unknown state is not reported");
   const status = GatewayStatus.fromPartial({ ready: true, proxyVersion: "1", version: 3n });
   agent.gateway.become(status);
@@ -379,7 +379,7 @@ test("passes a gateway's hosts on, and reports its state on each connection", as
   assert.deepEqual([coordinator.gateway, again.gateway], [[status], [status]]);
 });
 
-test("passes claims to remove on, and reports their removal", async (t) => {
+test("passes on claims to remove, and reports their removal", async (t) => {
   const coordinator = await startCoordinator(t);
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
   await until("connected", () => agent.link.state.kind === "connected" && coordinator.connections === 1);
@@ -388,11 +388,11 @@ test("passes claims to remove on, and reports their removal", async (t) => {
   await until("asked", () => agent.claimRemovals.length === 1);
   assert.deepEqual(agent.claimRemovals, ["shop/db"]);
   agent.link.claimRemoved(claim);
-  await until("told", () => coordinator.claimsRemoved.length === 1);
+  await until("the removal is reported", () => coordinator.claimsRemoved.length === 1);
   assert.deepEqual(coordinator.claimsRemoved, [claim]);
 });
 
-/** Timers of the test, and the time of certificates that were just made. */
+/** A clock for timers of the test, set to the time of new certificates. */
 function aClock(): VirtualClock {
   const clock = new VirtualClock();
   clock.jumpWall(Date.now() - clock.nowMs());

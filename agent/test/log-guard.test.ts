@@ -12,7 +12,7 @@ const LIMIT = { timeout: 180_000 };
 const CHUNK = Buffer.from(`${"x".repeat(99)}\n`.repeat(10_000));
 const MIB = 2 ** 20;
 
-test("logs stay bounded while there is no agent, and their newest lines are kept", LIMIT, async (t) => {
+test("without an agent, logs stay bounded and keep their newest lines", LIMIT, async (t) => {
   const dataDir = await aDirectory(t);
   const dir = join(dataDir, "pods", "uid", "main");
   await mkdir(dir, { recursive: true });
@@ -35,7 +35,7 @@ test("logs stay bounded while there is no agent, and their newest lines are kept
   assert.match((await readFile(log)).subarray(-30).toString(), /x\nthe last line\n$/);
 });
 
-test("settings that are wrong are refused, and named", LIMIT, async () => {
+test("rejects invalid settings and names them", LIMIT, async () => {
   const guard = spawn(execPath, [MAIN, "--colour=red"], { stdio: ["ignore", "ignore", "pipe"] });
   let stderr = "";
   guard.stderr.on("data", (bytes) => {

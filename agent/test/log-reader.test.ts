@@ -59,11 +59,11 @@ function given(t: TestContext, base = mkdtempSync(join(tmpdir(), "forage-reader-
   return { base, dir, logFile, client, start, texts };
 }
 
-test("lines written without a reader wait for one, also when their writer ends", async (t) => {
+test("lines written without a reader are kept for one, even if their writer has ended", async (t) => {
   const { dir, logFile, client, start, texts } = given(t);
   const first = await start();
   const pipes = await client.begin(logFile);
-  // As a container has them: both ends, so that writing never fails.
+  // A container has both ends open, so that writing never fails.
   const [out, err] = [openSync(pipes.stdout, "r+"), openSync(pipes.stderr, "r+")];
   writeSync(out, "one\n");
   await client.sync(logFile);
@@ -82,12 +82,12 @@ test("lines written without a reader wait for one, also when their writer ends",
   assert.deepEqual(readdirSync(dir), ["reader.sock"]);
 });
 
-test("all is in the log by the time a sync is answered, and a drop too", async (t) => {
+test("sync and drop respond when all output is in the log", async (t) => {
   const { logFile, client, start, texts } = given(t);
   const { reader } = await start();
   const { stdout } = await client.begin(logFile);
   const out = openSync(stdout, "r+");
-  // Not one turn of the loop in between.
+  // There is no turn of the event loop in between.
   writeSync(out, "one\n");
   reader.answer({ kind: "sync", logFile });
   assert.deepEqual(texts(), ["stdout F one", ""]);
@@ -121,7 +121,7 @@ test("without a reader, begin fails and leaves no files", async (t) => {
   await client.end(logFile);
 });
 
-test("a second reader is refused, and one that was killed makes way", async (t) => {
+test("rejects a second reader, and replaces one that was killed", async (t) => {
   const { dir, start } = given(t);
   await start();
   await assert.rejects(start(), /another reader listens/);
@@ -140,7 +140,7 @@ for (const [what, request, expected] of [
   ["a log without pipes", '{"kind":"follow","logFile":"/nowhere/1.log"}\n', /ENOENT/],
   ["too much", `${"x".repeat(9_000)}\n`, /^$/],
 ] as const) {
-  test(`a request that is ${what} gets an answer and does no harm`, async (t) => {
+  test(`a request that is ${what} gets a response and has no effect`, async (t) => {
     const { dir, logFile, client, start } = given(t);
     await start();
     const answer = await new Promise<string>((resolve) => {
@@ -157,14 +157,14 @@ for (const [what, request, expected] of [
   });
 }
 
-test("pipes that are none are not read", async (t) => {
+test("does not read paths that are not pipes", async (t) => {
   const { logFile, start } = given(t);
   const { reader } = await start();
   const { stdout, stderr } = streamPipes(logFile);
   mkdirSync(join(stdout, ".."));
   writeFileSync(stdout, "");
   execFileSync("mkfifo", [stderr]);
-  assert.throws(() => reader.answer({ kind: "follow", logFile }), /is no FIFO/);
+  assert.throws(() => reader.answer({ kind: "follow", logFile }), /is not a FIFO/);
   assert.equal(reader.size, 0);
 });
 

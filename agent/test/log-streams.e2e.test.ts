@@ -74,7 +74,7 @@ async function logs(podUid: string, options: Partial<LogOptions> = {}): Promise<
   return error === "" ? session.stdout : `error: ${error}`;
 }
 
-/** Lets a container that waits for `/tmp/<name>` go on. */
+/** Lets a container continue that waits for `/tmp/<name>`. */
 async function letGo(podUid: string, name: string): Promise<void> {
   const pid = (await agent.containers()).find((it) => it.running && it.name.includes(podUid))?.pid;
   writeFileSync(`/proc/${pid}/root/tmp/${name}`, "");
@@ -84,67 +84,71 @@ const wait = (name: string) => `while [ ! -e /tmp/${name} ]; do sleep 0.1; done`
 const lines = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, i) => `${from + i}\n`).join("");
 
-test("both streams apart and together, with times, since, tail and the run before", LIMIT, async () => {
-  const uid = "talks";
-  const script = [
-    "echo one",
-    wait("a"),
-    "echo two >&2; echo three > /dev/stderr",
-    wait("b"),
-    'printf "fo"; sleep 0.3; echo ur',
-    wait("c"),
-    "echo five > /dev/stdout; echo six >&2; exit 3",
-  ].join("; ");
-  // Not root: to open /dev/stderr it has to own the pipe.
-  const securityContext = ContainerSecurityContext.fromPartial({ runAsUser: 1000n, runAsGroup: 1000n });
-  coordinator.assign(aPod(uid, script, { securityContext }));
-  await agent.untilReady(uid);
-  await agent.until("one", async () => (await logs(uid)) === "one\n");
-  await letGo(uid, "a");
-  await agent.until("three", async () => (await logs(uid)) === "one\ntwo\nthree\n");
-  await letGo(uid, "b");
-  await agent.until("four", async () => (await logs(uid)) === "one\ntwo\nthree\nfour\n");
-  assert.equal(await logs(uid, { stream: "stdout" }), "one\nfour\n");
-  assert.equal(await logs(uid, { stream: "stderr" }), "two\nthree\n");
-  assert.equal(await logs(uid, { tailLines: 2 }), "three\nfour\n");
-  assert.equal(await logs(uid, { stream: "stderr", tailLines: 1 }), "three\n");
-  const stamped = (await logs(uid, { timestamps: true })).trimEnd().split("\n");
-  const times = stamped.map((line) => Date.parse(line.split(" ")[0] ?? ""));
-  assert.deepEqual(
-    stamped.map((line) => line.split(" ")[1]),
-    ["one", "two", "three", "four"],
-  );
-  assert.deepEqual(
-    [...times].sort((a, b) => a - b),
-    times,
-  );
-  const sinceMs = times[3] ?? 0;
-  const since = { seconds: BigInt(Math.floor(sinceMs / 1_000)), nanos: (sinceMs % 1_000) * 1_000_000 };
-  assert.equal(await logs(uid, { since }), "four\n");
-  assert.equal(await logs(uid, { since, stream: "stderr" }), "");
+test(
+  "reads both streams separately and together, with times, since, tail and the previous run",
+  LIMIT,
+  async () => {
+    const uid = "talks";
+    const script = [
+      "echo one",
+      wait("a"),
+      "echo two >&2; echo three > /dev/stderr",
+      wait("b"),
+      'printf "fo"; sleep 0.3; echo ur',
+      wait("c"),
+      "echo five > /dev/stdout; echo six >&2; exit 3",
+    ].join("; ");
+    // A user other than root, who must own the pipe to open /dev/stderr.
+    const securityContext = ContainerSecurityContext.fromPartial({ runAsUser: 1000n, runAsGroup: 1000n });
+    coordinator.assign(aPod(uid, script, { securityContext }));
+    await agent.untilReady(uid);
+    await agent.until("one", async () => (await logs(uid)) === "one\n");
+    await letGo(uid, "a");
+    await agent.until("three", async () => (await logs(uid)) === "one\ntwo\nthree\n");
+    await letGo(uid, "b");
+    await agent.until("four", async () => (await logs(uid)) === "one\ntwo\nthree\nfour\n");
+    assert.equal(await logs(uid, { stream: "stdout" }), "one\nfour\n");
+    assert.equal(await logs(uid, { stream: "stderr" }), "two\nthree\n");
+    assert.equal(await logs(uid, { tailLines: 2 }), "three\nfour\n");
+    assert.equal(await logs(uid, { stream: "stderr", tailLines: 1 }), "three\n");
+    const stamped = (await logs(uid, { timestamps: true })).trimEnd().split("\n");
+    const times = stamped.map((line) => Date.parse(line.split(" ")[0] ?? ""));
+    assert.deepEqual(
+      stamped.map((line) => line.split(" ")[1]),
+      ["one", "two", "three", "four"],
+    );
+    assert.deepEqual(
+      [...times].sort((a, b) => a - b),
+      times,
+    );
+    const sinceMs = times[3] ?? 0;
+    const since = { seconds: BigInt(Math.floor(sinceMs / 1_000)), nanos: (sinceMs % 1_000) * 1_000_000 };
+    assert.equal(await logs(uid, { since }), "four\n");
+    assert.equal(await logs(uid, { since, stream: "stderr" }), "");
 
-  await letGo(uid, "c");
-  const last = () => coordinator.statuses.get(uid)?.containers[0]?.lastTermination;
-  await agent.until("its end is reported", () => last() !== undefined);
-  assert.deepEqual((last()?.message ?? "").split("\n").sort(), [
-    "five",
-    "four",
-    "one",
-    "six",
-    "three",
-    "two",
-  ]);
-  await agent.until("it runs again", async () => (await logs(uid)) === "one\n");
-  assert.equal(await logs(uid, { previous: true, stream: "stderr" }), "two\nthree\nsix\n");
-  assert.equal(await logs(uid, { previous: true, stream: "stdout" }), "one\nfour\nfive\n");
+    await letGo(uid, "c");
+    const last = () => coordinator.statuses.get(uid)?.containers[0]?.lastTermination;
+    await agent.until("its end is reported", () => last() !== undefined);
+    assert.deepEqual((last()?.message ?? "").split("\n").sort(), [
+      "five",
+      "four",
+      "one",
+      "six",
+      "three",
+      "two",
+    ]);
+    await agent.until("it runs again", async () => (await logs(uid)) === "one\n");
+    assert.equal(await logs(uid, { previous: true, stream: "stderr" }), "two\nthree\nsix\n");
+    assert.equal(await logs(uid, { previous: true, stream: "stdout" }), "one\nfour\nfive\n");
 
-  coordinator.stop(uid);
-  await agent.until("removed", () => !coordinator.statuses.has(uid));
-  assert.equal(existsSync(join(agent.dataDir, "pods", uid)), false);
-  assert.deepEqual(readdirSync(join(agent.dataDir, "log-streams")), ["reader.sock"]);
-});
+    coordinator.stop(uid);
+    await agent.until("removed", () => !coordinator.statuses.has(uid));
+    assert.equal(existsSync(join(agent.dataDir, "pods", uid)), false);
+    assert.deepEqual(readdirSync(join(agent.dataDir, "log-streams")), ["reader.sock"]);
+  },
+);
 
-test("kills of the reader and the agent lose no line and block no container", LIMIT, async () => {
+test("killing the reader and the agent loses no line and blocks no container", LIMIT, async () => {
   const uid = "writes";
   const script = `seq 1 1000; ${wait("a")}; seq 1001 2000; seq 1 100 >&2; touch /tmp/away; ${wait("b")}; seq 2001 3000; ${wait("c")}`;
   coordinator.assign(aPod(uid, script));
@@ -163,7 +167,7 @@ test("kills of the reader and the agent lose no line and block no container", LI
   await agent.until("all", async () => (await logs(uid, { stream: "stdout" })) === lines(1, 2000));
   assert.equal(await logs(uid, { stream: "stderr" }), lines(1, 100));
   assert.deepEqual(await agent.runningIds(), ids, "the container goes on");
-  // With only the agent away, it is read on.
+  // Without the agent, the reader continues to read.
   await agent.kill();
   await letGo(uid, "b");
   const log = join(agent.dataDir, "pods", uid, "main", "1.log");
@@ -182,14 +186,14 @@ test(
   async () => {
     const uid = "floods";
     const count = 900_000;
-    // 58 MB, and a line of the other stream now and then.
+    // Writes 58 MB, and an occasional line of the other stream.
     const awk = `BEGIN { for (i = 0; i < 100000; i++) print i + 100000 * part " ${"y".repeat(58)}" }`;
     const script = `i=0; while [ $i -lt 9 ]; do while [ ! -e /tmp/$i ]; do sleep 0.1; done; awk -v part=$i '${awk}'; echo part $i >&2; i=$((i+1)); done; echo the end; ${wait("b")}`;
     coordinator.assign(aPod(uid, script));
     await agent.untilReady(uid);
     const value = LogOptions.fromPartial({ follow: true, stream: "stderr" });
     const session = coordinator.openSession({ podUid: uid, container: "", kind: { $case: "logs", value } });
-    // A follower that is slower than its container misses what is rotated away.
+    // A follower that is slower than its container misses lines that are rotated away.
     for (let part = 0; part < 9; part += 1) {
       await letGo(uid, String(part));
       await agent.until(`part ${part}`, () => session.stdout.endsWith(`part ${part}\n`));

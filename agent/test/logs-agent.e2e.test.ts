@@ -38,7 +38,7 @@ async function given(t: TestContext, prepare: (dataDir: string) => Promise<void>
   return { agent, coordinator, logs };
 }
 
-/** Two streams have no order. */
+/** Reports whether the text has these lines. Two streams have no common order. */
 function isSaid(text: string): boolean {
   return text.split("\n").sort().join(" ") === " one three two";
 }
@@ -80,7 +80,7 @@ test(
     assert.match(await logs("talks", { tailLines: 1 }), /^(one|two|three)\n$/);
     assert.match(await logs("talks", { stream: "stderr" }), /error: .*log-streams: separate/);
 
-    // The agent is away while the container writes and ends.
+    // The container writes and ends without an agent.
     await agent.kill();
     const [{ pid } = { pid: 0 }] = (await agent.containers()).filter((it) => it.running);
     writeFileSync(`/proc/${pid}/root/tmp/go`, "");
@@ -107,7 +107,7 @@ test(
 );
 
 test(
-  "a full disk: what runs goes on, nothing new starts and says why, and all is well when there is room",
+  "with a full disk, running containers continue, new pods don't start and report the reason, and start once there is space",
   LIMIT,
   async (t) => {
     const { agent, coordinator, logs } = await given(t, async (dataDir) => {
@@ -123,7 +123,7 @@ test(
         try {
           writeFileSync(filler, Buffer.alloc(Math.min(left, 1_000_000)), { flag: "a" });
         } catch {
-          // The agent has written meanwhile: full is full.
+          // The agent has used the space meanwhile, so the disk is full.
           return;
         }
       }

@@ -11,7 +11,7 @@ import { until } from "./until.ts";
 
 const LIMIT_MS = 120_000;
 
-test("a container whose log met a full disk goes on writing once there is room", async (t) => {
+test("a container whose log met a full disk continues to write once there is room", async (t) => {
   const it = await openNerdctl();
   const dir = join(it.host.dir, "small");
   t.after(async () => {
@@ -52,7 +52,7 @@ function shimWrites(containerId: string, logFile: string): boolean {
   return writersOf(logFile).some((line) => line.includes("containerd-shim") && line.includes(containerId));
 }
 
-/** Command lines of the processes that have the file open. */
+/** Returns the command lines of the processes that have the file open. */
 function writersOf(path: string): string[] {
   const { dev, ino } = statSync(path);
   return readdirSync("/proc").flatMap((pid) => {

@@ -14,7 +14,7 @@ after(() => it?.close());
 
 const COUNT = 2_000_000;
 
-test("a container that writes at full speed loses no line to trimming", async ({ signal }) => {
+test("trimming loses no line of a container that writes at full speed", async ({ signal }) => {
   const spec = it.spec(["seq", "0", String(COUNT - 1)]);
   const file = new LogFile(spec.logFile);
   const { id } = await it.runtime.run(spec, signal);
@@ -34,7 +34,7 @@ test("a container that writes at full speed loses no line to trimming", async ({
   await it.runtime.remove([id], signal);
 });
 
-test("kept logs of many containers stay within bounds, and a follower gets all lines of a modest one", async ({
+test("logs of many containers stay within bounds, and a follower gets all lines of a slow one", async ({
   signal,
 }) => {
   const keeper = new LogRotator({ clock: systemClock, maxBytes: 200_000, checkMs: 500 });

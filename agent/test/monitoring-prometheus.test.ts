@@ -18,10 +18,10 @@ const EXAMPLES = join(import.meta.dirname, "../../examples/monitoring");
 const STOP_GRACE_MS = 2_000;
 const USER = "edge-1";
 const PASSWORD = "beans-for-prometheus";
-/** The password, hashed by bcrypt with the least cost. */
+/** The password's bcrypt hash with the lowest cost. */
 const HASH = "$2b$04$abcdefghijklmnopqrstuunUw0qeMCSuPsnh5ThPaluYpvYPHskq2";
 
-test("a host's Prometheus reads the agent and the gateway by the example, and sends them over TLS with its password", {
+test("Prometheus scrapes agent and gateway with the example configuration, and sends the metrics over TLS with its password", {
   timeout: 180_000,
 }, async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "forage-monitoring-"));
@@ -101,7 +101,7 @@ interface Answer {
   readonly data: { readonly result: readonly { readonly value: readonly [number, string] }[] };
 }
 
-/** Starts the port of an agent with three pods and a gateway. */
+/** Starts the HTTP port of an agent with three pods and a gateway. */
 async function anAgent(t: TestContext): Promise<{ readonly port: number }> {
   const pod = { phase: "RUNNING", ready: true, containers: [] };
   const metrics = new Metrics({

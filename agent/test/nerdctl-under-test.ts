@@ -9,12 +9,12 @@ import { systemClock } from "../src/clock.ts";
 import { NerdctlRuntime, type NerdctlRuntimeOptions } from "../src/runtime/nerdctl/nerdctl-runtime.ts";
 import type { ContainerSpec } from "../src/runtime/runtime.ts";
 
-/** A nerdctl runtime on a test host of its own, with a network namespace for its containers. */
+/** A nerdctl runtime on a separate test host, with a network namespace for its containers. */
 export interface NerdctlUnderTest {
   readonly host: TestHost;
   readonly runtime: NerdctlRuntime;
   readonly options: NerdctlRuntimeOptions;
-  /** The directory of containers' logs, `<name>.log`, if they are made by `spec`. */
+  /** The directory of the logs, `<name>.log`, of containers from `spec`. */
   readonly logDir: string;
   spec(command: readonly string[], change?: Partial<ContainerSpec>): ContainerSpec;
   /** Pushes a busybox image to the registry and returns its reference there. */
@@ -24,7 +24,7 @@ export interface NerdctlUnderTest {
 
 export async function openNerdctl(change: Partial<NerdctlRuntimeOptions> = {}): Promise<NerdctlUnderTest> {
   const host = await startTestHost();
-  // Named after the host, so that it is removed with it even if this process dies.
+  // Named after the host, so that it is removed with the host even if this process dies.
   const netns = `${host.name}-rt`;
   await run("ip", ["netns", "add", netns]);
   await run("ip", ["-n", netns, "link", "set", "lo", "up"]);

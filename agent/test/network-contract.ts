@@ -9,22 +9,22 @@ import {
 } from "../src/network/network.ts";
 import type { PortRange } from "../src/network/port-allocator.ts";
 
-/** The range every network under test is to allocate from: small enough to be used up. */
+/** The range from which every tested network allocates: small enough to be used up. */
 export const CONTRACT_HOST_PORTS: PortRange = { first: 21_000, last: 21_009 };
 
-/** One host, on which networks are opened one after the other, as an agent's runs are. */
+/** A host on which networks are opened one after the other, like an agent's runs. */
 export interface NetworkHost {
-  /** A network of the same instance, not started. */
+  /** Returns a network of the same instance, not started. */
   open(): PodNetwork;
-  /** Takes away what a reboot takes away. */
+  /** Removes what a reboot removes. */
   reboot(): Promise<void>;
-  /** Breaks a sandbox behind the network's back. */
+  /** Breaks a sandbox without notifying the network. */
   destroy(sandbox: PodSandbox): Promise<void>;
   /** Returns the number of pods' sandboxes and of used addresses, without prepared ones. */
   usedSandboxes(): Promise<number>;
-  /** `tcp 21000` to `10.0.0.2 80`, as the rules now are. */
+  /** Returns the current rules, such as `tcp 21000` to `10.0.0.2 80`. */
   published(): Promise<ReadonlyMap<string, string>>;
-  /** Takes a port as another program would. */
+  /** Uses a port as another program would. */
   occupy(protocol: "TCP" | "UDP", port: number): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ const WEB: PortRequest = { container: "web", containerPort: 80, protocol: "TCP" 
 const DNS: PortRequest = { container: "web", containerPort: 53, protocol: "UDP" };
 const SIGNALS: PortRequest = { container: "web", containerPort: 5000, protocol: "SCTP" };
 
-/** The contract of every PodNetwork. `setUp` creates a host of its own for each test, and removes it afterwards. */
+/** Tests the contract of PodNetwork. `setUp` creates a separate host for each test, and removes it afterwards. */
 export function testPodNetwork(name: string, setUp: (t: TestContext) => Promise<NetworkHost>): void {
   const check = (what: string, run: (host: NetworkHost, t: TestContext) => Promise<void>) =>
     test(`${name}: ${what}`, async (t) => run(await setUp(t), t));
@@ -46,7 +46,7 @@ export function testPodNetwork(name: string, setUp: (t: TestContext) => Promise<
 type Check = (what: string, run: (host: NetworkHost, t: TestContext) => Promise<void>) => void;
 
 function testSandboxes(check: Check): void {
-  check("each pod gets a sandbox of its own, and keeps it", async (host, t) => {
+  check("each pod gets its own sandbox and keeps it", async (host, t) => {
     const network = await started(host, t);
     const [a, b, again] = await Promise.all(["a", "b", "a"].map((uid) => network.attach(uid, signal)));
     assert.deepEqual(again, a);
@@ -57,7 +57,7 @@ function testSandboxes(check: Check): void {
     assert.equal(await host.usedSandboxes(), 2);
   });
 
-  check("a sandbox that broke is noticed and replaced", async (host, t) => {
+  check("detects and replaces a broken sandbox", async (host, t) => {
     const network = await started(host, t);
     const broken = await network.attach("a", signal);
     const other = await network.attach("b", signal);
@@ -72,7 +72,7 @@ function testSandboxes(check: Check): void {
     assert.equal(await network.check(broken), false);
   });
 
-  check("detach leaves nothing, and is fine with the unknown", async (host, t) => {
+  check("detach leaves nothing behind, and accepts unknown uids", async (host, t) => {
     const network = await started(host, t);
     const sandbox = await network.attach("a", signal);
     await network.publish(sandbox, await network.allocatePorts("a", [WEB]), signal);
@@ -96,7 +96,7 @@ function testSandboxes(check: Check): void {
     assert.deepEqual(await host.published(), new Map());
   });
 
-  check("nothing can be done before start and after close", async (host) => {
+  check("rejects calls before start and after close", async (host) => {
     const network = host.open();
     await assert.rejects(network.attach("a", signal), failsWith("SETUP_FAILED"));
     await network.start([], signal);
@@ -107,7 +107,7 @@ function testSandboxes(check: Check): void {
 }
 
 function testPorts(check: Check): void {
-  check("a pod's host ports are its own, and stay", async (host, t) => {
+  check("a pod gets its own host ports and keeps them", async (host, t) => {
     const network = await started(host, t);
     const both = [WEB, DNS];
     const [a, b] = await Promise.all(["a", "b"].map((uid) => network.allocatePorts(uid, both)));
@@ -122,7 +122,7 @@ function testPorts(check: Check): void {
     assert.deepEqual(await network.allocatePorts("a", [DNS, WEB]), a?.toReversed());
   });
 
-  check("ports are allocated all or none, and come free with detach", async (host, t) => {
+  check("allocates all ports or none, and detach releases them", async (host, t) => {
     const network = await started(host, t);
     const eight = Array.from({ length: 8 }, (_, index) => ({ ...WEB, containerPort: index + 1 }));
     const held = await network.allocatePorts("a", eight);
@@ -133,7 +133,7 @@ function testPorts(check: Check): void {
     assert.deepEqual(freed.map((it) => it.hostPort).sort(), held.map((it) => it.hostPort).sort());
   });
 
-  check("ports that are no longer published come free, the others stay", async (host, t) => {
+  check("releases ports that are no longer published, and keeps the others", async (host, t) => {
     const network = await started(host, t);
     const sandbox = await network.attach("a", signal);
     const eight = Array.from({ length: 8 }, (_, index) => ({ ...WEB, containerPort: index + 1 }));
@@ -147,7 +147,7 @@ function testPorts(check: Check): void {
     assert.equal((await network.allocatePorts("b", eight.slice(0, 7))).length, 7);
   });
 
-  check("a pod on the host's network has its own ports, before all others", async (host, t) => {
+  check("a pod on the host's network has its own ports, which take precedence", async (host, t) => {
     const network = await started(host, t);
     const own = { ...WEB, containerPort: CONTRACT_HOST_PORTS.first };
     assert.deepEqual(await network.takeHostPorts("h", [own, DNS]), [
@@ -174,7 +174,7 @@ function testPorts(check: Check): void {
     assert.equal(await network.check(sandbox), true);
   });
 
-  check("ports that other programs have are left alone", async (host, t) => {
+  check("does not allocate ports of other programs", async (host, t) => {
     const network = await started(host, t);
     const { first, last } = CONTRACT_HOST_PORTS;
     for (let port = first; port < last; port++) await host.occupy(port % 2 === 0 ? "TCP" : "UDP", port);
@@ -182,7 +182,7 @@ function testPorts(check: Check): void {
     for (const { hostPort } of found) assert.equal(hostPort % 2, 1, `${hostPort}`);
   });
 
-  check("publish makes the rules equal to what it is given", async (host, t) => {
+  check("publish makes the rules equal to its argument", async (host, t) => {
     const network = await started(host, t);
     const sandbox = await network.attach("a", signal);
     const mappings = await network.allocatePorts("a", [WEB, DNS, SIGNALS]);
@@ -212,7 +212,7 @@ function testPorts(check: Check): void {
     );
   });
 
-  check("what is published and unpublished at once ends as asked last", async (host, t) => {
+  check("the last of concurrent calls to publish decides", async (host, t) => {
     const network = await started(host, t);
     const uids = ["a", "b", "c", "d", "e"];
     const expected = new Map<string, string>();
@@ -231,7 +231,7 @@ function testPorts(check: Check): void {
 }
 
 function testRestarts(check: Check): void {
-  check("the next run takes over known pods and removes the others", async (host, t) => {
+  check("the next run adopts known pods and removes the others", async (host, t) => {
     const before = await started(host, t);
     const known = await before.attach("known", signal);
     const ports = await before.allocatePorts("known", [WEB]);
@@ -239,7 +239,7 @@ function testRestarts(check: Check): void {
     const stale = await before.attach("stale", signal);
     await before.publish(stale, await before.allocatePorts("stale", [WEB]), signal);
     await before.close();
-    assert.equal(await host.usedSandboxes(), 2, "closing leaves pods alone");
+    assert.equal(await host.usedSandboxes(), 2, "closing does not affect pods");
     assert.equal((await host.published()).size, 2);
 
     const after = host.open();
@@ -255,7 +255,7 @@ function testRestarts(check: Check): void {
     assert.equal(await host.usedSandboxes(), 0);
   });
 
-  check("a run that was cut off is taken over as well", async (host, t) => {
+  check("adopts pods of an interrupted run", async (host, t) => {
     const before = await started(host, t);
     const known = await before.attach("known", signal);
     const after = host.open();
@@ -284,7 +284,7 @@ function testRestarts(check: Check): void {
     assert.equal((await host.published()).get(`tcp ${ports[0]?.hostPort}`), `${sandbox.address} 80`);
   });
 
-  check("a port that two known pods claim stays with the first", async (host, t) => {
+  check("the first of two known pods keeps a port that both claim", async (host, t) => {
     const network = host.open();
     t.after(() => network.close());
     const ports = [{ ...WEB, hostPort: CONTRACT_HOST_PORTS.first }];

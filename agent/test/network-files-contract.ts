@@ -6,12 +6,12 @@ import { PLAIN_SECURITY } from "./runtime-contract.ts";
 const POD = { uid: "u1", namespace: "shop", hostname: "web-1" };
 const IPS = ["10.64.0.2"];
 
-/** The contract of every NetworkFiles. `open` makes files of their own for each test. */
+/** Tests the contract of NetworkFiles. `open` creates separate files for each test. */
 export function testNetworkFiles(name: string, open: (t: TestContext) => Promise<NetworkFiles>): void {
   const check = (what: string, run: (files: NetworkFiles) => Promise<void>) =>
     test(`${name}: ${what}`, async (t) => run(await open(t)));
 
-  check("binds both files, each time the same, and each container has its own", async (files) => {
+  check("binds both files at the same paths each time, and each container has its own", async (files) => {
     const binds = await files.binds(POD, { name: "main" }, IPS);
     assert.deepEqual(binds.map(({ target }) => target).sort(), ["/etc/hosts", "/etc/resolv.conf"]);
     assert.deepEqual(await files.binds(POD, { name: "main" }, IPS), binds);

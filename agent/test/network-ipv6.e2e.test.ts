@@ -36,7 +36,7 @@ interface Scene {
   readonly b: PodSandbox;
 }
 
-test("host ports answer by both families, from everywhere", limit, async (t) => {
+test("host ports answer in both families, from everywhere", limit, async (t) => {
   const { outside, a, b } = await setUp(t);
   const [ipOfA, ipOfB] = [a.address6 ?? "", b.address6 ?? ""];
   assert.ok(isIPv6(ipOfA) && isIPv6(ipOfB) && ipOfA !== ipOfB);
@@ -59,7 +59,7 @@ test("pods reach other hosts by the host's address", limit, async (t) => {
     assert.equal(await askFrom(nameOf(a), protocol, OUTSIDE_ADDRESS6, 7000), `outside ${HOST_ADDRESS6}`);
 });
 
-test("a pod reaches no metadata address of IPv6", limit, async (t) => {
+test("a pod can't reach an IPv6 metadata address", limit, async (t) => {
   const { host, outside, a } = await setUp(t);
   const metadata = "fd00:ec2::254";
   await runCommand("ip", ["-n", outside, "address", "add", metadata, "dev", "lo"]);
@@ -69,7 +69,7 @@ test("a pod reaches no metadata address of IPv6", limit, async (t) => {
   assert.match(await askFrom(nameOf(a), "TCP", metadata, 80), /^(EHOSTUNREACH|EACCES)$/);
 });
 
-test("a UDP client of IPv6 follows the host port from pod to pod", limit, async (t) => {
+test("an IPv6 UDP client follows the host port from pod to pod", limit, async (t) => {
   const { network, b } = await setUp(t);
   const from = { udpPort: 40_000 };
   assert.match(await ask("UDP", HOST_ADDRESS6, A_PORT, from), /^a /);
@@ -79,7 +79,7 @@ test("a UDP client of IPv6 follows the host port from pod to pod", limit, async 
   assert.match(await ask("UDP", HOST_ADDRESS6, A_PORT, from), /^b /);
 });
 
-test("pods that had no IPv6 go on without, and new ones have it; and back again", limit, async (t) => {
+test("pods without IPv6 continue without it, new pods have it, and vice versa", limit, async (t) => {
   const host = await HostUnderTest.setUp(t, hosts++);
   const known = ["a", "b"].map((podUid) => ({ podUid, ports: [] }));
   const startWith = async (podCidr6: string | undefined): Promise<HostNetwork> => {
@@ -108,14 +108,14 @@ test("pods that had no IPv6 go on without, and new ones have it; and back again"
   assert.equal((await again.attach("c", signal)).address6, undefined);
 });
 
-test("a bridge that was down for a moment is as it was", limit, async (t) => {
+test("a bridge that was briefly down recovers its state", limit, async (t) => {
   const { host } = await setUp(t);
   for (const state of ["down", "up"]) await runCommand("ip", ["link", "set", `fg-${host.instance}`, state]);
-  // Its ports take a while until they are used again.
+  // It takes a while until its ports are used again.
   await until("the pod answers", async () => (await ask("TCP", HOST_ADDRESS6, A_PORT)).startsWith("a "));
 });
 
-test("the host listens to no pod that calls itself a router, with IPv6 or without", limit, async (t) => {
+test("the host ignores router advertisements of pods, with IPv6 or without", limit, async (t) => {
   for (const podCidr6 of [undefined, "fd64::/64"]) {
     const host = await HostUnderTest.setUp(t, hosts++, { podCidr6 });
     const network = host.open();
@@ -127,29 +127,33 @@ test("the host listens to no pod that calls itself a router, with IPv6 or withou
   }
 });
 
-test("links that listened to routers go on doing so, and pods never do", limit, async (t) => {
-  const forwarding = "/proc/sys/net/ipv6/conf/all/forwarding";
-  await makeOutsideHost(t);
-  const uplink = "/proc/sys/net/ipv6/conf/uplink0/accept_ra";
-  await writeFile(forwarding, "0");
-  await writeFile(uplink, "1");
-  const host = await HostUnderTest.setUp(t, hosts++, { podCidr6: "fd64::/64" });
-  for (let start = 0; start < 2; start++) {
-    const network = host.open();
-    await network.start([{ podUid: "a", ports: [] }], signal);
-    const a = await network.attach("a", signal);
-    assert.equal((await readFile(forwarding, "utf8")).trim(), "1");
-    assert.equal((await readFile(uplink, "utf8")).trim(), "2");
-    const ofPod = await runCommand("ip", [
-      ...["netns", "exec", nameOf(a)],
-      ...["cat", "/proc/sys/net/ipv6/conf/eth0/accept_ra"],
-    ]);
-    assert.equal(ofPod.trim(), "0");
-    await network.close();
-  }
-});
+test(
+  "links that accepted router advertisements still accept them, and links of pods never do",
+  limit,
+  async (t) => {
+    const forwarding = "/proc/sys/net/ipv6/conf/all/forwarding";
+    await makeOutsideHost(t);
+    const uplink = "/proc/sys/net/ipv6/conf/uplink0/accept_ra";
+    await writeFile(forwarding, "0");
+    await writeFile(uplink, "1");
+    const host = await HostUnderTest.setUp(t, hosts++, { podCidr6: "fd64::/64" });
+    for (let start = 0; start < 2; start++) {
+      const network = host.open();
+      await network.start([{ podUid: "a", ports: [] }], signal);
+      const a = await network.attach("a", signal);
+      assert.equal((await readFile(forwarding, "utf8")).trim(), "1");
+      assert.equal((await readFile(uplink, "utf8")).trim(), "2");
+      const ofPod = await runCommand("ip", [
+        ...["netns", "exec", nameOf(a)],
+        ...["cat", "/proc/sys/net/ipv6/conf/eth0/accept_ra"],
+      ]);
+      assert.equal(ofPod.trim(), "0");
+      await network.close();
+    }
+  },
+);
 
-test("a lost table of IPv6 is put back, and what is done away with leaves nothing", limit, async (t) => {
+test("restores a lost IPv6 table, and removal leaves nothing behind", limit, async (t) => {
   const { host, network } = await setUp(t);
   await network.close();
   await runCommand("nft", ["delete", "table", "ip6", `forage_${host.instance}`]);

@@ -20,7 +20,7 @@ const signal = new AbortController().signal;
 const BRIDGE_CALLS_IP_HOOKS = "/proc/sys/net/bridge/bridge-nf-call-iptables";
 const PROTOCOLS = ["TCP", "UDP"] as const;
 const [A_PORT, B_PORT] = [21_000, 21_001];
-/** The errors of a client that a rule refuses. */
+/** The errors of a client that a rule rejects. */
 const REFUSED = /^(EHOSTUNREACH|EACCES|ENETUNREACH|refused)$/;
 let hosts = 0;
 
@@ -32,7 +32,7 @@ interface Scene {
   readonly b: PodSandbox;
 }
 
-/** Two pods that answer on port 80 by TCP and UDP, published, and another host. */
+/** Sets up two published pods that answer on port 80 by TCP and UDP, and another host. */
 async function setUp(t: TestContext): Promise<Scene> {
   const outside = await makeOutsideHost(t);
   const host = await HostUnderTest.setUp(t, hosts++);
@@ -55,7 +55,7 @@ for (const calls of ["0", "1"]) {
     if (!(await setIfThere(BRIDGE_CALLS_IP_HOOKS, calls))) return t.skip("br_netfilter is not loaded");
     const { outside, a, b, network } = await setUp(t);
     for (const protocol of PROTOCOLS) {
-      // Other hosts keep their address; who could not be answered directly goes by the bridge's.
+      // Clients on other hosts keep their address; those that could not be answered directly appear with the bridge's.
       assert.equal(await askFrom(outside, protocol, HOST_ADDRESS, A_PORT), `a ${OUTSIDE_ADDRESS}`);
       assert.equal(await ask(protocol, HOST_ADDRESS, A_PORT), `a ${HOST_ADDRESS}`);
       assert.equal(await ask(protocol, "127.0.0.1", A_PORT), `a ${network.gateway}`);
@@ -105,12 +105,12 @@ test("a UDP client that never changes its port follows the host port from pod to
   assert.match(await ask("UDP", HOST_ADDRESS, A_PORT, from), /^b /);
 });
 
-test("a pod can't reach what listens on the host's loopback", { skip }, async (t) => {
+test("a pod can't reach servers on the host's loopback interface", { skip }, async (t) => {
   const { host, network, a } = await setUp(t);
   const secret = createServer((socket) => socket.end("secret")).listen(7001, "127.0.0.1");
   t.after(() => secret.close());
   await once(secret, "listening");
-  // A pod with NET_ADMIN could send loopback addresses out to the host.
+  // A pod with NET_ADMIN could send packets with loopback addresses to the host.
   const inPod = ["netns", "exec", nameOf(a), "sh", "-c"];
   await runCommand("ip", [
     ...inPod,
@@ -119,12 +119,12 @@ test("a pod can't reach what listens on the host's loopback", { skip }, async (t
      ip route add 127.0.0.0/8 via ${network.gateway} src ${a.address}`,
   ]);
   assert.equal(await askFrom(nameOf(a), "TCP", "127.0.0.1", 7001), "silent");
-  // The same with the guard gone, to know that it is the guard that keeps it.
+  // Without the guard chain the address is reachable, which shows that the chain blocks it.
   await runCommand("nft", ["flush", "chain", "ip", `forage_${host.instance}`, "guard"]);
   assert.equal(await askFrom(nameOf(a), "TCP", "127.0.0.1", 7001), "secret");
 });
 
-test("a pod reaches no metadata address but for DNS, also after a restart of the agent, unless that is allowed", {
+test("a pod can't reach metadata addresses except for DNS, also after a restart of the agent, unless that is allowed", {
   skip,
 }, async (t) => {
   const { host, network, outside, a } = await setUp(t);
@@ -132,14 +132,14 @@ test("a pod reaches no metadata address but for DNS, also after a restart of the
   await runCommand("ip", ["-n", outside, "address", "add", metadata, "dev", "lo"]);
   await runCommand("ip", ["route", "add", metadata, "via", OUTSIDE_ADDRESS]);
   await Promise.all([80, 53].map((port) => host.answer(outside, "cloud", port)));
-  // The host itself may.
+  // The host itself may reach them.
   assert.match(await ask("TCP", metadata, 80), /^cloud /);
   const reached = () => askFrom(nameOf(a), "TCP", metadata, 80);
   assert.match(await reached(), REFUSED);
   assert.match(await askFrom(nameOf(a), "UDP", metadata, 80), REFUSED);
   assert.match(await askFrom(nameOf(a), "TCP", metadata, 53), /^cloud /, "DNS");
   await network.close();
-  // Without any agent, and after its return.
+  // Checks without an agent, and after its return.
   assert.match(await reached(), REFUSED);
   const allowing = host.open(undefined, { access: { metadata: true, host: undefined } });
   await allowing.start([known(a)], signal);
@@ -148,7 +148,7 @@ test("a pod reaches no metadata address but for DNS, also after a restart of the
   const denying = host.open();
   await denying.start([known(a)], signal);
   assert.match(await reached(), REFUSED);
-  // A cloud's address that the host has itself, as some proxies of metadata need it.
+  // An address of a cloud that the host itself has, as some metadata proxies need it.
   await runCommand("ip", ["address", "add", metadata, "dev", "lo"]);
   const own = createServer((socket) => socket.end("own")).listen(80, metadata);
   t.after(() => own.close());
@@ -156,7 +156,7 @@ test("a pod reaches no metadata address but for DNS, also after a restart of the
   assert.match(await reached(), REFUSED);
 });
 
-test("a limited host answers pods on what is listed, and all that leads to pods goes on", {
+test("a restricted host accepts the listed ports from pods, and everything that leads to pods works", {
   skip,
 }, async (t) => {
   const { host, network, outside, a, b } = await setUp(t);
@@ -183,7 +183,7 @@ test("a limited host answers pods on what is listed, and all that leads to pods 
   assert.match(await from(HOST_ADDRESS, 7101), REFUSED);
   assert.equal(await from(limited.gateway, 7101), "port 7101");
   assert.equal(await from(HOST_ADDRESS, 7102), "port 7102");
-  // Others are not pods.
+  // Other hosts are not restricted.
   assert.equal(await askFrom(outside, "TCP", HOST_ADDRESS, 7100), "port 7100");
   assert.equal(await ask("TCP", HOST_ADDRESS, 7100), "port 7100");
   for (const protocol of PROTOCOLS) {
@@ -193,7 +193,7 @@ test("a limited host answers pods on what is listed, and all that leads to pods 
   }
 });
 
-test("host ports answer without a gap while the agent is restarted", { skip }, async (t) => {
+test("host ports answer without interruption while the agent restarts", { skip }, async (t) => {
   const { host, network, outside } = await setUp(t);
   const long = connect(B_PORT, "127.0.0.1");
   await once(long, "connect");
@@ -217,7 +217,7 @@ test("host ports answer without a gap while the agent is restarted", { skip }, a
   assert.match(await askFrom(outside, "TCP", HOST_ADDRESS, B_PORT), /^b /);
 });
 
-test("a detached pod leaves neither link nor connection, and its port can be had at once", {
+test("a detached pod leaves no link and no connection, and its port is free at once", {
   skip,
 }, async (t) => {
   const { host, network, a, b } = await setUp(t);
@@ -235,13 +235,13 @@ test("a detached pod leaves neither link nor connection, and its port can be had
   assert.match(await ask("UDP", HOST_ADDRESS, A_PORT, from), /^b /);
 });
 
-/** A pod as the next agent remembers it. */
+/** Returns a pod as the next agent remembers it. */
 function known(sandbox: PodSandbox, hostPort?: number) {
   const { podUid } = sandbox;
   return { podUid, sandbox, ports: hostPort === undefined ? [] : mappings(hostPort) };
 }
 
-/** An address that the kernel gives the bridge by itself; undefined without IPv6. */
+/** Returns the link-local address of the bridge, or undefined without IPv6. */
 async function bridgeLinkLocal(bridge: string): Promise<string | undefined> {
   const text = await runCommand("ip", ["-6", "address", "show", "dev", bridge, "scope", "link"]);
   return /inet6 (fe80:[0-9a-f:]+)/.exec(text)?.[1];

@@ -20,7 +20,7 @@ const signal = new AbortController().signal;
 const WEB = { container: "web", containerPort: 80, protocol: "TCP" } as const;
 let hosts = 0;
 
-test("sandboxes are prepared ahead, and spare ones serve the next run", { skip }, async (t) => {
+test("prepares sandboxes in advance, and the next run uses the spare ones", { skip }, async (t) => {
   const host = await HostUnderTest.setUp(t, hosts++, { poolSize: 3 });
   const first = host.open(hastyClock());
   await first.start([], signal);
@@ -106,7 +106,7 @@ test("a damaged record or lease costs no pod its sandbox or its ports", { skip }
   }
 });
 
-test("a lease of a prepared sandbox that vanishes is written again while the agent runs", {
+test("restores a lost lease of a prepared sandbox while the agent runs", {
   skip,
 }, async (t) => {
   const host = await HostUnderTest.setUp(t, hosts++, { poolSize: 1 });
@@ -125,7 +125,7 @@ test("a lease of a prepared sandbox that vanishes is written again while the age
   assert.equal(sandbox.address, leases[0]);
 });
 
-test("a lease that vanishes while pods run is written again, and no pod is cut off", { skip }, async (t) => {
+test("restores a lost lease while pods run, without disconnecting a pod", { skip }, async (t) => {
   const host = await HostUnderTest.setUp(t, hosts++);
   const network = host.open();
   t.after(() => network.close());
@@ -138,7 +138,7 @@ test("a lease that vanishes while pods run is written again, and no pod is cut o
   assert.deepEqual(await host.leases(), [sandbox.address]);
 });
 
-test("a ruleset that someone flushed is put back, by the next change or in time", { skip }, async (t) => {
+test("restores a flushed ruleset, with the next change or after a while", { skip }, async (t) => {
   const host = await HostUnderTest.setUp(t, hosts++);
   const timers: (() => void)[] = [];
   const schedule: Clock["schedule"] = (_, run) => {
@@ -169,7 +169,7 @@ test("a ruleset that someone flushed is put back, by the next change or in time"
   );
 });
 
-test("a network that is full says so, leaves nothing half, and goes on once there is room", {
+test("a network without free addresses reports that, leaves nothing incomplete, and recovers once addresses are free", {
   skip,
 }, async (t) => {
   const host = await HostUnderTest.setUp(t, hosts++, { podCidr: "10.64.0.0/28" });
@@ -184,7 +184,7 @@ test("a network that is full says so, leaves nothing half, and goes on once ther
   await network.attach("one-more", signal);
 });
 
-test("a pod network that the host already reaches otherwise is refused", { skip }, async (t) => {
+test("rejects a pod network to which the host already has a route", { skip }, async (t) => {
   await makeOutsideHost(t);
   for (const podCidr of ["10.9.0.0/24", "10.9.0.0/16", "10.9.0.128/25"]) {
     const host = await HostUnderTest.setUp(t, hosts++, { podCidr });
@@ -195,12 +195,12 @@ test("a pod network that the host already reaches otherwise is refused", { skip 
   }
 });
 
-test("missing plugins are reported", { skip }, async (t) => {
+test("reports missing plugins", { skip }, async (t) => {
   const host = await HostUnderTest.setUp(t, hosts++, { cniDirectory: "/nonexistent" });
   await assert.rejects(host.open().start([], signal), /\/nonexistent\/bridge is missing/);
 });
 
-test("pods may listen on low ports and ping without privilege", { skip }, async (t) => {
+test("pods may listen on low ports and ping without privileges", { skip }, async (t) => {
   const host = await HostUnderTest.setUp(t, hosts++);
   const network = host.open();
   t.after(() => network.close());
@@ -212,7 +212,7 @@ test("pods may listen on low ports and ping without privilege", { skip }, async 
   assert.equal((await read("ping_group_range")).replaceAll(/\s+/g, " "), "0 2147483647");
 });
 
-test("a firewall that drops forwarded packets of pods is reported", { skip }, async (t) => {
+test("reports a firewall that drops pods' forwarded packets", { skip }, async (t) => {
   const host = await HostUnderTest.setUp(t, hosts++);
   await runCommand("nft", ["-f", "-"], {
     input: "table ip strict {\n chain f {\n type filter hook forward priority 0; policy drop;\n }\n}\n",
@@ -224,7 +224,7 @@ test("a firewall that drops forwarded packets of pods is reported", { skip }, as
   assert.deepEqual(host.warnings, ['firewall-drops-forwarded-traffic {"tables":["ip strict"]}']);
 });
 
-test("purge removes all of a dead agent's instance, and nothing of another's", { skip }, async (t) => {
+test("purge removes everything of a dead agent's instance, and nothing of others", { skip }, async (t) => {
   const [host, other] = [
     await HostUnderTest.setUp(t, hosts++),
     await HostUnderTest.setUp(t, hosts++, { podCidr: "10.65.0.0/16" }),
@@ -254,7 +254,7 @@ test("purge removes all of a dead agent's instance, and nothing of another's", {
   assert.deepEqual(await purge(options), { namespaces: 0, links: 0, sysctls: [] }, "once more is fine");
 });
 
-/** Returns the text with a bit flipped in the last letter of one of its words, for each word. */
+/** Returns variants of the text, each with one bit flipped in the last letter of one word. */
 function flippedValues(text: string): readonly string[] {
   return [...text.matchAll(/\w(?=\W|$)/g)].map(
     ({ 0: letter, index }) =>
@@ -262,7 +262,7 @@ function flippedValues(text: string): readonly string[] {
   );
 }
 
-/** Fires at once what would wait. */
+/** A clock whose timers fire at once. */
 function hastyClock(): Clock {
   return { ...systemClock, schedule: (_, run) => systemClock.schedule(1, run) };
 }

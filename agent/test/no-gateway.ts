@@ -1,16 +1,16 @@
 import type { GatewayStatus, GatewayUpdate } from "@forage/proto/forage/agent/v1/agent";
 import type { Gateway } from "../src/gateway/gateway.ts";
 
-/** Accepts everything and serves nothing, for tests in which the gateway doesn't matter. */
+/** A gateway that accepts everything and serves nothing, for tests in which the gateway is irrelevant. */
 export class NoGateway implements Gateway {
-  readonly taken: GatewayUpdate[] = [];
+  readonly applied: GatewayUpdate[] = [];
   #status: GatewayStatus | undefined;
   readonly #listeners = new Set<(status: GatewayStatus) => void>();
 
   start(): void {}
   restart(): void {}
-  take(update: GatewayUpdate): void {
-    this.taken.push(update);
+  apply(update: GatewayUpdate): void {
+    this.applied.push(update);
   }
   status(): GatewayStatus | undefined {
     return this.#status;

@@ -1,8 +1,8 @@
 import type { ServiceNetwork } from "../src/service-network.ts";
 
-/** Accepts everything and does nothing, for tests in which services don't matter. */
+/** A service network that accepts everything and does nothing, for tests in which services are irrelevant. */
 export class NoServices implements ServiceNetwork {
-  taken = 0;
+  applied = 0;
 
   async start(): Promise<void> {}
   problems(): readonly string[] {
@@ -14,8 +14,8 @@ export class NoServices implements ServiceNetwork {
   restart(): () => void {
     return () => undefined;
   }
-  take(): void {
-    this.taken++;
+  apply(): void {
+    this.applied++;
   }
   async close(): Promise<void> {}
 }

@@ -3,14 +3,14 @@ import { pid } from "node:process";
 import type { TestContext } from "node:test";
 import { runCommand } from "../src/network/run-command.ts";
 
-/** The address of the host under test that other hosts know. */
+/** The address under which other hosts reach the host under test. */
 export const HOST_ADDRESS = "10.9.0.1";
 export const OUTSIDE_ADDRESS = "10.9.0.2";
 export const HOST_ADDRESS6 = "fd09::1";
 export const OUTSIDE_ADDRESS6 = "fd09::2";
 const UPLINK = "uplink0";
 
-/** Makes another host: a namespace beside the one the test runs in, joined by a link. Gives its name. */
+/** Creates another host: a namespace connected to this one by a link. Returns its name. */
 export async function makeOutsideHost(t: TestContext): Promise<string> {
   const name = `fgt-${pid}-outside`;
   t.after(async () => {

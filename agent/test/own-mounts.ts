@@ -9,7 +9,7 @@ const INSIDE = "FORAGE_TEST_MOUNTS";
 const PREFIX = "forage-vt-";
 const TOOLS = ["/usr/sbin/mkfs.ext4", "/usr/sbin/losetup", "/usr/bin/unshare", "/dev/loop-control"];
 
-/** Returns the reason why tests of real mounts can't run here; undefined if they can. */
+/** Returns the reason why tests of real mounts can't run on this machine, or undefined if they can. */
 export function whyNoOwnMounts(): string | undefined {
   if (getuid?.() !== 0) return "needs root";
   const missing = TOOLS.find((path) => !existsSync(path));
@@ -17,8 +17,9 @@ export function whyNoOwnMounts(): string | undefined {
 }
 
 /**
- * Runs the program again as it was called, with mounts of its own that vanish with it however it ends, and exits as it did.
- * Inside, gives an empty directory that is removed by the process outside, or by the next test.
+ * Restarts the program in a mount namespace of its own, so that its mounts disappear however it ends, and exits with
+ * the same code. In the restarted program, returns an empty directory, which the outer process or the next test
+ * removes.
  */
 export function enterOwnMounts(): string {
   const inside = env[INSIDE];
@@ -46,7 +47,7 @@ function removeDirectoriesOfTheDead(): void {
   }
 }
 
-/** Removes a directory. Mounts end with their namespace, but loop devices that were not mounted yet have to be detached. */
+/** Removes a directory. Mounts end with their namespace, but unmounted loop devices have to be detached. */
 function removeDirectory(directory: string): void {
   for (const { device, file } of loopDevices()) {
     if (file.startsWith(`${directory}/`)) spawnSync("losetup", ["--detach", device]);
@@ -61,7 +62,7 @@ export function loopDevices(): readonly { readonly device: string; readonly file
   });
 }
 
-/** Returns undefined for a device that is free, or becomes free while it is read. */
+/** Returns the file of a device, or undefined if the device is free or becomes free during the read. */
 function backingFileOf(name: string): string | undefined {
   try {
     return readFileSync(`/sys/block/${name}/loop/backing_file`, "utf8").trimEnd();

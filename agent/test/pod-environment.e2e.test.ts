@@ -20,7 +20,7 @@ const IMAGE = "localhost/forage/busybox:1";
 const SLEEP = ["sh", "-c", "exec sleep 100000"];
 const LENT = "example.com/lent";
 const TOKEN_DIR = "/var/run/secrets/forage.dev/serviceaccount";
-// Numbers of the kernel's own devices, as `stat` has them.
+// The numbers of kernel devices in the form of `stat`.
 const [ZERO, NULL] = ["1:5", "1:3"];
 
 describe("environment of containers on a real host", { concurrency: false }, () => {
@@ -49,7 +49,7 @@ describe("environment of containers on a real host", { concurrency: false }, () 
     await host?.close();
   }, LIMIT);
 
-  test("its own name, address and the services' domains", LIMIT, async () => {
+  test("a container has its own name, address and the services' domains", LIMIT, async () => {
     coordinator.assign(aPod("plain"));
     await agent.untilReady("plain");
     const address = coordinator.statuses.get("plain")?.podIp ?? "";
@@ -65,11 +65,11 @@ describe("environment of containers on a real host", { concurrency: false }, () 
       await inside("plain", "stat", "-c", "%a %u", "/etc/hosts", "/etc/resolv.conf"),
       "644 0\n644 0",
     );
-    // As in Kubernetes it may write there, and the next run doesn't see it.
+    // As in Kubernetes a container may write there, and the next run starts from the original.
     await inside("plain", "sh", "-c", "echo 192.0.2.1 added >> /etc/hosts");
   });
 
-  test("only its own DNS servers with dns_policy None", LIMIT, async () => {
+  test("with dns_policy None, a container has only its own DNS servers", LIMIT, async () => {
     const podConfig = PodConfig.fromPartial({
       dnsPolicy: "None",
       dnsConfig: {
@@ -91,55 +91,59 @@ describe("environment of containers on a real host", { concurrency: false }, () 
     await assert.rejects(inside("own-dns", "sh", "-c", "echo x >> /etc/resolv.conf"), /Read-only/);
   });
 
-  test("facts about itself, its resources, secrets and config maps in its environment", LIMIT, async () => {
-    const env = [
-      fromField("NAME", "metadata.name"),
-      fromField("TIER", "metadata.labels['tier']"),
-      fromField("NOTE", "metadata.annotations['note']"),
-      fromField("NODE", "spec.nodeName"),
-      fromField("IP", "status.podIP"),
-      fromField("HOST_IP", "status.hostIP"),
-      { name: "CPU", valueSource: { $case: "resourceFieldRef", value: "limits.cpu" } },
-      { name: "MEMORY", valueSource: { $case: "resourceFieldRef", value: "requests.memory" } },
-      { name: "WORD", valueSource: { $case: "secretRef", value: { secretName: "words", key: "magic" } } },
-      { name: "URL", valueSource: { $case: "value", value: "http://$(IP)/$(WORD)" } },
-    ] as EnvVar[];
-    const limits = { cpu: "1500m", memory: "64Mi", ephemeralStorage: "", extended: {} };
-    const pod = aPod(
-      "facts",
-      { podConfig: PodConfig.fromPartial({ annotations: { note: "a b" } }) },
-      {
-        env,
-        resources: { requests: undefined, limits },
-        command: ["sh", "-c", "env > /tmp/env; exec sleep 100000"],
-      },
-    );
-    coordinator.assign({ ...pod, labels: { tier: "front" } });
-    await agent.until("it waits for the secret", () =>
-      /secret words doesn't exist/.test(messagesOf("facts")),
-    );
-    const words = { name: "words", version: "v1", current: true, data: { magic: Buffer.from("$(NAME)") } };
-    coordinator.assign({ ...pod, labels: { tier: "front" }, secrets: [words] });
-    await agent.untilReady("facts");
-    const ip = coordinator.statuses.get("facts")?.podIp;
-    const found = new Set((await inside("facts", "cat", "/tmp/env")).split("\n"));
-    for (const line of [
-      "NAME=pod-facts",
-      "TIER=front",
-      "NOTE=a b",
-      "NODE=node-1",
-      `IP=${ip}`,
-      "HOST_IP=127.0.0.1",
-      "CPU=2",
-      `MEMORY=${64 * 2 ** 20}`,
-      "WORD=$(NAME)",
-      `URL=http://${ip}/$(NAME)`,
-    ]) {
-      assert.ok(found.has(line), `${line} in ${[...found].join(" ")}`);
-    }
-  });
+  test(
+    "a container's environment has facts about itself, its resources, secrets and config maps",
+    LIMIT,
+    async () => {
+      const env = [
+        fromField("NAME", "metadata.name"),
+        fromField("TIER", "metadata.labels['tier']"),
+        fromField("NOTE", "metadata.annotations['note']"),
+        fromField("NODE", "spec.nodeName"),
+        fromField("IP", "status.podIP"),
+        fromField("HOST_IP", "status.hostIP"),
+        { name: "CPU", valueSource: { $case: "resourceFieldRef", value: "limits.cpu" } },
+        { name: "MEMORY", valueSource: { $case: "resourceFieldRef", value: "requests.memory" } },
+        { name: "WORD", valueSource: { $case: "secretRef", value: { secretName: "words", key: "magic" } } },
+        { name: "URL", valueSource: { $case: "value", value: "http://$(IP)/$(WORD)" } },
+      ] as EnvVar[];
+      const limits = { cpu: "1500m", memory: "64Mi", ephemeralStorage: "", extended: {} };
+      const pod = aPod(
+        "facts",
+        { podConfig: PodConfig.fromPartial({ annotations: { note: "a b" } }) },
+        {
+          env,
+          resources: { requests: undefined, limits },
+          command: ["sh", "-c", "env > /tmp/env; exec sleep 100000"],
+        },
+      );
+      coordinator.assign({ ...pod, labels: { tier: "front" } });
+      await agent.until("it waits for the secret", () =>
+        /secret words doesn't exist/.test(messagesOf("facts")),
+      );
+      const words = { name: "words", version: "v1", current: true, data: { magic: Buffer.from("$(NAME)") } };
+      coordinator.assign({ ...pod, labels: { tier: "front" }, secrets: [words] });
+      await agent.untilReady("facts");
+      const ip = coordinator.statuses.get("facts")?.podIp;
+      const found = new Set((await inside("facts", "cat", "/tmp/env")).split("\n"));
+      for (const line of [
+        "NAME=pod-facts",
+        "TIER=front",
+        "NOTE=a b",
+        "NODE=node-1",
+        `IP=${ip}`,
+        "HOST_IP=127.0.0.1",
+        "CPU=2",
+        `MEMORY=${64 * 2 ** 20}`,
+        "WORD=$(NAME)",
+        `URL=http://${ip}/$(NAME)`,
+      ]) {
+        assert.ok(found.has(line), `${line} in ${[...found].join(" ")}`);
+      }
+    },
+  );
 
-  test("the host's network, name and ports with host_network", LIMIT, async () => {
+  test("with host_network, a container has the host's network, name and ports", LIMIT, async () => {
     const podConfig = PodConfig.fromPartial({ hostNetwork: true });
     const port = 25_990;
     const httpd = ["sh", "-c", `echo hello > /tmp/index.html && exec httpd -f -p ${port} -h /tmp`];
@@ -158,7 +162,7 @@ describe("environment of containers on a real host", { concurrency: false }, () 
     for (const line of ownResolvConf) assert.ok(resolvConf.includes(line), resolvConf);
   });
 
-  test("UDP host ports that answer, from whatever address of the host", LIMIT, async () => {
+  test("UDP host ports answer at every address of the host", LIMIT, async () => {
     const ports = [{ name: "", containerPort: 5353, protocol: "UDP" }];
     coordinator.assign(aPod("udp", {}, { ports }));
     await agent.untilReady("udp");
@@ -171,7 +175,7 @@ describe("environment of containers on a real host", { concurrency: false }, () 
     program.kill("SIGKILL");
   });
 
-  test("no SCTP where the kernel has none", LIMIT, async (t) => {
+  test("a host whose kernel has no SCTP rejects it", LIMIT, async (t) => {
     const { sctp } = await readHostFeatures({ dataDir: agent.dataDir, runtimeClasses: {} });
     const ports = [{ name: "", containerPort: 5000, protocol: "SCTP" }];
     coordinator.assign(aPod("sctp", {}, { ports }));
@@ -181,7 +185,7 @@ describe("environment of containers on a real host", { concurrency: false }, () 
     } else await agent.until("it says so", () => /no SCTP/.test(messagesOf("sctp")));
   });
 
-  test("devices for one pod at a time, kept over restarts of container and agent", LIMIT, async () => {
+  test("assigns devices to one pod at a time, over restarts of container and agent", LIMIT, async () => {
     await agent.until("the node reports them", () => coordinator.node?.allocatable[LENT] === "2");
     assert.equal(coordinator.node?.capacity[LENT], "2");
     assert.equal(coordinator.node?.capacity["example.com/absent"], "1");
@@ -212,7 +216,7 @@ describe("environment of containers on a real host", { concurrency: false }, () 
     assert.equal(await deviceOf("third"), given[1]);
   });
 
-  test("the runtime of its class, and no class that isn't there", LIMIT, async () => {
+  test("uses the runtime of the pod's class, and rejects a missing class", LIMIT, async () => {
     await agent.until("the node reports its classes", () => coordinator.node !== undefined);
     assert.deepEqual(coordinator.node?.runtimeClasses, ["plain"]);
     const withClass = (runtimeClassName: string) => ({
@@ -223,7 +227,7 @@ describe("environment of containers on a real host", { concurrency: false }, () 
     await agent.until("it says so", () => /no runtime class "other"/.test(messagesOf("unclassy")));
   });
 
-  test("its identity token, for its own user only, and newer ones as they come", LIMIT, async () => {
+  test("the identity token is readable for its user only, and newer tokens replace it", LIMIT, async () => {
     const podConfig = PodConfig.fromPartial({
       serviceAccountName: "builder",
       securityContext: { runAsUser: 1000n },
@@ -266,29 +270,36 @@ describe("environment of containers on a real host", { concurrency: false }, () 
     assert.match(messagesOf("nobody"), /the token of service account builder doesn't exist/);
   });
 
-  test("claims of its namespace, which the node reports, and removes only on request", LIMIT, async () => {
-    const volumes = [
-      Volume.fromPartial({ name: "data", source: { $case: "pvc", value: { claimName: "db" } } }),
-    ];
-    const volumeMounts = [{ name: "data", mountPath: "/data", subPath: "", readOnly: false }];
-    const pod = aPod("claimer", { volumes }, { volumeMounts });
-    coordinator.assign(pod);
-    await agent.until("it waits", () => /claim shop\/db doesn't exist/.test(messagesOf("claimer")));
-    coordinator.assign({ ...pod, claims: [{ name: "db", capacityBytes: 16n * 2n ** 20n }] });
-    await agent.untilReady("claimer");
-    await inside("claimer", "sh", "-c", "echo kept > /data/word");
-    await agent.until("the claim is reported", () => coordinator.node?.claims.length === 1);
-    const { namespace, name, capacityBytes, podUids } = coordinator.node?.claims[0] ?? {};
-    assert.deepEqual([namespace, name, capacityBytes, podUids], ["shop", "db", 16n * 2n ** 20n, ["claimer"]]);
+  test(
+    "the node reports claims of the pod's namespace, and removes them only on request",
+    LIMIT,
+    async () => {
+      const volumes = [
+        Volume.fromPartial({ name: "data", source: { $case: "pvc", value: { claimName: "db" } } }),
+      ];
+      const volumeMounts = [{ name: "data", mountPath: "/data", subPath: "", readOnly: false }];
+      const pod = aPod("claimer", { volumes }, { volumeMounts });
+      coordinator.assign(pod);
+      await agent.until("it waits", () => /claim shop\/db doesn't exist/.test(messagesOf("claimer")));
+      coordinator.assign({ ...pod, claims: [{ name: "db", capacityBytes: 16n * 2n ** 20n }] });
+      await agent.untilReady("claimer");
+      await inside("claimer", "sh", "-c", "echo kept > /data/word");
+      await agent.until("the claim is reported", () => coordinator.node?.claims.length === 1);
+      const { namespace, name, capacityBytes, podUids } = coordinator.node?.claims[0] ?? {};
+      assert.deepEqual(
+        [namespace, name, capacityBytes, podUids],
+        ["shop", "db", 16n * 2n ** 20n, ["claimer"]],
+      );
 
-    const removal = { namespace: "shop", name: "db" };
-    coordinator.stop("claimer");
-    coordinator.revision += 1n;
-    coordinator.sendDelta({ claimRemovals: [removal] });
-    await agent.until("it is removed", () => coordinator.claimsRemoved.length === 1);
-    assert.deepEqual(coordinator.claimsRemoved, [removal]);
-    await agent.until("the claim's removal is reported", () => coordinator.node?.claims.length === 0);
-  });
+      const removal = { namespace: "shop", name: "db" };
+      coordinator.stop("claimer");
+      coordinator.revision += 1n;
+      coordinator.sendDelta({ claimRemovals: [removal] });
+      await agent.until("it is removed", () => coordinator.claimsRemoved.length === 1);
+      assert.deepEqual(coordinator.claimsRemoved, [removal]);
+      await agent.until("the claim's removal is reported", () => coordinator.node?.claims.length === 0);
+    },
+  );
 
   function messagesOf(uid: string): string {
     const status = coordinator.statuses.get(uid);
@@ -315,7 +326,7 @@ describe("environment of containers on a real host", { concurrency: false }, () 
   }
 });
 
-/** A pod of one container that sleeps, in the namespace `shop`. */
+/** Returns a pod with one container that sleeps, in the namespace `shop`. */
 function aPod(uid: string, template: Partial<PodTemplate> = {}, container: object = {}): PodAssignment {
   const podConfig = PodConfig.fromPartial({ ...template.podConfig, terminationGracePeriodSeconds: 1 });
   const main = Container.fromPartial({ name: "main", image: IMAGE, command: SLEEP, ...container });

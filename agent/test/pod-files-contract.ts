@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { PodFiles } from "../src/pods/pod-files.ts";
 
-/** The contract of every PodFiles. `open` makes files of their own for each test. */
+/** Tests the contract of PodFiles. `open` creates separate files for each test. */
 export function testPodFiles(name: string, open: (t: TestContext) => PodFiles): void {
   const check = (what: string, run: (files: PodFiles) => Promise<void>) =>
     test(`${name}: ${what}`, (t) => run(open(t)));

@@ -57,27 +57,31 @@ describe("whole pods on a real containerd", { concurrency: false }, () => {
     },
   );
 
-  test("a failing readiness probe takes it out and says why, and restarts nothing", LIMIT, async () => {
-    await inMain("web", "rm /data/up");
-    await eventually("not ready", () => !statusOf("web").ready);
-    await eventually("says why", () =>
-      /main: readiness probe (fails|has not passed yet): HTTP 404/.test(statusOf("web").message),
-    );
-    await inMain("web", "touch /data/up");
-    await eventually("ready again", () => statusOf("web").ready);
-    assert.equal(containerOf("web", "main").restartCount, 0);
-  });
+  test(
+    "a failing readiness probe makes the pod unready with the reason, and restarts nothing",
+    LIMIT,
+    async () => {
+      await inMain("web", "rm /data/up");
+      await eventually("not ready", () => !statusOf("web").ready);
+      await eventually("says why", () =>
+        /main: readiness probe (fails|has not passed yet): HTTP 404/.test(statusOf("web").message),
+      );
+      await inMain("web", "touch /data/up");
+      await eventually("ready again", () => statusOf("web").ready);
+      assert.equal(containerOf("web", "main").restartCount, 0);
+    },
+  );
 
-  test("kill -9 of the agent: nothing is run again, and it stays ready", LIMIT, async () => {
+  test("after kill -9 of the agent nothing runs again, and the pod stays ready", LIMIT, async () => {
     const ids = await agent.runningIds();
     const before = await notes("web");
     await agent.kill();
     coordinator.statuses.clear();
-    const told = coordinator.history.length;
+    const sinceIndex = coordinator.history.length;
     await agent.start();
     await eventually("web is reported", () => coordinator.statuses.has("web"));
     await eventually("probed anew", () => statusOf("web").ready);
-    const since = coordinator.history.slice(told).filter(({ uid }) => uid === "web");
+    const since = coordinator.history.slice(sinceIndex).filter(({ uid }) => uid === "web");
     assert.ok(
       since.every(({ ready }) => ready),
       "at no time unready",
@@ -86,7 +90,7 @@ describe("whole pods on a real containerd", { concurrency: false }, () => {
     assert.deepEqual(await notes("web"), before);
   });
 
-  test("a secret that changes is seen by what runs", LIMIT, async () => {
+  test("running containers see a changed secret", LIMIT, async () => {
     const ids = await agent.runningIds();
     coordinator.assign(aWeb("web", "second"));
     const address = statusOf("web").podIp;
@@ -97,7 +101,7 @@ describe("whole pods on a real containerd", { concurrency: false }, () => {
   });
 
   test(
-    "a failing liveness probe ends the container, after its hook, and it starts again alone",
+    "a failing liveness probe ends the container after its hook, and only this container restarts",
     LIMIT,
     async () => {
       const helper = containerOf("web", "helper").containerId;
@@ -117,7 +121,7 @@ describe("whole pods on a real containerd", { concurrency: false }, () => {
     },
   );
 
-  test("a missing secret is waited for, and the pod starts when it comes", LIMIT, async () => {
+  test("a pod waits for a missing secret, and starts when it is created", LIMIT, async () => {
     const pod = aWeb("later", "word");
     coordinator.assign({ ...pod, secrets: [] });
     await eventually("it waits", () => /secret word doesn't exist/.test(statusOf("later").message));
@@ -129,7 +133,7 @@ describe("whole pods on a real containerd", { concurrency: false }, () => {
     await eventually("removed", () => !coordinator.statuses.has("later"));
   });
 
-  test("a post_start hook that fails ends the container and is named", LIMIT, async () => {
+  test("a failing post_start hook ends the container and is reported", LIMIT, async () => {
     const lifecycle = { postStart: { action: running("echo no luck; exit 4") }, preStop: undefined };
     const main = aShell("main", FOREVER, { lifecycle });
     coordinator.assign(aRichAssignment({ uid: "hook", outDir, secrets: [aSecret("word", "w")], main }));
@@ -183,7 +187,7 @@ describe("whole pods on a real containerd", { concurrency: false }, () => {
     assert.deepEqual(lines.slice(0, 3), ["seed", "second", "helper"]);
   });
 
-  test("a removed pod runs its hook, sidecars last, and leaves nothing", LIMIT, async () => {
+  test("a removed pod runs its hook, stops sidecars last, and leaves nothing behind", LIMIT, async () => {
     const before = (await notes("web")).length;
     coordinator.stop("web");
     await eventually("removed", () => !coordinator.statuses.has("web"));
@@ -198,7 +202,7 @@ describe("whole pods on a real containerd", { concurrency: false }, () => {
     assert.equal(agent.log().includes('"level":50'), false);
   });
 
-  /** Two init containers, a sidecar with a startup probe, a web server with all there is. */
+  /** Returns a pod with two init containers, a sidecar with a startup probe, and a web server with all features. */
   function aWeb(uid: string, word: string) {
     const note = (text: string) => `echo ${text} >> /out/${uid}`;
     const serve = `rm -f /data/broken; ${note("main")}; exec httpd -f -p ${PORT} -h /data`;

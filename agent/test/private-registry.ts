@@ -11,7 +11,7 @@ import type { Registry } from "../../hack/lib/registry.ts";
 
 export interface PrivateRegistry {
   readonly address: string;
-  /** The clients in order: `name:password`, or nothing. */
+  /** The credentials of clients in order: `name:password`, or an empty text. */
   readonly askers: readonly string[];
   close(): Promise<void>;
 }
@@ -51,7 +51,7 @@ export interface TlsRegistry {
   close(): Promise<void>;
 }
 
-/** Serves `registry`'s content by TLS, with a certificate of an authority that only `caFile` vouches for. */
+/** Serves `registry`'s content by TLS, with a certificate of the authority in `caFile`. */
 export async function startTlsRegistry(registry: Registry, caFile: string): Promise<TlsRegistry> {
   const authority = await CertificateAuthority.create("registry", { nowMs: Date.now, randomBytes });
   writeFileSync(caFile, authority.certPem);

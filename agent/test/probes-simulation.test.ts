@@ -15,7 +15,7 @@ import {
 
 const SEEDS = 150;
 const RUN_MS = 300_000;
-// Probes that fall due within this are launched together.
+// Probes that are due within this time start together.
 const SLACK_MS = 10;
 
 interface Probing {
@@ -25,7 +25,7 @@ interface Probing {
   answer?: ProbeAnswer;
 }
 
-/** One container that is healthy and unhealthy by turns, with the log of its probes and reports. */
+/** A container that is healthy and unhealthy in turn, with the log of its probes and reports. */
 interface History {
   readonly probes: ContainerProbes;
   readonly asked: Probing[];
@@ -37,7 +37,7 @@ type Random = () => number;
 function chooseProbes(random: Random, eager: boolean): ContainerProbes {
   const whole = (below: number) => Math.floor(random() * below);
   const spec = (kind: ProbeKind): ProbeSpec => {
-    // The kind travels in the handler, so that the fake container knows what it is asked.
+    // The handler contains the kind, so that the fake container knows which probe it gets.
     const handler: ProbeHandler = eager
       ? { type: "http", scheme: "HTTP", port: 80, path: kind, headers: [] }
       : { type: "exec", command: [kind] };
@@ -104,7 +104,7 @@ function chooseAnswer(random: Random, sickness: number): ProbeAnswer {
     : { outcome: "success", message: "well" };
 }
 
-/** Checks Kubernetes' rules by the log alone. */
+/** Checks Kubernetes' rules from the log alone. */
 function checkRules(history: History, eager: boolean): void {
   const { probes, asked, verdicts } = history;
   const byKind = Map.groupBy(asked, ({ kind }) => kind);
@@ -144,7 +144,7 @@ function checkTimes(of: readonly Probing[], spec: ProbeSpec, eager: boolean): vo
   }
 }
 
-/** An independent count of the thresholds, for probes that all count. */
+/** Counts the thresholds independently, for probes that all count. */
 function expectedVerdict({ probes, asked }: History): {
   started: boolean;
   ready: boolean;
@@ -188,7 +188,7 @@ test("the rules of Kubernetes hold for any answers of a container", async () => 
   }
 });
 
-test("asking more often at the beginning breaks none of them, and never makes a restart likelier", async () => {
+test("more frequent probing at the beginning violates no rule, and makes no restart more likely", async () => {
   for (let seed = 1; seed <= SEEDS; seed += 1) {
     const history = await simulate(seed, true);
     try {
@@ -200,7 +200,7 @@ test("asking more often at the beginning breaks none of them, and never makes a 
   }
 });
 
-/** A restart stands only on failures a period apart, as many as the threshold says, with no success among them. */
+/** Checks that a restart follows as many failures as the threshold, a period apart, without a success in between. */
 function checkRestart({ probes, asked, verdicts }: History): void {
   const restart = verdicts.find(({ verdict }) => verdict.restart !== undefined);
   if (restart === undefined) return;
@@ -212,7 +212,7 @@ function checkRestart({ probes, asked, verdicts }: History): void {
   const spanMs = (failures.at(-1)?.launchedMs ?? 0) - (failures[0]?.launchedMs ?? 0);
   const leastMs = (spec.failureThreshold - 1) * spec.periodMs;
   assert.ok(failures.length >= spec.failureThreshold, "too few failures");
-  // One that took longer than the period is followed by the next at once.
+  // A probe that took longer than the period is followed by the next one at once.
   if (known.some((it) => (it.answeredMs ?? 0) - it.launchedMs > spec.periodMs - SLACK_MS)) return;
   assert.ok(spanMs >= leastMs - 2 * SLACK_MS, `${spanMs} ms of failures, ${leastMs} are needed`);
 }

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { ProxyProgram } from "../src/gateway/proxy-program.ts";
 
-/** Returns the proxy as an agent that starts now reaches it: the process outlives agents. */
+/** Returns the proxy as a new agent finds it: the process outlives agents. */
 export type ConnectProxy = () => ProxyProgram;
 
-/** Declares the tests of the port to the gateway's proxy. */
+/** Tests the contract of the gateway's proxy. */
 export function testProxyProgram(name: string, open: (t: TestContext) => Promise<ConnectProxy>): void {
   test(`${name}: runs from its start until it is killed, also for the next agent`, async (t) => {
     const connect = await open(t);

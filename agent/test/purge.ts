@@ -8,9 +8,11 @@ import type { RunCommand } from "../src/network/run-command.ts";
 
 export interface PurgeOptions {
   readonly instance: string;
-  /** The network's own directory, removed with leases and records; undefined: only the kernel's side is purged. */
+  /**
+   * The directory of the network's leases and records, which is removed. Undefined: only kernel objects are removed.
+   */
   readonly dataDir?: string;
-  /** Put back what was changed on the host. Off: other programs may count on forwarding by now. */
+  /** Whether to restore changed sysctls. Off by default, because other programs may depend on forwarding by now. */
   readonly restoreSysctls: boolean;
   readonly run: RunCommand;
 }
@@ -22,17 +24,17 @@ export interface PurgeReport {
   readonly sysctls: readonly { readonly name: string; readonly before: string; readonly restored: boolean }[];
 }
 
-/** Removes all that an instance has made in the kernel and on disk. For when its agent is dead, and stays so. */
+/** Removes everything that an instance has created in the kernel and on disk, after its agent has ended for good. */
 export async function purge({ instance, dataDir, restoreSysctls, run }: PurgeOptions): Promise<PurgeReport> {
   const { bridge, table, servicesTable, accessTable, namespacePrefix } = instanceNames(instance);
   const links = await listLinks(run);
-  // Pods' links first: a namespace that some process still holds would keep its own.
+  // Removes the pods' links first, because a namespace that a process still holds would keep its own.
   const ours = links.filter((link) => link.master === bridge || link.ifname === bridge);
   for (const link of ours.filter((it) => it.ifname !== bridge)) await run("ip", ["link", "del", link.ifname]);
   if (ours.some((link) => link.ifname === bridge)) await run("ip", ["link", "del", bridge]);
   const namespaces = await listNamespaces(namespacePrefix);
   for (const namespace of namespaces) await deleteNamespace(run, namespace);
-  // Adding first makes deleting fine with a table that isn't there.
+  // Adding a table first makes deleting succeed even if it doesn't exist.
   const families = (await hasIpv6()) ? ["ip", "ip6"] : ["ip"];
   const tables = families.flatMap((family) =>
     [table, servicesTable, accessTable].map((name) => `${family} ${name}`),
@@ -42,9 +44,9 @@ export async function purge({ instance, dataDir, restoreSysctls, run }: PurgeOpt
   const changed = dataDir === undefined ? {} : await readChangedSysctls(dataDir);
   const sysctls: PurgeReport["sysctls"][number][] = [];
   for (const [name, before] of Object.entries(changed)) {
-    // The bridge's own went with it.
+    // These belong to the bridge and are already gone.
     if (isOfBridge(name, bridge)) continue;
-    // Links come and go, and what was set for them with them.
+    // Links may be gone, together with their sysctls.
     const restored = restoreSysctls && (await restore(name, before));
     sysctls.push({ name, before, restored });
   }

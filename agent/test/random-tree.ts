@@ -20,7 +20,10 @@ import { randomOf } from "@forage/common/random";
 
 const BLOCK_BYTES = 512;
 
-/** Fills a directory with everything that a file system takes: odd names, owners, modes, links, holes, attributes, pipes. */
+/**
+ * Fills a directory with everything that a file system supports: unusual names, owners, modes, links, holes,
+ * attributes, pipes.
+ */
 export function growTree(root: string, seed: number, entries: number): void {
   const random = new Dice(seed);
   const directories: Buffer[] = [Buffer.from(root)];
@@ -28,7 +31,7 @@ export function growTree(root: string, seed: number, entries: number): void {
   for (let i = 0; i < entries; i += 1) {
     const parent = pick(random, directories);
     const path = Buffer.concat([parent, Buffer.from("/"), nameOf(random, i)]);
-    // Longer paths can't be made in one call.
+    // A longer path exceeds the limit of a call.
     if (path.byteLength > 3_500) continue;
     switch (random.integer(8)) {
       case 0:
@@ -87,7 +90,7 @@ function nameOf(random: Dice, index: number): Buffer {
   return Buffer.concat([Buffer.from(pick(random, odd)), binary, Buffer.from(String(index))]).subarray(0, 255);
 }
 
-/** There is no call for attributes in Node, so tar makes the files that have some. */
+/** Adds files with attributes by tar, because Node has no call for attributes. */
 function growAttributes(root: string, random: Dice): void {
   const value = `v${random.integer(1_000_000)}\n=`;
   const capability = Buffer.from("0100000200200000000000000000000000000000", "hex");
@@ -139,7 +142,10 @@ function pick<Value>(random: Dice, values: readonly Value[]): Value {
   return value;
 }
 
-/** Returns a digest of everything in a directory but `.gitpod`: names, content, owners, modes, times, links and attributes. */
+/**
+ * Returns a digest of everything in a directory except `.gitpod`: names, content, owners, modes, times, links and
+ * attributes.
+ */
 export async function digestTree(directory: string): Promise<string> {
   const options = [
     "--format=posix",

@@ -12,31 +12,31 @@ import {
 } from "../src/runtime/runtime.ts";
 import { until } from "./until.ts";
 
-/** An implementation under the contract suite. All tests share one, and each uses containers of its own. */
+/** An implementation of the contract. All tests share it, and each uses its own containers. */
 export interface RuntimeUnderTest {
   readonly runtime: ContainerRuntime;
-  /** An image that is in the local store, in its full form. */
+  /** The full name of an image in the local store. */
   readonly image: string;
-  /** An image that is not in the local store and can be pulled, in its full form. */
+  /** The full name of an image that is not in the local store and can be pulled. */
   readonly pullable: string;
   /** An image that the registry doesn't have. */
   readonly unknownImage: string;
-  /** A spec that can be run, of a name never used before. */
+  /** Returns a spec that can be run, with a name never used before. */
   spec(command: readonly string[]): ContainerSpec;
   /** Commands for containers. */
   readonly programs: {
     readonly sleep: readonly string[];
-    /** Pays no attention to the stop signal. */
+    /** Ignores the stop signal. */
     readonly stubborn: readonly string[];
-    /** Ends at once with 7. */
+    /** Exits at once with 7. */
     readonly fail: readonly string[];
     readonly missing: readonly string[];
   };
   /** Commands for exec. */
   readonly execs: {
-    /** Writes `out` and `err`, ends with 3. */
+    /** Writes `out` and `err`, and exits with 3. */
     readonly say: readonly string[];
-    /** Copies its input. */
+    /** Copies its input to its output. */
     readonly echo: readonly string[];
     readonly sleep: readonly string[];
     readonly missing: readonly string[];
@@ -52,20 +52,20 @@ export const PLAIN_SECURITY: ContainerSecurity = {
   seccomp: { type: "RuntimeDefault" },
 };
 const UNKNOWN_ID = "f".repeat(64);
-// Long: machines that run these tests are busy. Nothing waits for it unless it fails.
+// A failing test waits this long. The limit allows for busy machines.
 const LIMIT_MS = 60_000;
 
-/** The behaviour that the agent relies on, whatever the runtime. */
+/** Tests the behaviour on which the agent relies, for any runtime. */
 export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
   const check = (what: string, run: (it: RuntimeUnderTest, signal: AbortSignal) => Promise<void>) =>
     test(`${name}: ${what}`, { timeout: LIMIT_MS }, (t) => run(open(), t.signal));
 
-  check("says its versions", async ({ runtime }, signal) => {
+  check("returns its versions", async ({ runtime }, signal) => {
     const { containerd, nerdctl } = await runtime.version(signal);
     assert.ok(containerd.length > 0 && nerdctl.length > 0);
   });
 
-  check("a running container has a process, and one that ended has none", async (it, signal) => {
+  check("a running container has a process, and an ended one has none", async (it, signal) => {
     const { id } = await it.runtime.run(it.spec(it.programs.sleep), signal);
     assert.ok(((await it.runtime.inspect(id, signal))?.pid ?? 0) > 0);
     await it.runtime.stop(id, 0, signal);
@@ -73,15 +73,18 @@ export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
     await it.runtime.remove([id], signal);
   });
 
-  check("stop resolves once it does not run, by force if need be, and again", async (it, signal) => {
-    const { id } = await it.runtime.run(it.spec(it.programs.stubborn), signal);
-    await it.runtime.stop(id, 50, signal);
-    assert.deepEqual(await stateOf(it, id, signal), ["exited", 137]);
-    await it.runtime.stop(id, 50, signal);
-    await it.runtime.stop(UNKNOWN_ID, 50, signal);
-    await it.runtime.stop("--help", 50, signal);
-    await it.runtime.remove([id], signal);
-  });
+  check(
+    "stop resolves once the container has ended, if necessary by force, and may be repeated",
+    async (it, signal) => {
+      const { id } = await it.runtime.run(it.spec(it.programs.stubborn), signal);
+      await it.runtime.stop(id, 50, signal);
+      assert.deepEqual(await stateOf(it, id, signal), ["exited", 137]);
+      await it.runtime.stop(id, 50, signal);
+      await it.runtime.stop(UNKNOWN_ID, 50, signal);
+      await it.runtime.stop("--help", 50, signal);
+      await it.runtime.remove([id], signal);
+    },
+  );
 
   check("kill sends a signal, and rejects for a container that is not running", async (it, signal) => {
     const { id } = await it.runtime.run(it.spec(it.programs.stubborn), signal);
@@ -112,14 +115,14 @@ export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
     await it.runtime.remove([id], signal);
   });
 
-  check("remove takes an id for nothing else", async (it, signal) => {
+  check("remove accepts only ids", async (it, signal) => {
     const { id } = await it.runtime.run(it.spec(it.programs.sleep), signal);
     await it.runtime.remove(["--all"], signal);
     assert.equal((await it.runtime.inspect(id, signal))?.state, "running");
     await it.runtime.remove([id], signal);
   });
 
-  check("what can't be started says why and leaves nothing", async (it, signal) => {
+  check("a failed start gives the reason and leaves nothing behind", async (it, signal) => {
     const spec = it.spec(it.programs.missing);
     await rejectsWith("START_FAILED", it.runtime.run(spec, signal));
     assert.equal(
@@ -130,7 +133,7 @@ export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
     await it.runtime.remove([id], signal);
   });
 
-  check("an image that isn't here is not pulled by run", async (it, signal) => {
+  check("run does not pull a missing image", async (it, signal) => {
     const spec = it.spec(it.programs.sleep);
     await rejectsWith(
       "IMAGE_NOT_FOUND",
@@ -153,10 +156,10 @@ export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
     await rejectsWith("IMAGE_INVALID", it.runtime.hasImage("-x", signal));
   });
 
-  check("images: one that a container was made from isn't removed, others are", async (it, signal) => {
-    const told: PullState[] = [];
-    await it.runtime.pull(it.pullable, signal, { onProgress: (state) => told.push(state) });
-    assert.ok(told.every(({ layersDone, layers, bytesDone }) => layersDone <= layers && bytesDone >= 0));
+  check("images: removes an image unless a container was created from it", async (it, signal) => {
+    const progress: PullState[] = [];
+    await it.runtime.pull(it.pullable, signal, { onProgress: (state) => progress.push(state) });
+    assert.ok(progress.every(({ layersDone, layers, bytesDone }) => layersDone <= layers && bytesDone >= 0));
     const { id } = await it.runtime.run({ ...it.spec(it.programs.sleep), image: it.pullable }, signal);
     assert.equal(await it.runtime.removeImage(it.pullable, signal), "in-use");
     await it.runtime.stop(id, 0, signal);
@@ -171,7 +174,7 @@ export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
   });
 
   check(
-    "an image that runs as root is refused where that is forbidden, and what doesn't exist",
+    "rejects an image that runs as root if that is forbidden, and a missing image",
     async (it, signal) => {
       const refuses = async (change: Partial<ContainerSpec>, message: RegExp) => {
         const run = it.runtime.run({ ...it.spec(it.programs.sleep), ...change }, signal);
@@ -190,7 +193,7 @@ export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
     },
   );
 
-  check("events tell a container's life in order, beginning with `listening`", async (it, signal) => {
+  check("events report a container's life cycle in order, beginning with `listening`", async (it, signal) => {
     const stop = new AbortController();
     const events = it.runtime.events(AbortSignal.any([signal, stop.signal]))[Symbol.asyncIterator]();
     assert.deepEqual((await events.next()).value, { type: "listening" });
@@ -201,17 +204,17 @@ export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
     );
     await it.runtime.stop(id, 0, signal);
     await it.runtime.remove([id], signal);
-    const told: RuntimeEvent["type"][] = [];
-    while (!told.includes("removed")) {
+    const seen: RuntimeEvent["type"][] = [];
+    while (!seen.includes("removed")) {
       const { value } = await events.next();
-      if (value && "containerId" in value && value.containerId === id) told.push(value.type);
+      if (value && "containerId" in value && value.containerId === id) seen.push(value.type);
     }
-    assert.deepEqual(told, ["started", "exited", "removed"]);
+    assert.deepEqual(seen, ["started", "exited", "removed"]);
     stop.abort();
     for (let next = await events.next(); !next.done; next = await events.next());
   });
 
-  check("an exec's output, input and exit code", async (it, signal) => {
+  check("exec passes output, input and exit code", async (it, signal) => {
     const { id } = await it.runtime.run(it.spec(it.programs.sleep), signal);
     const say = it.runtime.exec(id, { command: it.execs.say, stdin: false, tty: false }, signal);
     assert.deepEqual(await outputOf(say), { stdout: "out", stderr: "err" });
@@ -231,7 +234,7 @@ export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
     await it.runtime.remove([id], signal);
   });
 
-  check("an exec ends when it is cancelled, and when its container ends", async (it, signal) => {
+  check("an exec ends when it is cancelled or its container ends", async (it, signal) => {
     const { id } = await it.runtime.run(it.spec(it.programs.sleep), signal);
     const giveUp = new AbortController();
     const given = it.runtime.exec(id, { command: it.execs.sleep, stdin: false, tty: false }, giveUp.signal);
@@ -245,7 +248,7 @@ export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
     await rejectsWith("NOT_FOUND", late.exitCode);
   });
 
-  check("usage is known while it runs", async (it, signal) => {
+  check("usage is available while the container runs", async (it, signal) => {
     const { id } = await it.runtime.run(it.spec(it.programs.sleep), signal);
     const usage = await it.runtime.usage(id);
     assert.ok(

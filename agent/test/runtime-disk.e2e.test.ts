@@ -9,14 +9,14 @@ import { RuntimeError } from "../src/runtime/runtime.ts";
 import { openNerdctl } from "./nerdctl-under-test.ts";
 import { rejectsWith } from "./runtime-contract.ts";
 
-/** A host whose hooks at its end run before it is closed, the last one first. */
+/** Returns a host whose clean-up hooks run in reverse order before it is closed. */
 async function aHost(t: TestContext) {
   const it = await openNerdctl();
   const ends: (() => Promise<unknown>)[] = [() => it.close()];
   t.after(async () => {
     for (const end of ends.reverse()) await end();
   });
-  /** A file system of its own. */
+  /** Mounts a separate file system. */
   const mount = async (name: string, options: string): Promise<string> => {
     const path = join(it.host.dir, name);
     mkdirSync(path);
@@ -27,12 +27,12 @@ async function aHost(t: TestContext) {
   return { it, mount, atEnd: (end: () => Promise<unknown>) => ends.push(end) };
 }
 
-test("a disk too small for an image: the pull says so, is worth trying again, and works once there is room", async (t) => {
+test("on a disk too small for an image, the pull gives the reason, is retryable, and works once there is room", async (t) => {
   const { signal } = t;
   const { it, mount, atEnd } = await aHost(t);
   const registry = await it.host.startRegistry();
   const image = await it.publish(registry, "forage/large:1");
-  // The image takes 2 MB, packed and unpacked; containerd's own databases some hundred kB.
+  // The image takes 2 MB, compressed and unpacked; containerd's own databases take a few hundred kB.
   const dir = await mount("d", "size=3m");
   const containerd = await startContainerd({ dir });
   atEnd(() => containerd.stop());
@@ -53,7 +53,7 @@ test("a disk too small for an image: the pull says so, is worth trying again, an
   assert.equal(await runtime.hasImage(image, signal), true);
 });
 
-test("a log that can't be begun: full disk, read-only, or no directory; nothing is left and the next one starts", async (t) => {
+test("on a full disk, a read-only disk or a missing directory, a log that can't be created leaves no remains, and the next start works", async (t) => {
   const { signal } = t;
   const { it, mount } = await aHost(t);
   const full = await mount("full", "size=64k,nr_inodes=2");

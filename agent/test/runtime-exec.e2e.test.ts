@@ -22,7 +22,7 @@ const exec = (
   change: { stdin?: boolean; tty?: boolean } = {},
 ) => it.runtime.exec(id, { ...PLAIN, ...change, command }, signal);
 
-/** Ids and command lines of all that runs in the container. */
+/** Returns ids and command lines of all processes in the container. */
 async function running(): Promise<readonly (readonly [number, string])[]> {
   const { pid = 0 } = (await it.runtime.inspect(id, AbortSignal.timeout(10_000))) ?? {};
   const cgroup = findCgroup(pid);
@@ -34,7 +34,7 @@ async function processes(): Promise<readonly string[]> {
   return (await running()).map(([, line]) => line);
 }
 
-/** Bytes that the program has written so far. */
+/** Returns the bytes that the program has written so far. */
 async function writtenBy(program: string): Promise<number> {
   const [pid] = (await running()).find(([, line]) => line.startsWith(`${program} `)) ?? [];
   return Number(/wchar: (\d+)/.exec(tryRead(`/proc/${pid}/io`))?.[1] ?? -2);
@@ -64,7 +64,7 @@ for (const [what, command, code, stderr] of [
   ["imitates nerdctl, and fails", sh(`echo "${LINE}" >&2; exit 4`), 4, /exit code 3"\n$/],
 ] as const) {
   for (const tty of [false, true]) {
-    test(`exit code, ${tty ? "with" : "without"} a terminal: ${what}`, async ({ signal }) => {
+    test(`exit code with${tty ? "" : "out"} a terminal: ${what}`, async ({ signal }) => {
       const running = exec(command, signal, { tty });
       const output = await outputOf(running);
       const errors = (tty ? output.stdout.replaceAll("\r\n", "\n") : "") + output.stderr;
@@ -75,7 +75,7 @@ for (const [what, command, code, stderr] of [
   }
 }
 
-test("giving up kills what runs inside, with all it started, and nothing else", async ({ signal }) => {
+test("cancelling kills the command with all its children, and nothing else", async ({ signal }) => {
   const bystander = exec(sh("exec sleep 4321"), signal);
   await waitFor(async () => (await processes()).includes("sleep 4321"), {
     what: "the bystander runs",
@@ -94,7 +94,67 @@ test("giving up kills what runs inside, with all it started, and nothing else", 
   void codeOf(bystander).catch(() => undefined);
 });
 
-test("giving up at once, or as it starts, leaves nothing", async ({ signal }) => {
+test("finds a command that daemonizes with another environment, and spares one that starts with it", async ({
+  signal,
+}) => {
+  const giveUp = new AbortController();
+  const stubborn = exec(sh("env -i setsid sleep 2345 & sleep 2346"), giveUp.signal);
+  const bystanders = Array.from({ length: 3 }, (_, i) => exec(sh(`exec sleep 765${i}`), signal));
+  const sleeps = async () => (await processes()).filter((line) => /^sleep (234|765)/.test(line)).sort();
+  await waitFor(async () => (await sleeps()).length === 5, { what: "all run", limitMs: 90_000 });
+  giveUp.abort();
+  await rejectsWith("ABORTED", stubborn.exitCode);
+  assert.deepEqual(await sleeps(), ["sleep 7650", "sleep 7651", "sleep 7652"]);
+  for (const bystander of bystanders) void codeOf(bystander).catch(() => undefined);
+});
+
+test("a command gets exactly the container's environment", async ({ signal }) => {
+  const own = tryRead(`/proc/${(await running()).find(([, line]) => line === "sleep 1000")?.[0]}/environ`);
+  const { stdout } = await outputOf(exec(["env"], signal));
+  assert.deepEqual(stdout.split("\n").filter(Boolean).sort(), own.split("\0").filter(Boolean).sort());
+});
+
+test("each exec has its own mark, and the container's shim has none afterwards", async ({ signal }) => {
+  const giveUp = new AbortController();
+  const marked = exec(sh("sleep 3456"), giveUp.signal);
+  await waitFor(async () => (await processes()).includes("sleep 3456"), { what: "it runs", limitMs: 90_000 });
+  const locks = async () => (await outputOf(exec(["grep", "locks", "/proc/self/limits"], signal))).stdout;
+  const [first, second] = [await locks(), await locks()];
+  assert.match(first, /Max file locks +\d{19} +unlimited/);
+  assert.notEqual(first, second);
+  await waitFor(async () => !(await shimLimits()).some((line) => /\d{19}/.test(line)), {
+    what: "the shim has no mark",
+    limitMs: 90_000,
+  });
+  giveUp.abort();
+  await rejectsWith("ABORTED", marked.exitCode);
+});
+
+/** Returns the limits on locks of the container's parent process. */
+async function shimLimits(): Promise<readonly string[]> {
+  const [[pid] = [0]] = await running();
+  const parent = /^PPid:\s+(\d+)/m.exec(tryRead(`/proc/${pid}/status`))?.[1];
+  const limits = tryRead(`/proc/${parent}/limits`);
+  assert.match(limits, /Max file locks/);
+  return limits.split("\n").filter((line) => line.startsWith("Max file locks"));
+}
+
+test("a container keeps its own limit on file locks, and its commands run concurrently", async ({
+  signal,
+}) => {
+  const tuning = { ulimits: [{ name: "locks", soft: 10, hard: 20 }] };
+  const limited = await it.runtime.run({ ...it.spec(["sleep", "1000"]), tuning }, signal);
+  const leave = new AbortController();
+  const long = it.runtime.exec(limited.id, { ...PLAIN, command: ["sleep", "500"] }, leave.signal);
+  const command = ["grep", "Max file locks", "/proc/self/limits"];
+  const { stdout } = await outputOf(it.runtime.exec(limited.id, { ...PLAIN, command }, signal));
+  assert.match(stdout, /^Max file locks +10 +20 /);
+  leave.abort();
+  await long.exitCode.catch(() => {});
+  await it.runtime.remove([limited.id], signal);
+});
+
+test("cancelling at once, or during the start, leaves nothing behind", async ({ signal }) => {
   const calls = [0, 20, 40, 60, 80, 100].map(async (delayMs) => {
     const running = exec(sh("exec sleep 777"), AbortSignal.any([signal, AbortSignal.timeout(delayMs)]));
     await rejectsWith("ABORTED", running.exitCode);
@@ -125,13 +185,13 @@ test("a slow reader slows the command, and gets every byte", async ({ signal }) 
   assert.equal(await running.exitCode, 0);
 });
 
-test("a reader that leaves doesn't hold the command up", async ({ signal }) => {
+test("a reader that stops early doesn't block the command", async ({ signal }) => {
   const running = exec(sh("head -c 5000000 /dev/zero; exit 6"), signal);
   for await (const _ of running.output) break;
   assert.equal(await running.exitCode, 6);
 });
 
-test("input of any size and content comes through; writing after the end fails", async ({ signal }) => {
+test("passes input of any size and content; writing after the end fails", async ({ signal }) => {
   const input = Buffer.from(Array.from({ length: 3_000_000 }, (_, i) => (i * 7) % 256));
   const running = exec(["cat"], signal, { stdin: true });
   const writing = running.write(input).then(() => running.endInput());
@@ -143,7 +203,7 @@ test("input of any size and content comes through; writing after the end fails",
   await assert.rejects(running.write(Buffer.from("late")));
 });
 
-test("a terminal: its size, changes of it, input, and no words of nerdctl's", async ({ signal }) => {
+test("a terminal has a size that can change, input, and no output of nerdctl", async ({ signal }) => {
   const options = {
     command: sh("stty size; read x; stty size; echo got $x $TERM; exit 9"),
     stdin: true,
@@ -178,7 +238,7 @@ test("a terminal: its size, changes of it, input, and no words of nerdctl's", as
   assert.equal(screen.includes("fatal"), false);
 });
 
-test("giving up a terminal kills what runs in it", async ({ signal }) => {
+test("cancelling an exec with a terminal kills its processes", async ({ signal }) => {
   const giveUp = new AbortController();
   const running = exec(sh("trap '' HUP TERM; sleep 555"), AbortSignal.any([signal, giveUp.signal]), {
     tty: true,
@@ -190,7 +250,7 @@ test("giving up a terminal kills what runs in it", async ({ signal }) => {
   assert.equal((await processes()).includes("sleep 555"), false);
 });
 
-test("a container that is stopped or unknown", async ({ signal }) => {
+test("rejects an exec in a stopped or unknown container", async ({ signal }) => {
   const { id: other } = await it.runtime.run(it.spec(["sleep", "1000"]), signal);
   await it.runtime.stop(other, 0, signal);
   for (const gone of [other, "f".repeat(64)]) {

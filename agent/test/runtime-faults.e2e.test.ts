@@ -13,7 +13,7 @@ import type { RuntimeEvent } from "../src/runtime/runtime.ts";
 import { type NerdctlUnderTest, openNerdctl } from "./nerdctl-under-test.ts";
 import { rejectsWith } from "./runtime-contract.ts";
 
-/** A nerdctl that hangs in calls of `verb` while the file `<dir>/hang` is there, before or after doing its work. */
+/** Returns a nerdctl that hangs in calls of `verb` while the file `<dir>/hang` exists, before or after its work. */
 function hangingNerdctl(
   it: NerdctlUnderTest,
   verb: string,
@@ -31,16 +31,21 @@ exec ${real}
   return { path, hang };
 }
 
-test("a run that hangs is cut off; its name is free again if nothing came of it, and taken if a container did", async (t) => {
+test("a run that hangs is interrupted, and its name is free again unless a container was created", async (t) => {
   const { signal } = t;
   const it = await openNerdctl();
   t.after(() => it.close());
   for (const when of ["before", "after"] as const) {
     const { path, hang } = hangingNerdctl(it, "run", when);
-    const runtime = new NerdctlRuntime({ ...it.options, nerdctlPath: path, callTimeoutMs: 2_000 });
+    // A container that is created before the call hangs needs time for it.
+    const callTimeoutMs = when === "after" ? 10_000 : 2_000;
+    const hanging = new NerdctlRuntime({ ...it.options, nerdctlPath: path, callTimeoutMs });
     const spec = it.spec(["sleep", "1000"]);
-    await rejectsWith("TIMEOUT", runtime.run(spec, signal));
+    await rejectsWith("TIMEOUT", hanging.run(spec, signal));
+    await hanging.close();
     rmSync(hang);
+    // The calls that don't hang have the usual time limit.
+    const runtime = new NerdctlRuntime({ ...it.options, nerdctlPath: path });
     const found = (await runtime.list(signal)).filter(({ name }) => name === spec.name);
     assert.equal(found.length, when === "after" ? 1 : 0);
     if (when === "after") await rejectsWith("ALREADY_EXISTS", runtime.run(spec, signal));
@@ -50,7 +55,7 @@ test("a run that hangs is cut off; its name is free again if nothing came of it,
   }
 });
 
-test("a run that another agent began and still goes on keeps its name", async (t) => {
+test("a run of another agent that is still in progress keeps its name", async (t) => {
   const { signal } = t;
   const it = await openNerdctl();
   t.after(() => it.close());
@@ -60,7 +65,7 @@ test("a run that another agent began and still goes on keeps its name", async (t
   const other = new NerdctlRuntime({ ...it.options, nerdctlPath: path });
   const hanging = other.run(spec, giveUp.signal);
   const failure = rejectsWith("ABORTED", hanging);
-  // `sleep` takes the shell's place, so what is left of the call doesn't show its arguments: keep one that does.
+  // `sleep` replaces the shell, so the rest of the call doesn't show its arguments: keep a process that does.
   const stand = join(it.options.stateDir, "containers", spec.name);
   await waitFor(() => existsSync(stand), { what: "the other agent has begun", limitMs: 90_000 });
   const { spawn } = await import("node:child_process");
@@ -77,30 +82,30 @@ test("a run that another agent began and still goes on keeps its name", async (t
   await it.runtime.run(spec, signal);
 });
 
-test("a container that starts while events are subscribed is in the list or among the events", async (t) => {
+test("a container that starts during the subscription is in the list or among the events", async (t) => {
   const { signal } = t;
   const it = await openNerdctl();
   t.after(() => it.close());
-  // A slow subscription: a client that relies on it too early misses containers that start meanwhile.
+  // With a slow subscription, a client that relies on it too early misses containers.
   const slow = join(it.host.dir, "nerdctl-slow-events");
   const script = `#!/bin/sh\ncase " $* " in *" events "*) sleep 2;; esac\nexec ${it.host.nerdctlPath} "$@"\n`;
   writeFileSync(slow, script, { mode: 0o755 });
   const runtime = new NerdctlRuntime({ ...it.options, nerdctlPath: slow });
   const stop = new AbortController();
-  const told = new Set<string>();
+  const seen = new Set<string>();
   let listed: readonly string[] | undefined;
   const listening = (async () => {
     for await (const event of runtime.events(AbortSignal.any([signal, stop.signal]))) {
-      if (event.type === "started") told.add(event.containerId);
+      if (event.type === "started") seen.add(event.containerId);
       if (event.type === "listening") listed = (await runtime.list(signal)).map(({ id }) => id);
     }
   })();
   const started: string[] = [];
-  // Before, during and after.
+  // Start containers before, during and after.
   while (listed === undefined || started.length < 4) {
     started.push((await runtime.run(it.spec(["sleep", "1000"]), signal)).id);
   }
-  const missing = () => started.filter((id) => !told.has(id) && !listed?.includes(id));
+  const missing = () => started.filter((id) => !seen.has(id) && !listed?.includes(id));
   await waitFor(() => missing().length === 0, {
     what: "all are known",
     limitMs: 90_000,
@@ -133,7 +138,7 @@ test("after a kill of the event helper, the events end with UNAVAILABLE and can 
   await waitFor(() => helper().length === 0, { what: "no helper is left", limitMs: 90_000 });
 });
 
-test("containerd goes and comes back: UNAVAILABLE meanwhile, the same containers afterwards", async (t) => {
+test("while containerd restarts, calls fail with UNAVAILABLE, and the same containers exist afterwards", async (t) => {
   const { signal } = t;
   const it = await openNerdctl();
   t.after(() => it.close());
@@ -152,7 +157,7 @@ test("containerd goes and comes back: UNAVAILABLE meanwhile, the same containers
   await it.runtime.remove([id], signal);
 });
 
-test("a shim that a restart of containerd left without a container is ended, and no other", async (t) => {
+test("ends a shim that lost its container in a restart of containerd, and no other", async (t) => {
   const { signal } = t;
   let aheadMs = 0;
   const ended: string[] = [];
@@ -162,7 +167,7 @@ test("a shim that a restart of containerd left without a container is ended, and
   });
   t.after(() => it.close());
   const kept = await it.runtime.run(it.spec(["sleep", "1000"]), signal);
-  // Another agent's, in the same namespace.
+  // A runtime of another agent, in the same namespace.
   const other = new NerdctlRuntime({
     ...it.options,
     instance: "other",
@@ -177,7 +182,7 @@ test("a shim that a restart of containerd left without a container is ended, and
     aheadMs += ms;
     return it.runtime.list(signal);
   };
-  // Which moment of a start leaves a shim differs from host to host, so containerd goes away at several.
+  // The moment of a start that leaves a shim behind differs between hosts, so containerd is stopped at several.
   let containerd = it.host.containerd;
   for (let waitMs = 300; ended.length === 0; waitMs += 50) {
     assert.ok(waitMs < 2_000, "a restart of containerd left a shim");
@@ -197,7 +202,7 @@ test("a shim that a restart of containerd left without a container is ended, and
     assert.deepEqual(ended, [], "a shim was ended when it was first seen unused");
     await listAfter(120_000);
   }
-  // A shim of the last round may have become unused only after the last sweep, so the sweeps go on.
+  // A shim of the last round may have become unused after the last sweep, so sweeps continue.
   const onlyKeptShims = async () => {
     await listAfter(60_000);
     return isDeepStrictEqual(new Set(shims()), before);
@@ -207,7 +212,7 @@ test("a shim that a restart of containerd left without a container is ended, and
     limitMs: 60_000,
     explain: () => `before: ${[...before].join()}; now: ${shims().join()}; ended: ${ended.join()}`,
   });
-  // containerd removes the files of a shim that it lost touch with at its own next start.
+  // containerd removes the files of a lost shim at its own next start.
   await containerd.stopDaemon();
   await startContainerd({ dir: join(it.host.dir, "c") });
   const bundles = join(it.host.dir, "c/state/io.containerd.runtime.v2.task", it.host.namespace);
@@ -225,7 +230,7 @@ test("a shim that a restart of containerd left without a container is ended, and
   await other.close();
 });
 
-test("nerdctl's own state may be lost, as on tmpfs at a reboot: containers are listed, stopped and removed all the same", async (t) => {
+test("without nerdctl's own state, as after a reboot with tmpfs, containers are still listed, stopped and removed", async (t) => {
   const { signal } = t;
   const it = await openNerdctl();
   t.after(() => it.close());
@@ -240,7 +245,7 @@ test("nerdctl's own state may be lost, as on tmpfs at a reboot: containers are l
   assert.deepEqual(await runtime.list(signal), []);
 });
 
-test("a removed container leaves nothing: no snapshot, no bundle, no file, no cgroup", async (t) => {
+test("a removed container leaves nothing behind: no snapshot, bundle, file or cgroup", async (t) => {
   const { signal } = t;
   const it = await openNerdctl();
   t.after(() => it.close());

@@ -13,7 +13,7 @@ before(async () => {
 });
 after(() => it?.close());
 
-test("data of an image's volume is on disk, and is removed with the container", async ({ signal }) => {
+test("the data of an image's volume is on disk, and is removed with the container", async ({ signal }) => {
   const image = "localhost/forage-volume:1";
   const archivePath = await buildBusyboxImage({ name: image, config: { Volumes: { "/data": {} } } });
   const { host } = it;

@@ -7,10 +7,10 @@ import { waitFor } from "../../hack/lib/wait-for.ts";
 import { RuntimeError } from "../src/runtime/runtime.ts";
 import { openNerdctl } from "./nerdctl-under-test.ts";
 
-// From the first moment to well after a run's end on an idle machine; whatever falls in between must come out the same.
+// From the start to well after a run's end on an idle machine. The result must be the same for every moment.
 const MOMENTS_MS = [0, 30, 60, 90, 120, 160, 200, 300, 500];
 
-test("nerdctl killed at any moment of a run: whoever looks and then tries again has one container, and can remove it", async (t) => {
+test("after nerdctl was killed at any moment of a run, a check and a retry give one container that can be removed", async (t) => {
   const { signal } = t;
   const it = await openNerdctl();
   t.after(() => it.close());
@@ -47,6 +47,6 @@ function tryKill(pid: number): void {
   try {
     kill(pid, "SIGKILL");
   } catch {
-    // It has just ended.
+    // The process has just ended.
   }
 }

@@ -12,7 +12,7 @@ import { type NerdctlUnderTest, openNerdctl } from "./nerdctl-under-test.ts";
 import { type PrivateRegistry, startPrivateRegistry, startTlsRegistry } from "./private-registry.ts";
 import { rejectsWith } from "./runtime-contract.ts";
 
-// A name with a colon can't be had in Docker's usual encoding; a password may hold anything.
+// Docker's usual encoding can't represent a name with a colon; a password may contain any characters.
 const LOGIN = { username: "robot$team", password: 'p:"ä\\s s3cr3t' };
 
 let it: NerdctlUnderTest;
@@ -39,7 +39,9 @@ async function published(name: string): Promise<string> {
   return `${registry.address}/${name}`;
 }
 
-test("without a login, with a wrong one or with one for elsewhere: denied", async ({ signal }) => {
+test("without a login, with a wrong one or with one for another registry, the pull is denied", async ({
+  signal,
+}) => {
   const image = await published("forage/denied:1");
   await rejectsWith("IMAGE_DENIED", it.runtime.pull(image, signal));
   await rejectsWith(
@@ -53,7 +55,7 @@ test("without a login, with a wrong one or with one for elsewhere: denied", asyn
   assert.equal(await it.runtime.hasImage(image, signal), false);
 });
 
-test("the login that fits is found among several", async ({ signal }) => {
+test("finds the matching login among several", async ({ signal }) => {
   const image = await published("forage/found:1");
   const credentials = [
     login({ server: "registry.example", password: "for-another-registry" }),
@@ -68,13 +70,14 @@ test("the login that fits is found among several", async ({ signal }) => {
   assert.ok(asked.every((asker) => !asker.includes("for-another-registry")));
 });
 
-test("a login is in no argument, no environment, no file with a name, and leaves nothing", async ({
+test("a login is in no argument, environment or named file, and leaves nothing behind", async ({
   signal,
 }) => {
   const image = await published("forage/quiet:1");
   const spy = join(it.host.dir, "spy");
   const seen = join(it.host.dir, "seen");
-  // Collects what nerdctl's caller can see of a login: arguments, variables, and every file below the agent's own directory.
+  // Records everything of a login that nerdctl's caller could see: arguments, variables, and every file below the
+  // agent's own directory.
   const script = `#!/bin/sh
 { printf '%s\\n' "$@"; env; ls -laR ${it.options.stateDir}; grep -rs . ${it.options.stateDir}; } >>${seen}
 exec ${it.host.nerdctlPath} "$@"
@@ -101,11 +104,11 @@ test("no error contains a login", async ({ signal }) => {
   assert.equal(`${error.stack}${JSON.stringify(error)}`.includes("s3cr3t"), false);
 });
 
-test("an image comes from the mirror of its registry, if a configured authority vouches for it", async ({
+test("an image comes from the mirror of its registry, if a configured authority has signed its certificate", async ({
   signal,
 }) => {
   await it.publish(open, "forage/mirrored:1");
-  // Nothing listens there.
+  // No server listens on this port.
   const image = "127.0.0.1:1/forage/mirrored:1";
   const mirror = await startTlsRegistry(open, join(it.host.dir, "mirror-ca.crt"));
   try {
@@ -130,7 +133,7 @@ test("an image comes from the mirror of its registry, if a configured authority 
   }
 });
 
-test("an image for other machines: the message names them", async ({ signal }) => {
+test("for an image of other platforms, the message names them", async ({ signal }) => {
   const archive = await buildBusyboxImage({ name: "localhost/forage/foreign:1", architecture: "s390x" });
   const { digest } = await open.pushImage(archive, "forage/foreign:1");
   await pushIndex("forage/foreign", digest);
@@ -141,7 +144,7 @@ test("an image for other machines: the message names them", async ({ signal }) =
   assert.equal(await it.runtime.hasImage(image, signal), false);
 });
 
-test("one that lies there alone, without an index, is refused too, and where it is here already", async ({
+test("rejects an image of another platform without an index, also if it is already stored", async ({
   signal,
 }) => {
   const archive = await buildBusyboxImage({ name: "localhost/forage/alone:1", architecture: "s390x" });

@@ -13,7 +13,7 @@ let it: NerdctlUnderTest;
 let registry: StubRegistry;
 before(async () => {
   it = await openNerdctl({ pullStallMs: STALL_MS });
-  registry = await startStubRegistry({ kind: "silent" });
+  registry = await startStubRegistry({ type: "silent" });
 });
 after(async () => {
   await registry?.close();
@@ -31,14 +31,14 @@ for (const [status, code] of [
   [429, "REGISTRY_UNAVAILABLE"],
   [500, "REGISTRY_UNAVAILABLE"],
 ] as const) {
-  test(`a registry that answers ${status}: ${code}`, async ({ signal }) => {
-    registry.mood = { kind: "status", status };
+  test(`a registry that responds with ${status} gives ${code}`, async ({ signal }) => {
+    registry.mood = { type: "status", status };
     await rejectsWith(code, it.runtime.pull(image("status"), signal));
   });
 }
 
-test("a registry that is down", async ({ signal }) => {
-  const gone = await startStubRegistry({ kind: "silent" });
+test("reports a registry that is down", async ({ signal }) => {
+  const gone = await startStubRegistry({ type: "silent" });
   await gone.close();
   await rejectsWith("REGISTRY_UNAVAILABLE", it.runtime.pull(`${gone.address}/a:1`, signal));
 });
@@ -46,7 +46,7 @@ test("a registry that is down", async ({ signal }) => {
 test("a pull without progress is cancelled after the stall limit, and its nerdctl ends", async ({
   signal,
 }) => {
-  registry.mood = { kind: "silent" };
+  registry.mood = { type: "silent" };
   const begun = performance.now();
   await rejectsWith("TIMEOUT", it.runtime.pull(image("silent"), signal));
   assert.ok(performance.now() - begun >= STALL_MS);
@@ -56,10 +56,10 @@ test("a pull without progress is cancelled after the stall limit, and its nerdct
 test("a slow, steady pull continues; a pull that stalls is cancelled", async ({ signal }) => {
   let pieces = 0;
   registry.mood = {
-    kind: "drip",
+    type: "drip",
     next: async () => {
       pieces += 1;
-      // Each piece comes well within the limit, all of them together take far longer than it.
+      // Each piece arrives well within the limit, all of them together take far longer.
       await (pieces < 12 ? delay(STALL_MS / 3) : new Promise(() => {}));
     },
   };
@@ -69,8 +69,8 @@ test("a slow, steady pull continues; a pull that stalls is cancelled", async ({ 
   assert.equal(await it.runtime.hasImage(image("drip"), signal), false);
 });
 
-test("callers share one pull; it ends when the last caller cancels", async ({ signal }) => {
-  registry.mood = { kind: "silent" };
+test("callers share one pull, which ends when the last caller cancels", async ({ signal }) => {
+  registry.mood = { type: "silent" };
   const before = registry.requests.length;
   const callers = [new AbortController(), new AbortController(), new AbortController()];
   const pulls = callers.map((caller) =>
@@ -89,7 +89,7 @@ test("callers share one pull; it ends when the last caller cancels", async ({ si
   assert.equal(registry.requests.length, before + 1);
 });
 
-test("an image made for other machines is refused with the reason", async ({ signal }) => {
+test("rejects an image of another platform with the reason", async ({ signal }) => {
   const real = await it.host.startRegistry();
   const reference = await it.publish(real, "forage/good:1");
   await it.runtime.pull(reference, signal);

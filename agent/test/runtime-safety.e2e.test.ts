@@ -23,7 +23,7 @@ before(async () => {
 });
 after(() => it?.close());
 
-/** Runs it to its end and returns what it wrote. */
+/** Runs a container to its end and returns its output. */
 async function logOf(spec: ContainerSpec, signal: AbortSignal): Promise<string> {
   const { id } = await runToEnd(it, spec, signal);
   await it.runtime.remove([id], signal);
@@ -37,7 +37,7 @@ for (const [what, change, expected] of [
   ["command", { command: ["echo", "c"] }, "c\n"],
   ["command and args", { command: ["echo", "c"], args: ["--", "--rm", ""] }, "c -- --rm \n"],
 ] as const) {
-  test(`command and args, as Kubernetes has them: ${what}`, async ({ signal }) => {
+  test(`command and args work as in Kubernetes: ${what}`, async ({ signal }) => {
     assert.equal(await logOf(it.spec([], { image: ECHO_IMAGE, ...change }), signal), expected);
   });
 }
@@ -47,13 +47,13 @@ for (const [what, change] of [
   ["command after dashes", { command: ["--", "--privileged"] }],
   ["working directory", { workingDir: "--privileged" }],
 ] as const) {
-  test(`an option for a ${what} is no option`, async ({ signal }) => {
+  test(`an option in a ${what} is not applied as an option`, async ({ signal }) => {
     await rejectsWith("START_FAILED", it.runtime.run(it.spec(["sleep", "9"], change), signal));
     assert.deepEqual(await it.runtime.list(signal), []);
   });
 }
 
-test("labels like options stay labels", async ({ signal }) => {
+test("labels that look like options remain labels", async ({ signal }) => {
   const spec = it.spec(["sleep", "9"], {
     labels: { "--privileged": "true", a: "--rm", b: "x\ny,forage.dev/instance=z" },
   });
@@ -79,14 +79,14 @@ const ENV = [
   { name: "NERDCTL_TOML", value: "/own/nerdctl.toml" },
 ];
 
-test("every value of the environment arrives as it is", async ({ signal }) => {
+test("every value of the environment arrives unchanged", async ({ signal }) => {
   const dump = ["sh", "-c", "cat /proc/1/environ | tr '\\0' '\\1'"];
   const text = await logOf(it.spec(dump, { image: ECHO_IMAGE, env: ENV }), signal);
   const seen = new Set(text.split("\u0001"));
   for (const { name, value } of ENV) assert.ok(seen.has(`${name}=${value}`), name);
 });
 
-test("no value shows in arguments, in the agent's directories, or (but for odd ones) in the hooks' environment", async ({
+test("no value appears in arguments or the agent's directories, and only unusual ones in the hooks' environment", async ({
   signal,
 }) => {
   const spy = join(it.host.dir, "spy");
@@ -107,7 +107,7 @@ test("no value shows in arguments, in the agent's directories, or (but for odd o
     assert.equal(inherited.includes("BEGIN"), true);
     const [native] = JSON.parse((await own.host.nerdctl(["inspect", "--mode", "native", id])).stdout);
     for (const { env } of [...native.Spec.hooks.createRuntime, ...native.Spec.hooks.poststop]) {
-      // PWD is the spy's own doing; its shell also drops a name that is not one of its own.
+      // The spy itself sets PWD, and its shell drops names that it doesn't support.
       const names = env.map((variable: string) => variable.split("=")[0]).sort();
       assert.deepEqual([...new Set(names)], ["GOGC", "HOME", "LONG", "PATH", "PEM", "PWD", "TRAILING"]);
       assert.ok(env.every((variable: string) => !variable.includes("/own")));
@@ -118,13 +118,13 @@ test("no value shows in arguments, in the agent's directories, or (but for odd o
   }
 });
 
-test("a value that can only go by a name which tools obey is refused", async ({ signal }) => {
+test("rejects a value that could only be passed under a name that tools obey", async ({ signal }) => {
   const spec = it.spec(["sleep", "9"], { env: [{ name: "LD_PRELOAD", value: "/x.so\n" }] });
   await rejectsWith("START_FAILED", it.runtime.run(spec, signal));
 });
 
-test("the log holds both streams, appended, for root's eyes only", async ({ signal }) => {
-  // It goes on until both are there: the shim may close a shared log with the first stream that ends.
+test("the log contains both streams, appended, and is readable by root only", async ({ signal }) => {
+  // The container runs until both are there, because the shim may close a shared log with the first stream that ends.
   const spec = it.spec(["sh", "-c", "echo out; echo err >&2; exec sleep 1000"]);
   writeFileSync(spec.logFile, "before\n", { mode: 0o600 });
   const { id } = await it.runtime.run(spec, signal);
@@ -141,7 +141,7 @@ test("the log holds both streams, appended, for root's eyes only", async ({ sign
   );
 });
 
-test("binds: read-only or not, over files too, never making a source", async ({ signal }) => {
+test("binds are read-only or writable, work for files, and never create a source", async ({ signal }) => {
   const dir = join(it.host.dir, "bound");
   mkdirSync(dir, { recursive: true });
   writeFileSync(join(dir, "hosts"), "1.2.3.4 own\n");
@@ -159,7 +159,7 @@ test("binds: read-only or not, over files too, never making a source", async ({ 
   assert.equal(existsSync(join(dir, "missing")), false);
 });
 
-test("limits are enforced, and an OOM kill is reported", async ({ signal }) => {
+test("enforces limits, and reports an OOM kill", async ({ signal }) => {
   const limits = { memoryLimitBytes: 16 * 1024 * 1024, cpuLimitMilli: 250, cpuShares: 77 };
   const { id } = await it.runtime.run(it.spec(["sleep", "9"], limits), signal);
   const { pid } = (await it.runtime.inspect(id, signal)) ?? {};
@@ -186,7 +186,7 @@ test("limits are enforced, and an OOM kill is reported", async ({ signal }) => {
   await it.runtime.remove([dead], signal);
 });
 
-test("containers of others in the same namespace are not listed", async ({ signal }) => {
+test("does not list containers of others in the same namespace", async ({ signal }) => {
   const { networkNamespace, image } = it.spec([]);
   const { stdout } = await it.host.nerdctl([
     "run",

@@ -26,7 +26,7 @@ const security = (change: Partial<ContainerSecurity>): ContainerSecurity => ({
   ...change,
 });
 
-/** Runs a script to its end and returns what it wrote, without the last line break. */
+/** Runs a script to its end and returns its output, without the last line break. */
 async function said(script: string, change: Partial<ContainerSpec>, signal: AbortSignal): Promise<string> {
   const spec = it.spec(["sh", "-c", script], change);
   const { id } = await runToEnd(it, spec, signal);
@@ -34,7 +34,7 @@ async function said(script: string, change: Partial<ContainerSpec>, signal: Abor
   return readFileSync(spec.logFile, "utf8").trimEnd();
 }
 
-/** The first process's line in /proc/self/status. */
+/** Returns the line of the container's first process in /proc/self/status. */
 async function status(
   change: Partial<ContainerSpec>,
   signal: AbortSignal,
@@ -89,7 +89,7 @@ for (const [what, change, expected] of [
   });
 }
 
-test("run_as_non_root: refused with the image's user, unless a user is given or the image has one", async ({
+test("run_as_non_root: rejects the image's root user, unless a user is given or the image has another one", async ({
   signal,
 }) => {
   const nonRoot = security({ runAsNonRoot: true });
@@ -130,13 +130,13 @@ for (const [what, capabilities, there, missing] of [
   });
 }
 
-test("privilege escalation can be forbidden", async ({ signal }) => {
+test("forbids privilege escalation on request", async ({ signal }) => {
   assert.equal((await status({}, signal)).get("NoNewPrivs"), "0");
   const forbidden = { security: security({ allowPrivilegeEscalation: false }) };
   assert.equal((await status(forbidden, signal)).get("NoNewPrivs"), "1");
 });
 
-test("a read-only root, with what is mounted in it still writable", async ({ signal }) => {
+test("a read-only root has writable mounts", async ({ signal }) => {
   const change = {
     security: security({ readOnlyRootFilesystem: true }),
     binds: [{ source: it.logDir, target: "/data", readOnly: false }],
@@ -158,7 +158,7 @@ test("privileged: every capability, every device, no seccomp", async ({ signal }
   assert.equal(await said("test -c /dev/kmsg || echo no", {}, signal), "no");
 });
 
-test("seccomp: a filter by default, none, or a profile of the host's", async ({ signal }) => {
+test("seccomp: a filter by default, none, or a profile of the host", async ({ signal }) => {
   assert.equal((await status({}, signal)).get("Seccomp"), "2");
   const unconfined = { security: security({ seccomp: { type: "Unconfined" } }) };
   assert.equal((await status(unconfined, signal)).get("Seccomp"), "0");
@@ -175,11 +175,11 @@ test("seccomp: a filter by default, none, or a profile of the host's", async ({ 
   await rejectsWith("START_FAILED", it.runtime.run(it.spec(["true"], missing), signal));
 });
 
-test("devices: the one that was given, with its permissions, and no other", async ({ signal }) => {
+test("devices: exactly the given one, with its permissions", async ({ signal }) => {
   const device = { hostPath: "/dev/kmsg", containerPath: "/dev/log-of-kernel", permissions: "r" };
   const script =
     "exec 2>&1; head -c 1 /dev/log-of-kernel >/dev/null && echo read; echo x >/dev/log-of-kernel; test -e /dev/kmsg || echo no";
-  // Without it the kernel's log can't be read.
+  // Reading the kernel's log requires this capability.
   const capabilities = { add: ["SYSLOG"], drop: [] };
   const text = await said(script, { devices: [device], security: security({ capabilities }) }, signal);
   assert.match(text, /^read\n.*not permitted\nno$/);
@@ -189,13 +189,13 @@ test("devices: the one that was given, with its permissions, and no other", asyn
   }
 });
 
-test("se_linux_type is refused where the host has no SELinux", async ({ signal }) => {
+test("rejects se_linux_type on a host without SELinux", async ({ signal }) => {
   const run = it.runtime.run(it.spec(["true"], { security: security({ seLinuxType: "spc_t" }) }), signal);
   await rejectsWith("START_FAILED", run);
   await assert.rejects(run, /this host has no SELinux/);
 });
 
-test("a user's capability that doesn't exist is refused, as is a user out of range", async ({ signal }) => {
+test("rejects a capability that doesn't exist, and a user out of range", async ({ signal }) => {
   for (const change of [
     { security: security({ capabilities: { add: ["NET_ADMINN"], drop: [] } }) },
     { user: { uid: 2 ** 31, supplementalGroups: [] } },

@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
-import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { findProcesses } from "../../hack/lib/process-identity.ts";
+import { findProcesses, isAlive, type ProcessIdentity } from "../../hack/lib/process-identity.ts";
 import { run } from "../../hack/lib/run.ts";
 import { waitFor } from "../../hack/lib/wait-for.ts";
+import { STDIN_HOLDER } from "../src/runtime/nerdctl/helper-programs.ts";
 import { type ContainerSpec, HOST_NETWORK } from "../src/runtime/runtime.ts";
+import { inputOpener, type OpenInput } from "../src/sessions/container-input.ts";
+import { TerminalInputs } from "../src/sessions/terminal-input.ts";
 import { type NerdctlUnderTest, openNerdctl } from "./nerdctl-under-test.ts";
 import { rejectsWith, runToEnd } from "./runtime-contract.ts";
 
@@ -25,7 +28,28 @@ const logged = (spec: ContainerSpec, pattern: RegExp) =>
     explain: () => logOf(spec),
   });
 
-test("without stdin, input ends at once; with it, it stays open and no process waits for that", async ({
+const openInput: OpenInput = (options, signal) =>
+  inputOpener(
+    async (id) => (await it.runtime.inspect(id, signal))?.pid,
+    (pid) => new TerminalInputs().open(pid),
+  )(options, signal);
+
+/** Finds the process that keeps the container's input open. */
+async function holderOf(id: string, signal: AbortSignal): Promise<ProcessIdentity> {
+  const { pid } = (await it.runtime.inspect(id, signal)) ?? {};
+  const { dev, ino } = statSync(`/proc/${pid}/fd/0`);
+  const [holder] = findProcesses((argv) => argv[0] === "flock").filter((process) => {
+    const held = statSync(`/proc/${process.pid}/fd/${STDIN_HOLDER.descriptor}`, { throwIfNoEntry: false });
+    return held?.dev === dev && held.ino === ino;
+  });
+  assert.ok(holder, "no process holds the input");
+  return holder;
+}
+
+const gone = (holder: ProcessIdentity) =>
+  waitFor(() => !isAlive(holder), { what: "the input is not held any more", limitMs: LIMIT_MS });
+
+test("without stdin, input ends at once; with stdin, it stays open until a session ends it", async ({
   signal,
 }) => {
   const script = ["sh", "-c", "echo begin; read line; echo end $?"];
@@ -36,21 +60,47 @@ test("without stdin, input ends at once; with it, it stays open and no process w
   const open = it.spec(script, { stdin: true });
   const { id: waiting } = await it.runtime.run(open, signal);
   await logged(open, /begin/);
-  const { pid } = (await it.runtime.inspect(waiting, signal)) ?? {};
-  assert.ok(pid);
-  writeFileSync(`/proc/${pid}/fd/0`, "hello\n");
+  const holder = await holderOf(waiting, signal);
+  const input = await openInput({ id: waiting, kind: "pipe", ends: false }, signal);
+  await input.write(Buffer.from("hello\n"));
+  input.close();
   await logged(open, /end 0/);
-  assert.deepEqual(
-    findProcesses((argv) => argv.some((word) => word.includes(it.options.programDir))),
-    [],
-  );
   await it.runtime.remove([id, waiting], signal);
+  await gone(holder);
+
+  const ending = it.spec(["sh", "-c", "while read line; do echo got $line; done; echo end"], { stdin: true });
+  const { id: reader } = await it.runtime.run(ending, signal);
+  const endable = await holderOf(reader, signal);
+  const last = await openInput({ id: reader, kind: "pipe", ends: true }, signal);
+  await last.write(Buffer.from("one\n"));
+  last.end();
+  await logged(ending, /^got one\nend\n$/);
+  await gone(endable);
+  await it.runtime.remove([reader], signal);
 });
 
-test("stdin stays open for a user who is not root, and with an OCI runtime of one's own", async ({
-  signal,
-}) => {
-  // It leaves a trace of having been used.
+test("keys, sizes and signals reach the program in a terminal", async ({ signal }) => {
+  const script =
+    "trap 'echo caught' INT; echo ready; while :; do read line && echo got $line && stty size; done";
+  const spec = it.spec(["sh", "-c", script], { tty: true, stdin: true });
+  const { id } = await it.runtime.run(spec, signal);
+  await logged(spec, /^ready\r\n/);
+  for (const word of ["one", "two"]) {
+    const input = await openInput({ id, kind: "terminal", ends: false }, signal);
+    input.resize(101, 33);
+    await input.write(Buffer.from(`${word}\n`));
+    await logged(spec, new RegExp(`got ${word}\r\n33 101\r\n`));
+    await input.write(Buffer.from("\x03"));
+    await logged(spec, new RegExp(`got ${word}[^]*caught`));
+    input.close();
+  }
+  assert.equal((await it.runtime.inspect(id, signal))?.state, "running");
+  await it.runtime.stop(id, 0, signal);
+  await it.runtime.remove([id], signal);
+});
+
+test("stdin stays open for a user other than root, and with a custom OCI runtime", async ({ signal }) => {
+  // The runtime leaves a trace of its use.
   const ociRuntime = join(it.host.dir, "own-runc");
   writeFileSync(ociRuntime, `#!/bin/sh\n: >'${it.host.dir}/own-was-used'\nexec runc "$@"\n`, { mode: 0o755 });
   const user = { uid: 1000, supplementalGroups: [] };
@@ -78,7 +128,7 @@ test("a named OCI runtime is used, and a missing one is reported", async ({ sign
   await rejectsWith("START_FAILED", it.runtime.run(named, signal));
 });
 
-test("a terminal: stdin, stdout and stderr are one, its input stays open, and all output is in the log", async ({
+test("a terminal combines stdin, stdout and stderr, its input stays open, and all output is in the log", async ({
   signal,
 }) => {
   const script =
@@ -106,7 +156,7 @@ test("a terminal: stdin, stdout and stderr are one, its input stays open, and al
   );
 });
 
-test("the image's stop signal is honoured", async ({ signal }) => {
+test("uses the image's stop signal", async ({ signal }) => {
   const image = "localhost/forage/stop-signal:1";
   await it.host.loadImage({ name: image, config: { StopSignal: "SIGUSR1" } });
   const script = "trap 'echo got; exit 5' USR1; trap '' TERM; echo ready; while :; do sleep 0.1; done";
@@ -119,7 +169,7 @@ test("the image's stop signal is honoured", async ({ signal }) => {
   await it.runtime.remove([id], signal);
 });
 
-test("the host's network comes with the host's name", async ({ signal }) => {
+test("a container on the host's network has the host's name", async ({ signal }) => {
   const spec = it.spec(["sh", "-c", "readlink /proc/self/ns/net; hostname; cat /etc/hostname"], {
     networkNamespace: HOST_NETWORK,
   });

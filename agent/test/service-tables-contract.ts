@@ -10,11 +10,11 @@ const SERVICE = "shop/web";
 /** A host without tables of services. */
 export interface TablesUnderTest {
   readonly run: RunCommand;
-  /** Removes the table, as another program or a reboot does. */
+  /** Removes the table, as another program or a reboot would. */
   lose(table: string): Promise<void>;
 }
 
-/** Declares the tests of the commands that the rules of services need, on the kernel and on a stand-in. IPv4 only. */
+/** Tests the contract of the commands for service rules, on the kernel and on a simulation. IPv4 only. */
 export function testServiceTables(
   name: string,
   open: (t: TestContext) => Promise<TablesUnderTest>,
@@ -23,7 +23,7 @@ export function testServiceTables(
   const check = (what: string, run: (host: Host) => Promise<void>) =>
     test(`${name}: ${what}`, { timeout: 60_000, ...options }, async (t) => run(new Host(await open(t))));
 
-  check("a host has the table from when it is made until it is lost", async (host) => {
+  check("a host has the table from its creation until it is lost", async (host) => {
     const rules = host.startAgent();
     assert.equal(await rules.hasTable(), false);
     await rules.start();
@@ -34,7 +34,7 @@ export function testServiceTables(
     assert.equal(await rules.repair(), false);
   });
 
-  check("a change of the table as it was made succeeds", async (host) => {
+  check("a change of the unchanged table succeeds", async (host) => {
     const rules = host.startAgent();
     await rules.start();
     await host.change(rules, "192.0.2.1");
@@ -42,7 +42,7 @@ export function testServiceTables(
     assert.equal(host.tablesMade, 1);
   });
 
-  check("a change of a table that was lost is refused", async (host) => {
+  check("a change of a lost table is rejected", async (host) => {
     const rules = host.startAgent();
     await rules.start();
     await host.lose();
@@ -51,17 +51,20 @@ export function testServiceTables(
     assert.equal(await rules.hasTable(), true);
   });
 
-  check("the next agent finds the table that it would make, and makes it if it was lost", async (host) => {
-    const rules = host.startAgent();
-    await rules.start();
-    await host.change(rules, "192.0.2.1");
-    const made = host.tablesMade;
-    await host.startAgent().start();
-    assert.equal(host.tablesMade, made);
-    await host.lose();
-    await host.startAgent().start();
-    assert.equal(host.tablesMade, made + 1);
-  });
+  check(
+    "the next agent keeps the table that it would create, and creates it if it was lost",
+    async (host) => {
+      const rules = host.startAgent();
+      await rules.start();
+      await host.change(rules, "192.0.2.1");
+      const made = host.tablesMade;
+      await host.startAgent().start();
+      assert.equal(host.tablesMade, made);
+      await host.lose();
+      await host.startAgent().start();
+      assert.equal(host.tablesMade, made + 1);
+    },
+  );
 }
 
 class Host {
@@ -104,7 +107,7 @@ class Host {
     this.#services.set(SERVICE, ServiceState.fromPartial({ ...about, ports, endpoints }));
   }
 
-  /** Only nft belongs to the contract: routes need a bridge, and connections are tracked on request only. */
+  /** Only nft is part of the contract: routes need a bridge, and connections are tracked on request only. */
   readonly #run: RunCommand = async (file, args, options) => {
     if (file !== "nft") return "";
     const output = await this.#tables.run(file, args, options);

@@ -70,7 +70,7 @@ for (const { family, podCidr, gateway, nodad } of FAMILIES) {
     });
     const random = randomOf(11).next;
     for (let step = 1; step <= STEPS; step++) {
-      services.take(aChange(random));
+      services.apply(aChange(random));
       await rules.update(changed);
       assert.deepEqual(problems, [], `step ${step}`);
       if (step % COMPARE_EVERY !== 0) continue;
@@ -82,13 +82,13 @@ for (const { family, podCidr, gateway, nodad } of FAMILIES) {
   });
 }
 
-/** Some services come, go or change, at the same time. */
+/** Returns an update in which some services are added, removed and changed at the same time. */
 function aChange(random: () => number): ServiceUpdate {
   const below = (count: number): number => Math.floor(random() * count);
   const touched = NAMES.filter(() => random() < 0.4);
   const gone = touched.filter(() => random() < 0.25);
   const present = touched.filter((name) => !gone.includes(name));
-  // No two have one address; one may get what another has just had.
+  // Two services never have the same address. A service may get an address that another one has just released.
   const places = new Map(NAMES.map((name, index) => [name, index]));
   return ServiceUpdate.fromPartial({
     clusterDomain: "cluster.local",
@@ -132,7 +132,7 @@ function aService(name: string, place: number, below: (count: number) => number)
   });
 }
 
-/** Returns the kernel's rules, in an order that is independent of their history. */
+/** Returns the kernel's rules in an order that is independent of their history. */
 async function listed(family: string, table: string): Promise<string[]> {
   const text = await runCommand("nft", ["list", "table", family, table]);
   const sorted = (whole: string, list: string): string =>

@@ -65,7 +65,7 @@ function testWays(check: Check): void {
         await set({ endpoints: [endpoints.b] });
         assert.equal(await askFrom(outside, protocol, host, NODE_PORT), `b ${client}`);
         assert.equal(who(await ask(protocol, host, NODE_PORT)), "b");
-        // The kernel lets nothing from the one loopback address of IPv6 leave it.
+        // The kernel lets no packet from IPv6's single loopback address leave its link.
         assert.equal(who(await ask(protocol, loopback, NODE_PORT)), family === 4 ? "b" : "refused");
         assert.equal(who(await askFrom(nameOf(a), protocol, host, NODE_PORT)), "b");
         await set({ endpoints: [endpoints.far] });
@@ -95,7 +95,7 @@ function testRefusals(check: Check): void {
         assert.equal(await askFrom(nameOf(a), "UDP", address, 80), "refused");
         assert.equal(await ask("UDP", address, 80), "EPERM", "the host's own socket fails as it sends");
       }
-      // The kernel limits the ICMP messages to one host. None may be used up by redirects.
+      // The kernel limits the rate of ICMP messages to a host. Redirects must not use it up.
       assert.equal(await redirectsSeen(nameOf(a), family), 0);
       await set({ endpoints: [endpoints.a] });
       assert.equal(await ask("TCP", virtualIp, 81), "refused", "another port of it");
@@ -129,16 +129,16 @@ function testChoice(check: Check): void {
       };
       await set({ endpoints: [a, b] });
       const counts = Object.groupBy(await asked(60), (name) => name);
-      // Once in 10^9 runs one of two gets fewer than 8 of 60.
+      // Once in 10⁹ runs, one of two gets fewer than 8 of 60.
       assert.ok((counts.a?.length ?? 0) >= 8 && (counts.b?.length ?? 0) >= 8, JSON.stringify(counts));
       await set({ endpoints: [a, b], affinitySeconds: 100 });
       const [first = ""] = await asked(1);
       assert.deepEqual(new Set(await asked(12)), new Set([first]));
       const sets = await runCommand("nft", ["list", "sets", ip]);
-      // Sets without a size are bounded by the kernel itself, which allocates no memory in advance.
+      // The kernel bounds sets without a size, and allocates no memory in advance.
       const bounded = new RegExp(`set aff_\\w+ \\{\\s+type ${addressType}\\s+size 65535`, "g");
       assert.equal(sets.match(bounded)?.length, 4, sets);
-      // Another endpoint comes: whoever has one stays.
+      // With another endpoint, clients that have one keep it.
       await set({ endpoints: [a, b, endpoints.far], affinitySeconds: 100 });
       assert.deepEqual(new Set(await asked(12)), new Set([first]));
       const other = first === "a" ? "b" : "a";

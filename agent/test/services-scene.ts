@@ -23,7 +23,7 @@ import {
 type Fields = Parameters<typeof ServiceState.fromPartial>[0];
 export type Endpoints = NonNullable<Fields["endpoints"]>;
 
-/** The names of the places in a family of addresses. */
+/** The addresses of the scene in one address family. */
 export interface Places {
   readonly family: IpFamily;
   readonly podCidr: string;
@@ -31,7 +31,7 @@ export interface Places {
   readonly range: string;
   readonly virtualIp: string;
   readonly otherVirtualIp: string;
-  /** A virtual IP of no service. */
+  /** A virtual IP that no service has. */
   readonly unusedVirtualIp: string;
   readonly host: string;
   readonly outside: string;
@@ -65,17 +65,17 @@ export const PLACES: Readonly<Record<IpFamily, Places>> = {
   },
 };
 
-/** Two pods on a host, another host beside it, and the host's rules for services by one family of addresses. */
+/** Two pods on a host, another host beside it, and the host's rules for services in one address family. */
 export interface Scene {
   readonly host: HostUnderTest;
   readonly outside: string;
   readonly a: PodSandbox;
   readonly b: PodSandbox;
   readonly rules: ServiceRules;
-  /** Another agent on the same host, in place of the one before, which knows no more of changes. */
+  /** Starts another agent on the same host. The previous one receives no further changes. */
   restarted(): Promise<void>;
   readonly problems: string[];
-  /** Behind the service are a and b of this host, and the other host. */
+  /** The service's endpoints: a and b on this host, and the other host. */
   readonly endpoints: {
     readonly a: Endpoints[number];
     readonly b: Endpoints[number];
@@ -88,7 +88,7 @@ export const NODE_PORT = 30_080;
 export const OUTSIDE_PORT = 21_500;
 const signal = new AbortController().signal;
 
-/** The number distinguishes the hosts of one test file. */
+/** Sets up the scene. The number distinguishes the hosts of one test file. */
 export async function setUpScene(t: TestContext, number: number, places: Places): Promise<Scene> {
   const { family, podCidr, gateway } = places;
   const outside = await makeOutsideHost(t);
@@ -169,7 +169,7 @@ export async function setUpScene(t: TestContext, number: number, places: Places)
       const stop = services.subscribe((keys) => {
         changed = keys;
       });
-      services.take(
+      services.apply(
         ServiceUpdate.fromPartial({
           full: true,
           upserts,

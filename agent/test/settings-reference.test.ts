@@ -6,7 +6,7 @@ import { settingsPage } from "./support/settings-page.ts";
 
 const text = (path: string): string => readFileSync(new URL(path, import.meta.url), "utf8");
 
-test("the reference of agent.yaml is current: node agent/test/write-settings-reference.ts", () => {
+test("the reference of agent.yaml is up to date: node agent/test/write-settings-reference.ts", () => {
   assert.equal(text("../../docs/reference/agent-settings.md"), settingsPage(text("../src/settings.ts")));
 });
 

@@ -25,7 +25,7 @@ import { RootedFiles } from "../src/sessions/sftp/rooted-files.ts";
 const LIMIT = { timeout: 180_000 };
 const USER = 33_333;
 const MODULE = join(import.meta.dirname, "../src/sessions/sftp/serve-sftp.ts");
-/** As the agent's program does it, without the rest of the agent. */
+/** Runs the server as the agent's program does, without the rest of the agent. */
 const SCRIPT = `import { serveSftp } from ${JSON.stringify(MODULE)};
 process.exitCode = await serveSftp(process.argv.slice(1));`;
 
@@ -58,14 +58,14 @@ test("OpenSSH's client copies, lists, renames and deletes files below the root",
   assert.equal(existsSync(join(root, "workspace/d")), false);
 });
 
-test("a directory of a thousand entries is listed whole", LIMIT, async (t) => {
+test("lists a directory of a thousand entries completely", LIMIT, async (t) => {
   const { root, sftp } = setUp(t);
   for (let entry = 0; entry < 1_000; entry++) writeFileSync(join(root, "workspace", `f${entry}`), "");
   const { output } = await sftp(["ls -1"]);
   assert.equal(output.split("\n").filter((line) => /^f\d+$/.test(line)).length, 1_000);
 });
 
-test("links and paths lead nowhere outside of the root", LIMIT, async (t) => {
+test("links and paths never lead out of the root", LIMIT, async (t) => {
   const { root, home, sftp } = setUp(t);
   writeFileSync(join(home, "outside"), "secret", { mode: 0o644 });
   symlinkSync(join(home, "outside"), join(root, "workspace/absolute"));
@@ -102,7 +102,7 @@ test("no look-up leaves a directory open", LIMIT, async (t) => {
   assert.equal(countOpen(), 1, "the root");
 });
 
-test("the kernel's permissions of the container's user count", LIMIT, async (t) => {
+test("the kernel's permissions of the container's user apply", LIMIT, async (t) => {
   const { root, home, sftp } = setUp(t);
   writeFileSync(join(root, "of-root"), "secret", { mode: 0o600 });
   for (const line of [`get /of-root ${home}/x`, "rm /of-root", "chmod 666 /of-root", "mkdir /new"]) {
@@ -143,7 +143,7 @@ test("a rename replaces nothing, and pipes are not opened", LIMIT, async (t) => 
   assert.equal(readFileSync(path("b"), "utf8"), "b");
 });
 
-test("a client holds 128 files open at most, and can go on when it has closed one", LIMIT, async (t) => {
+test("a client can open at most 128 files, and continue after closing one", LIMIT, async (t) => {
   const { root, ask } = setUp(t);
   writeFileSync(join(root, "workspace/a"), "a", { mode: 0o644 });
   const open = packet(3, u32(1), text("a"), u32(1), u32(0));
@@ -166,7 +166,7 @@ for (const [name, sent] of [
     assert.match(stderr, /^! the client /);
   });
 
-test("a container of root is refused", LIMIT, async (t) => {
+test("rejects a container that runs as root", LIMIT, async (t) => {
   const { talk } = setUp(t, 0);
   const { code, stderr } = await talk([packet(1, u32(3))]);
   assert.deepEqual([code, stderr], [1, "! sftp is served to containers whose user is not root\n"]);
@@ -199,7 +199,7 @@ function setUp(t: TestContext, user = USER) {
   };
   return {
     ...{ root, home, talk },
-    /** Returns the answers, without their lengths. */
+    /** Sends packets and returns the responses without their lengths. */
     ask: async (packets: readonly Buffer[]): Promise<Buffer[]> => {
       const { stdout, stderr, code } = await talk(packets);
       assert.equal(code, 0, stderr);

@@ -3,16 +3,16 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 
 export type RegistryMood =
-  | { readonly kind: "status"; readonly status: number }
-  /** Takes requests and never answers. */
-  | { readonly kind: "silent" }
-  /** Serves an image whose one layer comes in pieces, each when `next` resolves; it is never complete. */
-  | { readonly kind: "drip"; readonly next: () => Promise<void> };
+  | { readonly type: "status"; readonly status: number }
+  /** Accepts requests and never responds. */
+  | { readonly type: "silent" }
+  /** Serves an image with one layer that is sent in pieces, each when `next` resolves, and is never complete. */
+  | { readonly type: "drip"; readonly next: () => Promise<void> };
 
 /** A registry that misbehaves on demand. */
 export interface StubRegistry {
   readonly address: string;
-  /** Paths of all requests. */
+  /** The paths of all requests. */
   readonly requests: readonly string[];
   mood: RegistryMood;
   close(): Promise<void>;
@@ -41,7 +41,7 @@ export async function startStubRegistry(mood: RegistryMood): Promise<StubRegistr
 }
 
 async function answer(mood: RegistryMood, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  switch (mood.kind) {
+  switch (mood.type) {
     case "silent":
       return;
     case "status":

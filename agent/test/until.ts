@@ -2,10 +2,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const LIMIT_MS = 90_000;
 const EVERY_MS = 20;
-/** A check that starts programs must not keep a processor busy, which the system under test needs. */
+/**
+ * The rest time per check, as a multiple of its duration. Checks that start programs must leave processor time to the
+ * tested system.
+ */
 const REST_PER_CHECK = 2;
 
-/** Waits for a condition; the limit is for tests that fail, not for machines that are slow. */
+/** Waits for a condition. The limit is meant for failing tests, not for slow machines. */
 export async function until(
   what: string,
   holds: () => boolean | Promise<boolean>,

@@ -20,7 +20,7 @@ import { loopDevices } from "./own-mounts.ts";
 export const MIB = 1024 * 1024;
 const SETTLE_MS = 20_000;
 
-/** The volumes of a host, in a directory of the test's own mounts. */
+/** The volumes of a host, in a directory with private mounts. */
 export class VolumeHost {
   /** A directory that the test may use freely. */
   readonly directory: string;
@@ -50,7 +50,7 @@ export class VolumeHost {
     return join(this.directory, "volumes");
   }
 
-  /** A new agent's view of it; the one before is dead. */
+  /** Returns a new agent's volumes on the same host; the previous agent has ended. */
   open(clock: Clock = systemClock): HostVolumes {
     const volumes = new HostVolumes({
       directory: this.dataDir,
@@ -65,7 +65,7 @@ export class VolumeHost {
     return volumes;
   }
 
-  /** Opened, with nothing left from before. */
+  /** Opens the volumes and recovers them. */
   async start(knownPodUids: readonly string[] = [], clock?: Clock): Promise<HostVolumes> {
     const volumes = this.open(clock);
     const pods = { knownUids: new Set(knownPodUids), inUse: [] };
@@ -82,7 +82,7 @@ export class VolumeHost {
     return loopDevices().flatMap(({ device, file }) => (file.startsWith(this.dataDir) ? [device] : []));
   }
 
-  /** Returns the remains of pods: mounts except for the one for all secrets, devices, directories. */
+  /** Returns what is left of pods: mounts other than the one for all secrets, devices, directories. */
   remains(): readonly string[] {
     const homes = ["mounts", "disk", "memory"].flatMap((home) =>
       readdirSync(join(this.dataDir, home)).map((name) => join(home, name)),
@@ -92,8 +92,8 @@ export class VolumeHost {
   }
 
   /**
-   * Returns the devices once there are so many, or after a limit. The kernel frees a detached device only when no process has it
-   * open any more, and programs that list all devices of the machine open each for a moment.
+   * Returns the devices once there are `count`, or after a limit. The kernel frees a detached device only when no
+   * process has it open, and programs that list all devices open each for a moment.
    */
   async settledDevices(count: number): Promise<readonly string[]> {
     const what = `${count} loop devices are left`;
@@ -101,13 +101,13 @@ export class VolumeHost {
     return this.devices();
   }
 
-  /** Returns the remains once all devices are gone, or after a limit. */
+  /** Returns what is left once all devices are gone, or after a limit. */
   async settled(): Promise<readonly string[]> {
     await this.settledDevices(0);
     return this.remains();
   }
 
-  /** Removes what a reboot removes: mounts and devices. */
+  /** Removes mounts and devices, as a reboot does. */
   async reboot(): Promise<void> {
     for (const path of this.mounts()) await run("umount", ["-l", path]);
     for (const device of this.devices()) await run("losetup", ["--detach", device]);

@@ -10,7 +10,7 @@ import { type NerdctlUnderTest, openNerdctl } from "./nerdctl-under-test.ts";
 import { until } from "./until.ts";
 import { aMount, aPod, files, MIB, VolumeHost } from "./volume-host.ts";
 
-// Tests volumes from inside containers, on a real containerd.
+// Tests volumes inside containers, on a real containerd.
 
 let opened: NerdctlUnderTest;
 let host: VolumeHost;
@@ -23,7 +23,7 @@ before(async () => {
   volumes = await host.start();
 });
 after(async () => {
-  // Also after a failure: everything of pods goes, and then the claims.
+  // Also after a failure: everything of pods is removed, then the claims.
   const last = await host?.start();
   for (const { namespace, name } of (await last?.claims()) ?? [])
     await last.removeClaim(namespace, name, signal);
@@ -44,7 +44,7 @@ async function start(uid: string, container: string, mounts: readonly VolumeMoun
   return { id, sh, exec };
 }
 
-test("a pod's containers share its volumes, within their limits and rights", {
+test("a pod's containers share its volumes, within their limits and permissions", {
   timeout: 120_000,
 }, async () => {
   const secret = files({ password: "s3cret" }, { secret: true, defaultMode: 0o400 });
@@ -90,7 +90,7 @@ test("a pod's containers share its volumes, within their limits and rights", {
   assert.deepEqual(await host.settled(), []);
 });
 
-test("a sub-path is all that a container sees of a volume", { timeout: 120_000 }, async () => {
+test("a container sees only the sub-path of a volume", { timeout: 120_000 }, async () => {
   await volumes.prepare(aPod("b", { data: { type: "emptyDir", medium: "disk" } }), signal);
   const all = await start("b", "all", [aMount("data")]);
   assert.match(
@@ -110,7 +110,7 @@ test("a sub-path is all that a container sees of a volume", { timeout: 120_000 }
   assert.deepEqual(await host.settled(), []);
 });
 
-test("volumes that are released under a running container leave the host at once", {
+test("volumes that are released under a running container are removed from the host at once", {
   timeout: 120_000,
 }, async () => {
   await volumes.prepare(
@@ -132,7 +132,7 @@ test("volumes that are released under a running container leave the host at once
   await until("its device goes with it", () => host.remains().length === 0);
 });
 
-test("commands as probes: exit code and output, and an end to what takes too long", {
+test("command probes give exit code and output, and are ended if they take too long", {
   timeout: 120_000,
 }, async () => {
   await volumes.prepare(aPod("d", {}), signal);

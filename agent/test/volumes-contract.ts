@@ -12,7 +12,7 @@ import {
 
 /** One host. */
 export interface VolumesUnderTest {
-  /** A new agent on it. The one before is dead. */
+  /** Returns the volumes of a new agent on the host. The previous one has ended. */
   open(): PodVolumes;
 }
 
@@ -47,7 +47,7 @@ function mount(volume: string, changes: Partial<VolumeMount> = {}): VolumeMount 
   return { volume, mountPath: `/mnt/${volume}`, subPath: "", readOnly: false, ...changes };
 }
 
-/** The contract that the supervisor relies on, for every implementation. */
+/** Tests the contract on which the supervisor relies, for every implementation. */
 export function testPodVolumes(name: string, makeHost: (t: TestContext) => Promise<VolumesUnderTest>): void {
   const check = (what: string, run: (volumes: PodVolumes, host: VolumesUnderTest) => Promise<void>) =>
     test(`${name}: ${what}`, { timeout: 60_000 }, async (t) => {
@@ -57,7 +57,7 @@ export function testPodVolumes(name: string, makeHost: (t: TestContext) => Promi
       await run(volumes, host);
     });
 
-  check("a prepared pod's containers get binds, each time the same, parents first", async (volumes) => {
+  check("containers of a prepared pod get the same binds each time, parents first", async (volumes) => {
     const pod = aPod("a", { scratch: SCRATCH, config: files({ key: "1" }) });
     await volumes.prepare(pod, signal);
     await volumes.prepare(pod, signal);
@@ -81,7 +81,7 @@ export function testPodVolumes(name: string, makeHost: (t: TestContext) => Promi
     assert.deepEqual(await volumes.binds("a", "sidecar", mounts, signal), binds);
   });
 
-  check("sub-paths have places of their own", async (volumes) => {
+  check("sub-paths have separate paths on the host", async (volumes) => {
     await volumes.prepare(aPod("a", { scratch: SCRATCH }), signal);
     const mounts = ["x", "y/z"].map((subPath) => mount("scratch", { subPath, mountPath: `/${subPath}` }));
     const [first, second] = await Promise.all(
@@ -98,7 +98,7 @@ export function testPodVolumes(name: string, makeHost: (t: TestContext) => Promi
     await volumes.release("a", signal);
   });
 
-  check("contents that don't exist are waited for, unless they are optional", async (volumes) => {
+  check("rejects missing contents as retryable, unless they are optional", async (volumes) => {
     await assert.rejects(
       volumes.prepare(aPod("a", { config: files() }), signal),
       failsWith("SOURCE_MISSING", true),
@@ -111,7 +111,7 @@ export function testPodVolumes(name: string, makeHost: (t: TestContext) => Promi
     assert.equal((await volumes.binds("b", "web", [mount("config")], signal)).length, 1);
   });
 
-  check("update changes contents, and puts up with those that are gone", async (volumes) => {
+  check("update changes contents, and accepts missing ones", async (volumes) => {
     const pod = aPod("a", { config: files({ key: "1" }), scratch: SCRATCH });
     await volumes.prepare(pod, signal);
     const before = await volumes.binds("a", "web", [mount("config")], signal);
@@ -120,7 +120,7 @@ export function testPodVolumes(name: string, makeHost: (t: TestContext) => Promi
     assert.deepEqual(await volumes.binds("a", "web", [mount("config")], signal), before);
   });
 
-  check("what can't be is refused for good", async (volumes) => {
+  check("rejects an impossible specification for good", async (volumes) => {
     await volumes.prepare(aPod("a", { scratch: SCRATCH }), signal);
     await assert.rejects(volumes.prepare(aPod("../a", {}), signal), failsWith("INVALID", false));
     await assert.rejects(volumes.release("../a", signal), failsWith("INVALID", false));
@@ -133,7 +133,7 @@ export function testPodVolumes(name: string, makeHost: (t: TestContext) => Promi
     }
   });
 
-  check("binds need a prepare by the same agent", async (volumes, host) => {
+  check("binds requires a call of prepare by the same agent", async (volumes, host) => {
     const pod = aPod("a", { scratch: SCRATCH });
     await assert.rejects(volumes.binds("a", "web", [], signal), failsWith("HOST_FAILED", true));
     await volumes.prepare(pod, signal);
@@ -154,7 +154,7 @@ export function testPodVolumes(name: string, makeHost: (t: TestContext) => Promi
   });
 
   check(
-    "claims outlive their pods, name their users, and are removed only when they have none",
+    "claims outlive their pods, list their users, and are removed only without users",
     async (volumes) => {
       const capacityBytes = 8 * 1024 * 1024;
       await volumes.prepare(aPod("a", { data: claim("db", { capacityBytes }) }), signal);
@@ -196,21 +196,24 @@ export function testPodVolumes(name: string, makeHost: (t: TestContext) => Promi
     ]);
   });
 
-  check("release is done once it resolves, may be repeated, and knows no unknown pods", async (volumes) => {
-    await volumes.release("never-seen", signal);
-    await volumes.prepare(aPod("a", { scratch: SCRATCH, config: files({ key: "1" }) }), signal);
-    await volumes.release("a", signal);
-    await volumes.release("a", signal);
-    await assert.rejects(volumes.binds("a", "web", [], signal), failsWith("HOST_FAILED", true));
-  });
+  check(
+    "release is complete when it resolves, may be repeated, and accepts unknown pods",
+    async (volumes) => {
+      await volumes.release("never-seen", signal);
+      await volumes.prepare(aPod("a", { scratch: SCRATCH, config: files({ key: "1" }) }), signal);
+      await volumes.release("a", signal);
+      await volumes.release("a", signal);
+      await assert.rejects(volumes.binds("a", "web", [], signal), failsWith("HOST_FAILED", true));
+    },
+  );
 
-  check("an aborted call says so", async (volumes) => {
+  check("an aborted call rejects with ABORTED", async (volumes) => {
     const aborted = AbortSignal.abort();
     const pod = aPod("a", { scratch: { ...SCRATCH, sizeLimitBytes: 1024 * 1024 } });
     await assert.rejects(volumes.prepare(pod, aborted), failsWith("ABORTED", true));
   });
 
-  check("pods don't get in each other's way", async (volumes) => {
+  check("pods don't affect each other", async (volumes) => {
     const uids = Array.from({ length: 8 }, (_, index) => `pod-${index}`);
     const sources = {
       scratch: SCRATCH,

@@ -17,11 +17,11 @@ const parent = obstacle === undefined ? enterOwnMounts() : "";
 const options = { skip: obstacle ?? false, timeout: 300_000 };
 const signal = new AbortController().signal;
 const CRASHES = 12;
-// A round of the worker's takes about this long.
+// A round of the worker takes about this long.
 const ROUND_MS = 1_500;
 
 test(
-  "killed at any moment, the next agent keeps what it must, and nothing else is left",
+  "after a kill at any moment, the next agent keeps the required files and removes all others",
   options,
   async (t) => {
     const host = await VolumeHost.setUp(t, parent);
@@ -65,7 +65,8 @@ test(
         [],
         `crash ${crash}`,
       );
-      assert.equal((await host.settledDevices(2)).length, 2, `crash ${crash}`);
+      const devices = await host.settledDevices(2);
+      assert.equal(devices.length, 2, `crash ${crash}: ${devices}`);
       assert.deepEqual(
         (await volumes.claims()).filter(({ users }) => users.some((uid) => uid !== "kept")),
         [],
@@ -77,7 +78,7 @@ test(
   },
 );
 
-test("a device that a killed agent's program attaches too late is freed", options, async (t) => {
+test("frees a device that a killed agent's program attaches too late", options, async (t) => {
   const host = await VolumeHost.setUp(t, parent);
   const clock = new VirtualClock();
   await host.start([], clock);
@@ -88,6 +89,21 @@ test("a device that a killed agent's program attaches too late is freed", option
   clock.advance(5_000);
   rmSync(file);
   clock.advance(10_000);
+  assert.deepEqual(await host.settledDevices(0), []);
+});
+
+test("frees a device that a killed agent's program attaches to an unused claim", options, async (t) => {
+  const host = await VolumeHost.setUp(t, parent);
+  const [kept] = busyPods(0);
+  assert.ok(kept);
+  const clock = new VirtualClock();
+  const volumes = await host.start([], clock);
+  await volumes.prepare(kept.pod, signal);
+  await volumes.release("kept", signal);
+  assert.deepEqual(await host.settledDevices(0), []);
+  await run("losetup", ["--find", "--", join(host.dataDir, "claims/shop/of-k/data.img")]);
+  assert.equal(host.devices().length, 1);
+  clock.advance(15_000);
   assert.deepEqual(await host.settledDevices(0), []);
 });
 

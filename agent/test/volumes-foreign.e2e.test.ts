@@ -24,7 +24,8 @@ import {
 import { enterOwnMounts, whyNoOwnMounts } from "./own-mounts.ts";
 import { aMount, aPod, VolumeHost } from "./volume-host.ts";
 
-// Volumes of what isn't ours: paths of the host, and NFS. The kernel here may know no NFS, so programs stand in for mount.nfs.
+// Tests volumes outside the agent's control: paths of the host, and NFS. The kernel may not support NFS, so other
+// programs replace mount.nfs.
 
 const obstacle = whyNoOwnMounts();
 const parent = obstacle === undefined ? enterOwnMounts() : "";
@@ -55,7 +56,7 @@ async function withHostPaths(t: TestContext) {
   return { host, at: (name: string) => join(host.directory, name), prepare, bindOf, volumes };
 }
 
-test("limited host paths: links that pods write lead nowhere else", options, async (t) => {
+test("limited host paths: links that pods create never lead out", options, async (t) => {
   const host = await VolumeHost.setUp(t, parent);
   const volumes = await host.start();
   const at = (name: string) => join(host.directory, name);
@@ -113,7 +114,7 @@ test("limited host paths: links that pods write lead nowhere else", options, asy
   writeFileSync(join(data, "own/deep/mounted"), "");
   const source = await sourceOf(join(data, "own"));
   assert.deepEqual(readdirSync(join(source, "deep")), ["mounted"]);
-  // A mount stays what it was when its path is replaced.
+  // A mount is unchanged when its path is replaced.
   renameSync(join(data, "own"), join(data, "moved"));
   symlinkSync(at("secret"), join(data, "own"));
   await volumes.prepare(
@@ -126,7 +127,7 @@ test("limited host paths: links that pods write lead nowhere else", options, asy
   await run("umount", [join(data, "moved/deep")]);
 });
 
-test("host paths: each type takes what it says and nothing else", options, async (t) => {
+test("host paths: each type accepts only files of that type", options, async (t) => {
   const { at, prepare, bindOf } = await withHostPaths(t);
   mkdirSync(at("directory"));
   writeFileSync(at("file"), "");
@@ -159,45 +160,53 @@ test("host paths: each type takes what it says and nothing else", options, async
   }
 });
 
-test("host paths: what is missing is made where the type says so, else waited for", options, async (t) => {
-  const { at, prepare } = await withHostPaths(t);
-  const umask = process.umask(0o077);
-  t.after(() => process.umask(umask));
-  for (const type of ["Directory", "File", "Socket", "CharDevice", "BlockDevice"] as const) {
+test(
+  "host paths: creates a missing path if its type requires that, and otherwise waits for it",
+  options,
+  async (t) => {
+    const { at, prepare } = await withHostPaths(t);
+    const umask = process.umask(0o077);
+    t.after(() => process.umask(umask));
+    for (const type of ["Directory", "File", "Socket", "CharDevice", "BlockDevice"] as const) {
+      await assert.rejects(
+        prepare(at("nothing"), type),
+        failsWith("SOURCE_MISSING", /nothing doesn't exist; it should be a/),
+      );
+    }
+    await prepare(at("made/deep"), "DirectoryOrCreate");
+    assert.equal(statSync(at("made/deep")).mode & 0o777, 0o755);
+    await prepare(at("plain"), "");
+    assert.ok(statSync(at("plain")).isDirectory());
+    await prepare(at("made/file"), "FileOrCreate");
+    assert.deepEqual([statSync(at("made/file")).mode & 0o777, statSync(at("made/file")).size], [0o644, 0]);
+    writeFileSync(at("made/file"), "kept");
+    await prepare(at("made/file"), "FileOrCreate");
+    assert.equal(readFileSync(at("made/file"), "utf8"), "kept");
+    await assert.rejects(prepare(at("no/such/parent"), "FileOrCreate"), failsWith("HOST_FAILED", /touch/));
     await assert.rejects(
-      prepare(at("nothing"), type),
-      failsWith("SOURCE_MISSING", /nothing doesn't exist; it should be a/),
+      prepare(at("made/file/below"), "DirectoryOrCreate"),
+      failsWith("HOST_FAILED", /Not a directory/),
     );
-  }
-  await prepare(at("made/deep"), "DirectoryOrCreate");
-  assert.equal(statSync(at("made/deep")).mode & 0o777, 0o755);
-  await prepare(at("plain"), "");
-  assert.ok(statSync(at("plain")).isDirectory());
-  await prepare(at("made/file"), "FileOrCreate");
-  assert.deepEqual([statSync(at("made/file")).mode & 0o777, statSync(at("made/file")).size], [0o644, 0]);
-  writeFileSync(at("made/file"), "kept");
-  await prepare(at("made/file"), "FileOrCreate");
-  assert.equal(readFileSync(at("made/file"), "utf8"), "kept");
-  await assert.rejects(prepare(at("no/such/parent"), "FileOrCreate"), failsWith("HOST_FAILED", /touch/));
-  await assert.rejects(
-    prepare(at("made/file/below"), "DirectoryOrCreate"),
-    failsWith("HOST_FAILED", /Not a directory/),
-  );
-});
+  },
+);
 
-test("host paths: odd names go by another name, and release leaves them alone", options, async (t) => {
-  const { host, at, prepare, bindOf, volumes } = await withHostPaths(t);
-  const odd = at('a, b:c "d"');
-  mkdirSync(odd);
-  writeFileSync(join(odd, "witness"), "");
-  await prepare(odd, "Directory");
-  const path = await bindOf();
-  assert.doesNotMatch(path, /[,:"\n]/);
-  assert.deepEqual(readdirSync(path), ["witness"]);
-  await volumes.release("a", signal);
-  assert.deepEqual(host.mounts(), []);
-  assert.ok(existsSync(join(odd, "witness")));
-});
+test(
+  "host paths: unusual names are mounted under another name, and release does not affect them",
+  options,
+  async (t) => {
+    const { host, at, prepare, bindOf, volumes } = await withHostPaths(t);
+    const odd = at('a, b:c "d"');
+    mkdirSync(odd);
+    writeFileSync(join(odd, "witness"), "");
+    await prepare(odd, "Directory");
+    const path = await bindOf();
+    assert.doesNotMatch(path, /[,:"\n]/);
+    assert.deepEqual(readdirSync(path), ["witness"]);
+    await volumes.release("a", signal);
+    assert.deepEqual(host.mounts(), []);
+    assert.ok(existsSync(join(odd, "witness")));
+  },
+);
 
 test(
   "host paths: sub-paths may lie on file systems that are mounted below, but not beside",
@@ -218,7 +227,7 @@ test(
   },
 );
 
-/** A host whose mount.nfs is a shell script; `$1` is the source, `$2` the target, `$4` the options. */
+/** Sets up a host whose mount.nfs is a shell script; `$1` is the source, `$2` the target, `$4` the options. */
 async function withNfs(t: TestContext, script: string) {
   const directory = join(parent, "programs");
   mkdirSync(directory, { recursive: true });
@@ -234,7 +243,7 @@ function nfsPod(uid: string, changes: Partial<VolumeSource & { type: "nfs" }> = 
 }
 
 test(
-  "nfs: an export is mounted once, read-only if it says so, and its files outlive the pod",
+  "nfs: an export is mounted once, read-only if the volume is, and its files outlive the pod",
   options,
   async (t) => {
     const calls = join(parent, "calls");
@@ -262,7 +271,7 @@ test(
   },
 );
 
-test("nfs: the message of the server or of mount is reported", options, async (t) => {
+test("nfs: reports the message of the server or of mount", options, async (t) => {
   const { volumes } = await withNfs(t, "echo 'mount.nfs: access denied by server' >&2; exit 32");
   const denied = /^volume share: nfs nas\.example:\/export: mount\.nfs: access denied by server$/;
   await assert.rejects(volumes.prepare(nfsPod("a"), signal), failsWith("UNAVAILABLE", denied));
@@ -276,7 +285,7 @@ test("nfs: the message of the server or of mount is reported", options, async (t
   await assert.rejects((await host.start()).prepare(nfsPod("a"), signal), failsWith("HOST_FAILED", missing));
 });
 
-test("nfs: a mount that hangs can be cancelled", options, async (t) => {
+test("nfs: a hanging mount can be cancelled", options, async (t) => {
   const { host, volumes } = await withNfs(t, "exec sleep 1000");
   const abort = new AbortController();
   const preparing = volumes.prepare(nfsPod("a"), abort.signal);
@@ -299,7 +308,7 @@ test(
         /^volume share: nfs nas\.example:\/export doesn't answer: stat: no end after 5000 ms$/,
       ),
     );
-    // More than there are threads for files: had one of them to wait for the server, these would too.
+    // More reads than there are threads for files, so that a thread that waits for the server would block some.
     let reads = 0;
     let isAsking = true;
     const reading = (async () => {

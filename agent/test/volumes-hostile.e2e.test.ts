@@ -28,16 +28,16 @@ const signal = new AbortController().signal;
 
 const DISK = { type: "emptyDir", medium: "disk" } as const;
 const GROUP = 2000;
-// Both outcomes of a race show within a few dozen tries; more only on a very busy machine.
+// Both outcomes of a race appear within a few dozen tries, except on a very busy machine.
 const TRIES_MAX = 2_000;
 
 interface Scene {
   readonly host: VolumeHost;
-  /** The volume's directory, as a container writes to it. */
+  /** The volume's directory, as a container uses it. */
   readonly volume: string;
   /** A directory outside all volumes. */
   readonly outside: string;
-  /** Binds of one container that mounts this path of the volume; gives where it is on the host. */
+  /** Mounts this path of the volume for one container, and returns its path on the host. */
   pin(subPath: string): Promise<string>;
 }
 
@@ -58,7 +58,7 @@ async function aScene(t: TestContext, limited: boolean): Promise<Scene> {
   return { host, volume: await bind(""), outside, pin: bind };
 }
 
-/** Runs beside `work`, and is dead after it: volumes are released when their containers are gone. */
+/** Runs the attack during `work` and ends it afterwards, because volumes are released after their containers. */
 async function underAttack(
   volume: string,
   name: string,
@@ -88,7 +88,7 @@ function failsWith(code: VolumeErrorCode, message: RegExp): (error: unknown) => 
 for (const limited of [false, true]) {
   const where = limited ? "on a file system of its own" : "on the host's";
 
-  test(`links that lead out of a volume ${where} are not followed`, options, async (t) => {
+  test(`does not follow links that lead out of a volume ${where}`, options, async (t) => {
     const { host, volume, outside, pin } = await aScene(t, limited);
     const up = "../".repeat(volume.split("/").length);
     const links: Readonly<Record<string, string>> = {
@@ -158,7 +158,7 @@ test("a pinned path stays pinned when its name is replaced", options, async (t) 
   assert.deepEqual(readdirSync(pinned), ["mine"]);
 });
 
-test("a link that is exchanged at the wrong moment never leads out", options, async (t) => {
+test("a link that is exchanged at the worst moment never leads out", options, async (t) => {
   const { volume, outside, pin } = await aScene(t, false);
   mkdirSync(join(volume, "x/inner"), { recursive: true });
   const seen = { pinned: 0, refused: 0 };
@@ -178,7 +178,7 @@ test("a link that is exchanged at the wrong moment never leads out", options, as
   assert.ok(seen.pinned > 0 && seen.refused > 0, "the attack never hit");
 });
 
-test("directories are never made outside, whatever is exchanged meanwhile", options, async (t) => {
+test("never creates directories outside, whatever is exchanged meanwhile", options, async (t) => {
   const { volume, outside, pin } = await aScene(t, false);
   const seen = { made: 0, refused: 0 };
   await underAttack(volume, "x", outside, async () => {
@@ -221,29 +221,33 @@ test("sub-paths of secrets are files of the newest version", options, async (t) 
   );
 });
 
-test("fs_group: everything becomes the group's, new files too, and links stay links", options, async (t) => {
-  const { volume, outside } = await aScene(t, true);
-  mkdirSync(join(volume, "d/e"), { recursive: true });
-  const name = Buffer.concat([Buffer.from(`${volume}/d/`), Buffer.from([0xff, 0x0a, 0x20, 0xc3, 0xa4])]);
-  writeFileSync(name, "", { mode: 0o400 });
-  writeFileSync(join(volume, "d/e/setuid"), "");
-  chownSync(join(volume, "d/e/setuid"), 1000, 1000);
-  chmodSync(join(volume, "d/e/setuid"), 0o4711);
-  symlinkSync(join(outside, "witness"), join(volume, "d/out"));
-  await giveToGroup(volume, { gid: GROUP, changePolicy: "Always" }, signal);
-  const shapeOf = (path: string | Buffer) => {
-    const { uid, gid, mode } = statSync(path);
-    return [uid, gid, (mode & 0o7777).toString(8)];
-  };
-  assert.deepEqual(shapeOf(volume), [0, GROUP, "2777"]);
-  assert.deepEqual(shapeOf(join(volume, "d")), [0, GROUP, "2775"]);
-  assert.deepEqual(shapeOf(name), [0, GROUP, "660"]);
-  assert.deepEqual(shapeOf(join(volume, "d/e/setuid")), [1000, GROUP, "771"]);
-  assert.deepEqual(shapeOf(join(outside, "witness")), [0, 0, "600"]);
-  await run("setpriv", ["--reuid=1000", "--regid=1000", `--groups=${GROUP}`, "true"]);
-  writeFileSync(join(volume, "d/new"), "");
-  assert.equal(statSync(join(volume, "d/new")).gid, GROUP);
-});
+test(
+  "fs_group: everything becomes the group's, including new files, and links stay links",
+  options,
+  async (t) => {
+    const { volume, outside } = await aScene(t, true);
+    mkdirSync(join(volume, "d/e"), { recursive: true });
+    const name = Buffer.concat([Buffer.from(`${volume}/d/`), Buffer.from([0xff, 0x0a, 0x20, 0xc3, 0xa4])]);
+    writeFileSync(name, "", { mode: 0o400 });
+    writeFileSync(join(volume, "d/e/setuid"), "");
+    chownSync(join(volume, "d/e/setuid"), 1000, 1000);
+    chmodSync(join(volume, "d/e/setuid"), 0o4711);
+    symlinkSync(join(outside, "witness"), join(volume, "d/out"));
+    await giveToGroup(volume, { gid: GROUP, changePolicy: "Always" }, signal);
+    const shapeOf = (path: string | Buffer) => {
+      const { uid, gid, mode } = statSync(path);
+      return [uid, gid, (mode & 0o7777).toString(8)];
+    };
+    assert.deepEqual(shapeOf(volume), [0, GROUP, "2777"]);
+    assert.deepEqual(shapeOf(join(volume, "d")), [0, GROUP, "2775"]);
+    assert.deepEqual(shapeOf(name), [0, GROUP, "660"]);
+    assert.deepEqual(shapeOf(join(volume, "d/e/setuid")), [1000, GROUP, "771"]);
+    assert.deepEqual(shapeOf(join(outside, "witness")), [0, 0, "600"]);
+    await run("setpriv", ["--reuid=1000", "--regid=1000", `--groups=${GROUP}`, "true"]);
+    writeFileSync(join(volume, "d/new"), "");
+    assert.equal(statSync(join(volume, "d/new")).gid, GROUP);
+  },
+);
 
 test("fs_group: OnRootMismatch checks only the root, Always checks every file", options, async (t) => {
   const { volume } = await aScene(t, false);
@@ -263,7 +267,7 @@ test("fs_group: OnRootMismatch checks only the root, Always checks every file", 
 });
 
 test(
-  "fs_group: a link that is exchanged at the wrong moment takes nothing outside along",
+  "fs_group: a link that is replaced during the change of owners affects no file outside",
   options,
   async (t) => {
     const { volume, outside } = await aScene(t, false);

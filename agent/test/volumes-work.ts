@@ -1,7 +1,7 @@
 import type { PodVolumeSpec, VolumeMount } from "../src/volumes/volumes.ts";
 import { aMount, aPod, files, MIB } from "./volume-host.ts";
 
-/** Pods with something of everything; `kept` stays the same, the others are new each round. */
+/** Returns pods with all kinds of volumes. `kept` is always the same, and the others are new each round. */
 export function busyPods(round: number): readonly {
   readonly pod: PodVolumeSpec;
   readonly mounts: readonly VolumeMount[];

@@ -1,7 +1,7 @@
 import { VolumeHost } from "./volume-host.ts";
 import { busyPods } from "./volumes-work.ts";
 
-// Prepares and releases pods until it is killed: `volumes-worker.ts DIRECTORY`.
+// `volumes-worker.ts DIRECTORY` prepares and releases pods until it is killed.
 const host = new VolumeHost(process.argv[2] ?? "");
 const { signal } = new AbortController();
 const volumes = await host.start(["kept"]);

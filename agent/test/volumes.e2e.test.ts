@@ -51,7 +51,7 @@ async function sourceOf(
   return bind?.source ?? assert.fail();
 }
 
-/** Writes until it fails or until all is written. Returns the number of bytes on disk. */
+/** Writes until it fails or everything is written. Returns the number of bytes on disk. */
 async function writeUpTo(
   path: string,
   bytes: number,
@@ -79,7 +79,7 @@ function failsWith(code: VolumeErrorCode, message: RegExp): (error: unknown) => 
   };
 }
 
-test("an empty directory is everyone's, and goes with its pod", options, async (t) => {
+test("an empty directory is writable for everyone, and is removed with its pod", options, async (t) => {
   const { host, volumes } = await onHost(t);
   await volumes.prepare(aPod("a", { scratch: DISK }), signal);
   const path = await sourceOf(volumes, "a", "scratch");
@@ -119,7 +119,7 @@ test(
   },
 );
 
-test("a limited volume takes no space before it is used, and gives it back", options, async (t) => {
+test("a limited volume uses no space before it is written to, and returns it", options, async (t) => {
   const { host, volumes } = await onHost(t);
   await volumes.prepare(aPod("a", { scratch: { ...DISK, sizeLimitBytes: 1024 * MIB } }), signal);
   const path = await sourceOf(volumes, "a", "scratch");
@@ -132,7 +132,7 @@ test("a limited volume takes no space before it is used, and gives it back", opt
   await until("the room is given back", () => used() < 10 * MIB);
 });
 
-test("memory is a tmpfs of the requested size", options, async (t) => {
+test("a memory volume is a tmpfs of the requested size", options, async (t) => {
   const { host, volumes } = await onHost(t);
   await volumes.prepare(aPod("a", { cache: { ...MEMORY, sizeLimitBytes: 2 * MIB }, all: MEMORY }), signal);
   const path = await sourceOf(volumes, "a", "cache");
@@ -146,7 +146,7 @@ test("memory is a tmpfs of the requested size", options, async (t) => {
 });
 
 test(
-  "a new agent finds everything as it was; after a reboot what is on disk comes back",
+  "a new agent finds all volumes unchanged, and after a reboot those on disk are restored",
   options,
   async (t) => {
     const { host, volumes } = await onHost(t);
@@ -242,7 +242,7 @@ test("secrets are on tmpfs only, with their modes, readable by the pod's group",
   };
   assert.deepEqual(statOf("db/password"), ["440", 0, 2000]);
   assert.deepEqual(statOf("user"), ["640", 0, 2000]);
-  // The directories above are closed: it is read as a container does, through a mount of its own.
+  // The parent directories are closed, so the file is read through a separate mount, as in a container.
   const inside = join(host.directory, "inside");
   mkdirSync(inside);
   await run("mount", ["--bind", path, inside]);
@@ -264,14 +264,14 @@ test("secrets are on tmpfs only, with their modes, readable by the pod's group",
   await run("umount", [inside]);
 });
 
-test("an update before anything is prepared never writes secrets to disk", options, async (t) => {
+test("an update before any preparation never writes secrets to disk", options, async (t) => {
   const { host, volumes } = await onHost(t);
   await volumes.update(aPod("a", { secret: files({ password: "s3cret" }, { secret: true }) }), signal);
   assert.equal(mountAt(await readMountTable(), join(host.dataDir, "memory"))?.type, "tmpfs");
 });
 
 test(
-  "release takes what is busy too, and whatever a container mounted itself, but deletes nothing of others",
+  "release also removes busy mounts and mounts that a container made, but deletes no files of others",
   options,
   async (t) => {
     const { host, volumes } = await onHost(t);
@@ -303,7 +303,7 @@ test(
 );
 
 test(
-  "claims: the room is set aside, the limit holds, and both pods see one directory",
+  "claims: the space is reserved, the limit is enforced, and both pods see one directory",
   options,
   async (t) => {
     const { host, volumes } = await onHost(t);

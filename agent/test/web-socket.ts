@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { type IncomingMessage, request, type Server } from "node:http";
 import type { Duplex } from "node:stream";
 
-/** Sends back what comes, byte by byte, once the connection has changed its protocol. */
+/** Echoes all bytes once the connection has been upgraded. */
 export function echoUpgrades(server: Server): void {
   server.on("upgrade", (asked: IncomingMessage, socket: Duplex, head: Buffer) => {
     const accept = createHash("sha1")
@@ -17,10 +17,10 @@ export function echoUpgrades(server: Server): void {
   });
 }
 
-/** A connection by the WebSocket protocol, of which only the handshake matters here. */
+/** A connection by the WebSocket protocol, of which only the handshake is used. */
 export class EchoSocket {
   readonly #socket: Duplex;
-  /** Undefined: open. */
+  /** The reason of the end. Undefined while open. */
   ended: string | undefined;
   #heard = "";
   #listen: (() => void) | undefined;
@@ -54,7 +54,7 @@ export class EchoSocket {
     });
   }
 
-  /** Rejects unless all of it comes back. */
+  /** Sends text. Rejects unless all of it is echoed. */
   async echo(text: string): Promise<void> {
     this.#heard = "";
     this.#socket.write(text);

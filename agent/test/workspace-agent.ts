@@ -9,7 +9,9 @@ import { WorkspaceLayout } from "../src/workspaces/workspace-layout.ts";
 import { WorkspaceRecords } from "../src/workspaces/workspace-records.ts";
 import { Workspaces } from "../src/workspaces/workspaces.ts";
 
-/* An agent's part of workspaces in a process of its own, so that tests can kill it. Arguments: directory, port, key. */
+/*
+ * Runs an agent's part of workspaces in a separate process, so that tests can kill it. Arguments: directory, port, key.
+ */
 
 const [directory = "", port = "", key = ""] = process.argv.slice(2);
 const connect = async () =>

@@ -18,7 +18,7 @@ import { WorkspaceRecords } from "../src/workspaces/workspace-records.ts";
 import { Workspaces } from "../src/workspaces/workspaces.ts";
 import { WorkspaceStore } from "./workspace-store.ts";
 
-/** Content is changed by root only. */
+/** The reason why workspaces can't be tested: only root can change their content. */
 export const whyNoWorkspaces = process.getuid?.() === 0 ? undefined : "needs root";
 
 export const BACK_OFF = { baseMs: 50, capMs: 200 };
@@ -32,7 +32,7 @@ export class WorkspaceHost {
   readonly retried: string[] = [];
   readonly damage: string[] = [];
   readonly key = randomBytes(32);
-  /** The addresses that initializers must not reach. Tests serve on loopback, so none by default. */
+  /** Decides which addresses initializers must not reach. Default: none, because tests serve on loopback. */
   refuse: RefuseAddress = () => undefined;
   proxyUrl = "";
   #running: { workspaces: Workspaces; closing: AbortController; sync: Promise<void> } | undefined;
@@ -41,7 +41,7 @@ export class WorkspaceHost {
     this.layout = new WorkspaceLayout(directory);
   }
 
-  /** `diskMebibytes`: on a disk of that size; needs mounts of the test's own. */
+  /** Sets up a host. `diskMebibytes` limits its disk, which needs private mounts. */
   static async setUp(t: TestContext, { diskMebibytes = 0 } = {}): Promise<WorkspaceHost> {
     const root = await realpath(mkdtempSync(join(tmpdir(), "forage-workspaces-")));
     const directory = join(root, "workspaces");
@@ -59,7 +59,7 @@ export class WorkspaceHost {
     return host;
   }
 
-  /** Starts the agent's part. The one before is stopped. */
+  /** Starts the agent's part. The previous one must have been stopped. */
   async start(): Promise<Workspaces> {
     await this.stop();
     const { layout, store } = this;

@@ -26,21 +26,21 @@ import {
 
 const CHUNK_BYTES = 100_000;
 
-/** A coordinator's part of workspaces, in this process: orders, reports and archives in memory. */
+/** A coordinator's part of workspaces in this process: orders, reports and archives in memory. */
 export class WorkspaceStore {
   readonly #server = new Server();
   readonly #streams = new Set<ServerDuplexStream<SyncRequest, SyncResponse>>();
   readonly orders = new Map<string, WorkspaceOrder>();
   readonly reports = new Map<string, WorkspaceReport>();
-  /** All reports, in the order of their arrival. */
+  /** All reports in order of arrival. */
   readonly history: WorkspaceReport[] = [];
   readonly archives = new Map<string, Buffer>();
   readonly uploads: string[] = [];
-  /** The bytes that all uploads have brought. */
+  /** The total bytes of all uploads. */
   received = 0;
-  /** Decide after how many bytes the next uploads fail, in order. */
+  /** Functions that decide, by the bytes received, when the next uploads fail, in order. */
   readonly uploadFaults: ((received: number) => boolean)[] = [];
-  /** Byte offsets at which the next downloads break off, in order. */
+  /** Byte offsets at which the next downloads break, in order. */
   readonly downloadFaults: number[] = [];
   #port = 0;
 

@@ -8,7 +8,7 @@ import { anOrder, WorkspaceHost, whyNoWorkspaces } from "./workspace-host.ts";
 
 const options = { skip: whyNoWorkspaces ?? false, timeout: 180_000 };
 const WORKSPACES = Number(process.env.FORAGE_WORKSPACE_BURST ?? 24);
-/** 200 take two minutes on a busy machine. */
+/** 200 workspaces take two minutes on a busy machine. */
 const LIMIT_MS = 150_000;
 
 test(

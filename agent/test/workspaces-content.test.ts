@@ -50,7 +50,7 @@ async function failed(host: WorkspaceHost, id: string): Promise<string> {
   return host.store.reports.get(id)?.message ?? "";
 }
 
-/** A host with one workspace that is ready. */
+/** Sets up a host with one workspace that is ready. */
 async function withContent(t: TestContext): Promise<{ host: WorkspaceHost; content: string }> {
   const host = await WorkspaceHost.setUp(t);
   host.store.order(anOrder("a"));
@@ -70,7 +70,7 @@ async function restored(host: WorkspaceHost, restore: Archive): Promise<string> 
 }
 
 for (const seed of [1, 2, 3, 4]) {
-  test(`restores every kind of file as it was, tree ${seed}`, options, async (t) => {
+  test(`restores every kind of file unchanged, tree ${seed}`, options, async (t) => {
     const { host, content } = await withContent(t);
     growTree(content, seed, 120);
     const before = await digestTree(content);
@@ -103,7 +103,7 @@ test("continues a broken download where it stopped", options, async (t) => {
   assert.equal(await digestTree(await restored(host, restore)), before);
 });
 
-test("uploads the same archive again after the store was away", options, async (t) => {
+test("uploads the same archive again after the store was unavailable", options, async (t) => {
   const { host, content } = await withContent(t);
   writeFileSync(join(content, "data"), randomBytes(3 * MIB));
   host.store.uploadFaults.push(
@@ -117,10 +117,10 @@ test("uploads the same archive again after the store was away", options, async (
   assert.equal(await digestTree(await restored(host, restore)), await digestTree(content));
 });
 
-test("sends an archive that the store has already only once", options, async (t) => {
+test("sends an archive only once if the store already has it", options, async (t) => {
   const { host } = await withContent(t);
   const archive = await backUp(host);
-  // The record of the transfer is lost, and the archive's file is gone.
+  // The record of the transfer and the archive's file are lost.
   await host.stop();
   rmSync(host.layout.state("a"));
   await host.start();
@@ -144,7 +144,7 @@ test("doesn't start with a backup that differs from its digest", options, async 
   assert.ok(!existsSync(host.layout.content("b")));
 });
 
-test("doesn't start with a backup that is cut short", options, async (t) => {
+test("doesn't start with a truncated backup", options, async (t) => {
   const { host, content } = await withContent(t);
   writeFileSync(join(content, "data"), "x".repeat(10_000));
   const restore = await backUp(host);
@@ -156,19 +156,23 @@ test("doesn't start with a backup that is cut short", options, async (t) => {
   assert.ok(!existsSync(host.layout.content("b")));
 });
 
-test("waits for a backup that the store can't give now, and never starts without it", options, async (t) => {
-  const { host } = await withContent(t);
-  const restore = await backUp(host);
-  const bytes = host.store.archives.get(restore.object) ?? assert.fail();
-  host.store.archives.delete(restore.object);
-  host.store.order(anOrder("b", { restore }));
-  await until("the reason is reported", () => /no object/.test(host.store.reports.get("b")?.message ?? ""));
-  assert.equal(host.store.reports.get("b")?.stage, ContentStage.INITIALIZING);
-  host.store.archives.set(restore.object, bytes);
-  await ready(host, "b");
-});
+test(
+  "waits for a backup that is temporarily unavailable, and never starts without it",
+  options,
+  async (t) => {
+    const { host } = await withContent(t);
+    const restore = await backUp(host);
+    const bytes = host.store.archives.get(restore.object) ?? assert.fail();
+    host.store.archives.delete(restore.object);
+    host.store.order(anOrder("b", { restore }));
+    await until("the reason is reported", () => /no object/.test(host.store.reports.get("b")?.message ?? ""));
+    assert.equal(host.store.reports.get("b")?.stage, ContentStage.INITIALIZING);
+    host.store.archives.set(restore.object, bytes);
+    await ready(host, "b");
+  },
+);
 
-test("writes nothing outside the content, whatever the archive names", options, async (t) => {
+test("writes nothing outside the content, whatever paths the archive names", options, async (t) => {
   const { host } = await withContent(t);
   const outside = join(host.layout.root, "..", "outside");
   mkdirSync(outside);
@@ -265,7 +269,7 @@ test(
       ),
     );
     assert.equal(readFileSync(join(content, "kept"), "utf8"), "data");
-    // The coordinator would take it for a loss, and order the deletion.
+    // The coordinator would count it as lost, and order the deletion.
     assert.ok(host.store.history.every(({ stage }) => stage !== ContentStage.INITIALIZING));
 
     host.store.change("a", { dispose: true });
@@ -306,7 +310,7 @@ test(
     for (const id of ["a", "b"]) host.store.order(anOrder(id));
     await host.start();
     const contents = await Promise.all(["a", "b"].map((id) => ready(host, id)));
-    // A disposal ends the measurement that follows the start.
+    // A disposal ends the measurement after the start.
     await until("the use of a is measured", () => (host.store.reports.get("a")?.usedBytes ?? 0n) > 0n);
     const stuck = join(host.layout.discardedOf("a"), "stuck");
     mkdirSync(stuck, { recursive: true });
@@ -321,7 +325,7 @@ test(
       assert.ok(existsSync(host.layout.discardedOf("a")));
       assert.notEqual(host.store.reports.get("a")?.usedBytes, 0n);
     } finally {
-      // At once, also while a deletion looks into it.
+      // Retried because a deletion may have the directory open.
       await run("umount", ["--lazy", stuck]);
     }
     await until("the files of a are deleted", () => host.store.reports.get("a")?.usedBytes === 0n);

@@ -48,14 +48,15 @@ function archiveFiles(host: WorkspaceHost): readonly string[] {
   return existsSync(host.layout.archives("a")) ? readdirSync(host.layout.archives("a")) : [];
 }
 
-/** Programs of one host's workspaces: other tests run such programs at the same time. */
+/** Returns the programs of one host's workspaces, because other tests run the same programs. */
 function programsOf(name: string, directory: string): readonly number[] {
   return readdirSync("/proc")
     .filter((pid) => /^\d+$/.test(pid))
     .filter((pid) => {
       try {
         const words = readFileSync(`/proc/${pid}/cmdline`, "latin1").split("\0");
-        // A long list on hosts with many mounts, so it is read of few: the program lives but some hundred milliseconds.
+        // The mount table may be long, and the program lives only for some hundred milliseconds, so only few tables are
+        // read.
         return words[0] === name && readFileSync(`/proc/${pid}/mountinfo`, "latin1").includes(directory);
       } catch {
         return false;
@@ -64,7 +65,7 @@ function programsOf(name: string, directory: string): readonly number[] {
     .map(Number);
 }
 
-/** Kills a program of the pipeline, once. */
+/** Kills a program of the pipeline once. */
 async function killProgram(name: string, { host }: KillableAgent): Promise<void> {
   await until(`${name} runs`, () => {
     const [pid] = programsOf(name, host.layout.root);
@@ -139,7 +140,7 @@ test("completes a restore after a kill at any stage", options, async (t) => {
   host.store.change("a", { transfers: [FINAL] });
   const restore = await isStored(host);
   for (const [what, crash] of RESTORE_CRASHES) {
-    await t.test(`a kill of ${what}`, options, async () => {
+    await t.test(`after a kill of ${what}`, options, async () => {
       const crashed = crash(agent);
       host.store.order(anOrder("b", { restore }));
       await crashed;

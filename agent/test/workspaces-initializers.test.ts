@@ -32,7 +32,7 @@ test("clones the remote's default branch", options, async (t) => {
   });
 });
 
-test("clones all history on request", options, async (t) => {
+test("clones the whole history on request", options, async (t) => {
   const scene = await setUp(t);
   const content = await initialize(scene, git({ remoteUri: scene.server.url("app.git"), fullClone: true }));
   assert.equal(run(join(content, "app"), "rev-list", "--count", "HEAD"), "3");
@@ -59,7 +59,7 @@ test("checks out a remote branch that tracks its origin", options, async (t) => 
   assert.equal(run(app, "log", "-1", "--format=%s"), "feature");
 });
 
-test("begins a missing remote branch at the default branch, and says so", options, async (t) => {
+test("creates a missing remote branch from the default branch, and reports that", options, async (t) => {
   const scene = await setUp(t);
   const change = { targetMode: CloneTargetMode.REMOTE_BRANCH, cloneTaget: "new/branch" };
   const content = await initialize(scene, git({ remoteUri: scene.server.url("app.git"), ...change }));
@@ -67,7 +67,7 @@ test("begins a missing remote branch at the default branch, and says so", option
   assert.match(scene.host.store.reports.get("a")?.message ?? "", /no branch new\/branch/);
 });
 
-test("makes a local branch without an upstream", options, async (t) => {
+test("creates a local branch without an upstream", options, async (t) => {
   const scene = await setUp(t);
   const change = { targetMode: CloneTargetMode.LOCAL_BRANCH, cloneTaget: "mine" };
   const content = await initialize(scene, git({ remoteUri: scene.server.url("app.git"), ...change }));
@@ -114,7 +114,7 @@ test(
   },
 );
 
-test("takes credentials out of a URL", options, async (t) => {
+test("removes credentials from a URL", options, async (t) => {
   const scene = await setUp(t, { password: "ada:s3cr3t" });
   const remoteUri = scene.server.url("app.git").replace("//", "//ada:s3cr3t@");
   const content = await initialize(scene, git({ remoteUri }));
@@ -147,7 +147,7 @@ test(
   },
 );
 
-test("fails at once for a wrong password, without showing it", options, async (t) => {
+test("fails at once with a wrong password, without showing it", options, async (t) => {
   const scene = await setUp(t, { password: "ada:right" });
   const config = { authentication: GitAuthMethod.BASIC_AUTH, authUser: "ada", authPassword: "wr0ng-one" };
   scene.host.store.order(
@@ -159,7 +159,7 @@ test("fails at once for a wrong password, without showing it", options, async (t
   assert.equal(message.includes("wr0ng-one"), false);
 });
 
-test("tries again while the server fails", options, async (t) => {
+test("retries while the server fails", options, async (t) => {
   const scene = await setUp(t);
   scene.server.faults.push(503, 500, 502);
   await initialize(scene, git({ remoteUri: scene.server.url("app.git") }));
@@ -190,7 +190,7 @@ const REFUSED: readonly (readonly [string, WorkspaceInitializer, RegExp])[] = [
 ];
 
 for (const [what, initializer, reason] of REFUSED) {
-  test(`refuses ${what}`, options, async (t) => {
+  test(`rejects ${what}`, options, async (t) => {
     const host = await WorkspaceHost.setUp(t);
     host.store.order(anOrder("a", { initializer }));
     await host.start();
@@ -200,7 +200,7 @@ for (const [what, initializer, reason] of REFUSED) {
   });
 }
 
-test("reaches no address of the host, directly or by redirect", options, async (t) => {
+test("reaches no address of the host, neither directly nor by redirect", options, async (t) => {
   const scene = await setUp(t);
   const { server, host } = scene;
   host.refuse = refuseHostAddresses();
@@ -248,7 +248,10 @@ test("runs the parts of a composite in order", options, async (t) => {
   assert.equal(scene.host.store.reports.get("a")?.source, ContentSource.COMPOSITE);
 });
 
-/** Processes but this one whose arguments or environment hold one of the texts, or whose files anyone can read that do. */
+/**
+ * Returns processes other than this one that have one of the texts in their arguments, environment or world-readable
+ * files.
+ */
 function processesWith(texts: readonly string[]): string[] {
   return readdirSync("/proc")
     .filter((pid) => /^\d+$/.test(pid) && Number(pid) !== process.pid)

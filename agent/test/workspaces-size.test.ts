@@ -15,10 +15,10 @@ const MIB = 1024 * 1024;
 const BLOCK_BYTES = 16 * MIB;
 const BLOCKS = 12;
 const FILES = 8_000;
-/** An agent that held an archive in memory would need its 192 MiB at least. */
+/** An agent that held an archive in memory would need at least its 192 MiB. */
 const GROWTH_MAX_BYTES = 144 * MIB;
 
-test("backs up and restores content in far less memory than it has bytes", options, async (t) => {
+test("backs up and restores content with far less memory than its size", options, async (t) => {
   const host = await WorkspaceHost.setUp(t);
   const agent = new KillableAgent(t, host);
   const ready = (id: string) =>
@@ -27,7 +27,7 @@ test("backs up and restores content in far less memory than it has bytes", optio
   agent.start();
   await ready("a");
   const content = host.layout.content("a");
-  // Repetitions so far apart are not found by the compression.
+  // Compression doesn't find repetitions that are so far apart.
   const block = randomBytes(BLOCK_BYTES);
   for (let index = 0; index < BLOCKS; index++) appendFileSync(join(content, "large"), block);
   mkdirSync(join(content, "many"));
@@ -47,7 +47,9 @@ test("backs up and restores content in far less memory than it has bytes", optio
   assert.equal(await digestTree(host.layout.content("b")), await digestTree(content));
 });
 
-/** `VmHWM`: the highest value of `VmRSS` since the process started. */
+/**
+ * Returns a field of the process's memory status. `VmHWM` is the highest value of `VmRSS` since the process started.
+ */
 function memoryBytes(pid: number, field: "VmRSS" | "VmHWM"): number {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   return Number(new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(status)?.[1]) * 1024;

@@ -23,7 +23,7 @@ import { anOrder, whyNoWorkspaces } from "./workspace-host.ts";
 
 const options = { skip: whyNoWorkspaces ?? false, timeout: 60_000 };
 
-/** A snapshot of a clone with an uncommitted change. */
+/** Returns a snapshot of a clone with an uncommitted change. */
 async function snapshot(scene: Scene, change: (app: string) => void): Promise<Archive> {
   const { host, commits } = scene;
   const mode = { targetMode: CloneTargetMode.REMOTE_COMMIT, cloneTaget: commits[0] ?? "" };
@@ -83,7 +83,7 @@ test(
   },
 );
 
-test("clones when the prebuild can't be used", options, async (t) => {
+test("clones if the prebuild can't be used", options, async (t) => {
   const scene = await setUp(t);
   scene.host.store.order(anOrder("a", { initializer: prebuild(scene) }));
   const { source, message, stage } = await settled(scene.host);

@@ -32,7 +32,7 @@ async function readyHost(t: Parameters<typeof WorkspaceHost.setUp>[0], order = a
   return { host, workspaces, content: host.layout.content("a") };
 }
 
-test("gives a pod its volume once the content is ready, and not before", options, async (t) => {
+test("provides the pod's volume only once the content is ready", options, async (t) => {
   const host = await WorkspaceHost.setUp(t);
   const workspaces = await host.start();
   await assert.rejects(workspaces.prepare("a", "pod-a"), (error) => {
@@ -121,14 +121,14 @@ test("restores a backup before any initializer", options, async (t) => {
   assert.equal(readFileSync(join(host.layout.content("b"), "work"), "utf8"), "mine");
 });
 
-test("answers an order to dispose of an unknown workspace", options, async (t) => {
+test("responds to an order to dispose of an unknown workspace", options, async (t) => {
   const host = await WorkspaceHost.setUp(t);
   host.store.order(anOrder("gone", { dispose: true }));
   await host.start();
   await until("it is disposed of", () => host.store.reports.get("gone")?.stage === ContentStage.DISPOSED);
 });
 
-test("keeps content whose record is gone but that was not disposed of", options, async (t) => {
+test("keeps content without a record that was not disposed of", options, async (t) => {
   const { host, content } = await readyHost(t);
   host.store.remove("a");
   await until("it is noticed", () =>
@@ -138,7 +138,7 @@ test("keeps content whose record is gone but that was not disposed of", options,
 });
 
 test(
-  "gets the orders that changed while the stream was down, and reports what it did meanwhile",
+  "gets the orders that changed while the stream was down, and reports its work in that time",
   options,
   async (t) => {
     const { host } = await readyHost(t);
@@ -197,7 +197,7 @@ test("keeps the content and its volume, whichever of its records is damaged", op
   }
 });
 
-test("reports content that was lost with its disk, and doesn't make it again", options, async (t) => {
+test("reports content that was lost with its disk, and doesn't create it again", options, async (t) => {
   const { host, content } = await readyHost(t);
   host.store.change("a", { contentComplete: true });
   await until("the order is known", () => host.store.reports.get("a")?.orderVersion === 2n);
@@ -216,7 +216,7 @@ test("reports content that was lost with its disk, and doesn't make it again", o
   await until("it is disposed of", () => host.store.reports.get("a")?.stage === ContentStage.DISPOSED);
 });
 
-test("a program that is cut short rejects with the reason of its signal", options, async (t) => {
+test("an interrupted program rejects with the reason of its signal", options, async (t) => {
   const directory = mkdtempSync(join(tmpdir(), "forage-workspaces-"));
   t.after(() => rmSync(directory, { recursive: true }));
   const stop = new AbortController();
@@ -226,7 +226,7 @@ test("a program that is cut short rejects with the reason of its signal", option
   await assert.rejects(running, /no longer needed/);
 });
 
-test("refuses to start on a host without the programs", async () => {
+test("refuses to start on a host without the required programs", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "forage-workspaces-"));
   const opening = openWorkspaces({
     ...{ dataDir, coordinators: { current: { host: "127.0.0.1", port: 1 } } },

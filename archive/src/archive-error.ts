@@ -1,7 +1,10 @@
-/** NOT_TAR: the stream is no archive of ours, or broke off. REFUSED: it would lead out of where it may write, or beyond a limit. */
+/**
+ * NOT_TAR: the stream is not a supported archive, or is truncated. REFUSED: an entry would be written outside the
+ * target, or exceeds a limit.
+ */
 export type ArchiveErrorCode = "NOT_TAR" | "REFUSED" | "NOT_FOUND" | "FAILED";
 
-/** Its message is meant for the user who requested the copy. */
+/** An error of a copy. Its message is for the user who requested the copy. */
 export class ArchiveError extends Error {
   override readonly name = "ArchiveError";
   readonly code: ArchiveErrorCode;

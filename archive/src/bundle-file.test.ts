@@ -37,7 +37,7 @@ test("refuses paths that lead out of the archive", async (t) => {
   await bundle.discard();
 });
 
-test("leaves nothing of a bundle that is discarded, and does not replace a partial file", async (t) => {
+test("discarding a bundle removes all its files, and a partial file is not replaced", async (t) => {
   const dir = aDirectory(t);
   const bundle = await BundleFile.create(join(dir, "b"), { name: "bundle", nowMs: NOW_MS });
   await bundle.add("a.txt", Buffer.from("one"));

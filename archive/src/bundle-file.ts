@@ -4,7 +4,7 @@ import { gzip } from "node:zlib";
 import { encodeHeader, paddingFor, TAR_END } from "./tar-header.ts";
 
 const compress = promisify(gzip);
-/** No leading dot, so that no part leads out of the directory. */
+/** Excludes leading dots, so that no part leads out of the directory. */
 const PATH = /^[\w@][\w.@:-]{0,120}(\/[\w@][\w.@:-]{0,120}){0,5}$/;
 
 interface Member {
@@ -14,8 +14,8 @@ interface Member {
 }
 
 /**
- * A tar.gz archive of texts that only its owner can read. It appears under its path when it is complete. Its first directory is
- * `name`; `contents.json` in it lists all files, and for those that are missing or incomplete the reason.
+ * A tar.gz archive of texts, readable by its owner only. It appears under its path when it is complete. Its first
+ * directory is `name`. `contents.json` in it lists all files, with the reason for each missing or incomplete one.
  */
 export class BundleFile {
   readonly #path: string;
@@ -32,17 +32,19 @@ export class BundleFile {
     this.#file = file;
   }
 
-  /** Rejects with EEXIST if the partial file exists. The caller closes the archive by `finish` or `discard`. */
+  /**
+   * Creates the archive. Rejects with EEXIST if the partial file exists. The caller must call `finish` or `discard`.
+   */
   static async create(path: string, { name, nowMs }: { name: string; nowMs: number }): Promise<BundleFile> {
     return new BundleFile(path, name, nowMs, await open(partialOf(path), "wx", 0o600));
   }
 
-  /** The files that are missing or incomplete so far. */
+  /** The missing or incomplete files so far. */
   get problems(): readonly { readonly path: string; readonly problem: string }[] {
     return this.#members.flatMap(({ path, problem }) => (problem === undefined ? [] : [{ path, problem }]));
   }
 
-  /** Adds a file. A file without content that has a problem is only listed. Throws RangeError for a malformed path. */
+  /** Adds a file. A file with a problem and without content is only listed. Throws RangeError for a malformed path. */
   async add(path: string, content: Uint8Array, problem = ""): Promise<void> {
     if (!PATH.test(path)) throw new RangeError(`"${path}" can't be the path of a file in the archive`);
     this.#members.push({ path, bytes: content.length, ...(problem !== "" && { problem }) });
@@ -73,7 +75,7 @@ export class BundleFile {
     return this.#append(Buffer.concat([header, content, paddingFor(content.length)]));
   }
 
-  /** Each file is a member of its own of the gzip file, and together they are one archive. */
+  /** Appends bytes as a separate gzip member; all members together are one archive. */
   async #append(bytes: Uint8Array): Promise<void> {
     const compressed = await compress(bytes);
     await this.#file.writeFile(compressed);

@@ -16,8 +16,8 @@ import { ArchiveError } from "./archive-error.ts";
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
 /**
- * A directory that is held open. All operations use its handle and never follow a link, so replacing a directory by a link in the
- * meantime can't redirect them. Linux only: names are resolved below /proc/self/fd.
+ * An open directory. All operations use its handle and never follow a link, so that replacing a directory by a link
+ * can't redirect them. Linux only: names are resolved below /proc/self/fd.
  */
 export class Directory {
   readonly #handle: { readonly fd: number; close(): Promise<void> };
@@ -26,12 +26,12 @@ export class Directory {
     this.#handle = handle;
   }
 
-  /** Follows links, as the path is the caller's own. */
+  /** Opens a path, following links, because the path is the caller's own. */
   static async open(path: string): Promise<Directory> {
     return new Directory(await open(path, O_RDONLY | O_DIRECTORY));
   }
 
-  /** One that someone else has opened, and closes. */
+  /** Uses a directory that the caller has opened and will close. */
   static ofDescriptor(fd: number): Directory {
     return new Directory({ fd, close: async () => undefined });
   }
@@ -40,7 +40,7 @@ export class Directory {
     return new Directory(await open(this.#at(name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   }
 
-  /** Opens another handle of the same directory, which must be closed by itself. */
+  /** Opens another handle of the same directory, which must be closed separately. */
   async again(): Promise<Directory> {
     return new Directory(await open(`/proc/self/fd/${this.#handle.fd}`, O_RDONLY | O_DIRECTORY));
   }
@@ -63,7 +63,7 @@ export class Directory {
     return readlink(this.#at(name));
   }
 
-  /** Opens a file without waiting: a pipe or device in the file's place is detected by its kind. */
+  /** Opens a file without blocking. A pipe or device in its place is detected by its type. */
   openFile(name: string): Promise<FileHandle> {
     return open(this.#at(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   }
@@ -88,7 +88,7 @@ export class Directory {
     return unlink(this.#at(name));
   }
 
-  /** Mode and time of the directory itself. */
+  /** Sets mode and time of the directory itself. */
   async finish(mode: number, modifiedMs: number): Promise<void> {
     const own = await open(`/proc/self/fd/${this.#handle.fd}`, O_RDONLY | O_DIRECTORY);
     try {
@@ -109,8 +109,8 @@ export class Directory {
   }
 
   /**
-   * Returns the path of an entry, or of the directory itself, for operations of the caller's own. They must not follow links: the
-   * entry may be one by then.
+   * Returns the path of an entry, or of the directory itself, for the caller's own operations. They must not follow
+   * links, because the entry may have become one.
    */
   pathOf(name: string | undefined): string {
     return name === undefined ? `/proc/self/fd/${this.#handle.fd}/.` : this.#at(name);

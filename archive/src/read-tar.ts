@@ -3,29 +3,29 @@ import { applyExtended, BLOCK_BYTES, decodeBlock, decodePax, type TarHeader } fr
 
 export interface TarEntry {
   readonly header: TarHeader;
-  /** Exactly `sizeBytes` of it; what isn't read is passed over. */
+  /** Yields exactly `sizeBytes`; unread content is skipped. */
   readonly content: AsyncIterable<Buffer>;
-  /** The position of the content in the archive. */
+  /** The offset of the content in the archive. */
   readonly offsetBytes: number;
 }
 
-/** Names and targets are at most 4096 bytes each; anything longer is no archive of files. */
+/** Names and targets have at most 4096 bytes each, so a larger header is invalid. */
 const PAX_MAX_BYTES = 64 * 1024;
 
-/** Reads an archive as it comes, holding no more than a chunk of it. Throws NOT_TAR when it is none, or breaks off. */
+/** Reads an archive as a stream, holding at most one chunk in memory. Throws NOT_TAR if it is invalid or truncated. */
 export async function* readTar(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<TarEntry> {
   const source = new Source(chunks);
   let extended: ReadonlyMap<string, string> | undefined;
   try {
     while (true) {
-      const bytes = await source.take(BLOCK_BYTES);
+      const bytes = await source.readExactly(BLOCK_BYTES);
       const decoded = decodeBlock(bytes);
       if (decoded === undefined) return await source.drain();
       const { flag, header } = decoded;
       if (flag === "x" || flag === "g") {
         if (header.sizeBytes > PAX_MAX_BYTES)
           throw new ArchiveError("NOT_TAR", `an extended header is larger than ${PAX_MAX_BYTES} bytes`);
-        const records = decodePax(await source.take(header.sizeBytes));
+        const records = decodePax(await source.readExactly(header.sizeBytes));
         await source.skip(padding(header.sizeBytes));
         if (flag === "x") extended = records;
         continue;
@@ -59,14 +59,14 @@ function padding(sizeBytes: number): number {
 class Source {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #held: Buffer = Buffer.alloc(0);
-  /** The number of bytes that were given out. */
+  /** The number of bytes read so far. */
   offsetBytes = 0;
 
   constructor(chunks: AsyncIterable<Uint8Array>) {
     this.#chunks = chunks[Symbol.asyncIterator]();
   }
 
-  /** Returns the available bytes, at least one and at most so many. */
+  /** Returns available bytes, at least one and at most `maxBytes`. */
   async some(maxBytes: number): Promise<Buffer> {
     while (this.#held.length === 0) {
       const next = await this.#chunks.next();
@@ -79,7 +79,7 @@ class Source {
     return piece;
   }
 
-  async take(bytes: number): Promise<Buffer> {
+  async readExactly(bytes: number): Promise<Buffer> {
     const pieces: Buffer[] = [];
     for (let left = bytes; left > 0; ) {
       const piece = await this.some(left);
@@ -93,7 +93,7 @@ class Source {
     for (let left = bytes; left > 0; ) left -= (await this.some(left)).length;
   }
 
-  /** Reads and ignores the bytes after the end mark, because the writer must be able to write them. */
+  /** Reads and ignores the bytes after the end mark, so that the writer isn't blocked. */
   async drain(): Promise<void> {
     this.#held = Buffer.alloc(0);
     while (!(await this.#chunks.next()).done);

@@ -6,24 +6,25 @@ import { readTar, type TarEntry } from "./read-tar.ts";
 import type { TarHeader } from "./tar-header.ts";
 
 export interface ReceiveOptions {
-  /** The directory that receives the file or directory, and its name there. Undefined: its name in the archive. */
+  /** The directory that receives the file or directory, and its name there. Undefined: the name in the archive. */
   readonly into: Directory;
   readonly name?: string | undefined;
-  /** Makes names that can't be predicted. Use at least 8 letters or digits. */
+  /** Returns an unpredictable name of at least 8 letters or digits. */
   readonly randomName: () => string;
-  /** Whether links may lead to where this archive does not. */
+  /** Whether links may have targets outside the archive. */
   readonly links: "any" | "within";
-  /** Called for each entry that was left out. */
+  /** Called for each skipped entry. */
   readonly skipped: (path: string, why: string) => void;
 }
 
-/** Permissions only: what comes from elsewhere must not run as its owner here. */
+/** Permission bits only, because a foreign file must not run with its owner's rights. */
 const MODE_BITS = 0o777;
 const NOTHING: Buffer = Buffer.alloc(CHUNK_BYTES);
 
 /**
- * Writes what a tar stream holds, one file or directory with all below it. Files that are there are replaced, whole; directories are
- * added to. Writes through handles of directories only, and never through a link. Throws NOT_TAR, REFUSED and FAILED.
+ * Writes a tar stream that contains one file, or one directory with its content. Existing files are replaced as a
+ * whole, and existing directories are merged. Writes only through directory handles, and never through a link. Throws
+ * NOT_TAR, REFUSED and FAILED.
  */
 export async function receiveTree(
   chunks: AsyncIterable<Uint8Array>,
@@ -33,7 +34,7 @@ export async function receiveTree(
   let [entries, bytes] = [0, 0];
   try {
     for await (const entry of readTar(chunks)) {
-      await receiver.take(entry);
+      await receiver.write(entry);
       entries += 1;
       bytes += entry.header.sizeBytes;
     }
@@ -53,7 +54,7 @@ interface Level {
 
 class Receiver {
   readonly #options: ReceiveOptions;
-  /** Directories from the top down to where the last entry went. */
+  /** The directories from the top to that of the last entry. */
   readonly #levels: Level[] = [];
   #top: string | undefined;
 
@@ -61,7 +62,7 @@ class Receiver {
     this.#options = options;
   }
 
-  async take({ header, content }: TarEntry): Promise<void> {
+  async write({ header, content }: TarEntry): Promise<void> {
     const { path } = header;
     const parts = partsOf(header.type === "directory" ? path.replace(/\/$/, "") : path);
     this.#top ??= parts[0];
@@ -96,7 +97,7 @@ class Receiver {
     }
   }
 
-  /** Modes and times of the directories that are still open. */
+  /** Sets modes and times of the directories that are still open. */
   async finish(): Promise<void> {
     while (this.#levels.length > 0) await this.#leave();
   }
@@ -105,7 +106,7 @@ class Receiver {
     for (const { directory } of this.#levels.splice(0)) await directory.close();
   }
 
-  /** Back to the directory that the entry is in. */
+  /** Closes directories up to the one that contains the entry. */
   async #ascend(parts: readonly string[]): Promise<void> {
     const parents = parts.slice(0, -1);
     const common = parents.findIndex((part, i) => this.#levels[i]?.name !== part);
@@ -115,13 +116,13 @@ class Receiver {
     while (this.#levels.length > keep) await this.#leave();
   }
 
-  /** A directory gets its mode only now: it may be one that nothing could have been written to. */
+  /** Sets the mode of a directory when it is complete, because the mode may forbid writing to it. */
   async #leave(): Promise<void> {
     const { directory, header } = this.#levels.pop() as Level;
     try {
       await directory.finish(header.mode & MODE_BITS, header.modifiedMs);
     } catch (error) {
-      // The directory was there before, and is someone else's.
+      // The directory existed before and has another owner.
       if ((error as NodeJS.ErrnoException).code !== "EPERM") throw error;
     } finally {
       await directory.close();
@@ -166,8 +167,8 @@ function partsOf(path: string): readonly string[] {
 }
 
 /**
- * Reports whether the link's target stays within the tree. Only leading `..` parts are resolved by name: after a name, that
- * name may itself be a link.
+ * Reports whether the link's target stays within the tree. Only leading `..` parts are resolved by name, because a
+ * later part may itself be a link.
  */
 function staysWithin(parts: readonly string[], target: string): boolean {
   if (target.startsWith("/") || target === "") return false;
@@ -175,7 +176,7 @@ function staysWithin(parts: readonly string[], target: string): boolean {
   const up = steps.findIndex((step) => step !== "..");
   const ups = up === -1 ? steps.length : up;
   if (steps.slice(ups).includes("..")) return false;
-  // The top directory itself is not to be left.
+  // The top directory itself must not be left.
   return ups <= parts.length - 2;
 }
 
@@ -195,7 +196,7 @@ async function writeFile(
   }
 }
 
-/** Writes data and leaves a hole where there are only zeros, as the original file probably had. */
+/** Writes data, with holes for runs of zeros, which the original file probably had too. */
 async function writeSparse(
   file: FileHandle,
   content: AsyncIterable<Buffer>,

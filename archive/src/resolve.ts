@@ -2,21 +2,22 @@ import type { Stats } from "node:fs";
 import { ArchiveError } from "./archive-error.ts";
 import type { Directory } from "./directory.ts";
 
-/** The end of a path. The caller closes the directory. */
+/** The end of a resolved path. The caller closes the directory. */
 export interface Place {
   readonly directory: Directory;
   /** The name of the entry in `directory`. Undefined if the path leads to the root itself. */
   readonly name: string | undefined;
-  /** Undefined: there is no such entry, but all before it is there. */
+  /** Undefined if the entry does not exist, but its directory does. */
   readonly stats: Stats | undefined;
 }
 
-/** The limit of links followed, the same as the kernel's. */
+/** The limit of followed links, equal to the kernel's. */
 const LINKS_MAX = 40;
 
 /**
- * Follows a path the way a process does whose root directory is `root`: links are looked up within it, and `..` ends at it. Never
- * hands `..` or a link to the kernel, so that nothing that changes meanwhile leads out of it. Throws NOT_FOUND and REFUSED.
+ * Resolves a path as a process with the root directory `root` would: links are resolved within it, and `..` stops at
+ * it. Never passes `..` or a link to the kernel, so that concurrent changes can't lead out of the root. Throws
+ * NOT_FOUND and REFUSED.
  */
 export async function resolveInRoot(root: Directory, path: string): Promise<Place> {
   const held: { readonly directory: Directory; readonly name: string | undefined }[] = [

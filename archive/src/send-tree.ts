@@ -8,11 +8,11 @@ import { encodeHeader, paddingFor, TAR_END, type TarHeader } from "./tar-header.
 export interface SendOptions {
   /** The name of the file or directory in the archive. */
   readonly name: string;
-  /** Called for each entry that was left out. */
+  /** Called for each skipped entry. */
   readonly skipped: (path: string, why: string) => void;
 }
 
-/** File systems whose files the kernel generates as they are read: endless, or without a size. */
+/** File systems whose files the kernel generates on reading: endless, or without a size. */
 const KERNEL_FILE_SYSTEMS: ReadonlySet<number> = new Set([
   0x9fa0, // proc
   0x62656572, // sysfs
@@ -23,8 +23,8 @@ const KERNEL_FILE_SYSTEMS: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Yields one file or directory as a tar stream, in chunks of at most 64 KiB. Holds only the directories on the way. Throws
- * NOT_FOUND and FAILED.
+ * Yields one file or directory as a tar stream, in chunks of at most 64 KiB. Keeps only the directories of the current
+ * path open. Throws NOT_FOUND and FAILED.
  */
 export async function* sendTree(place: Place, options: SendOptions): AsyncGenerator<Buffer> {
   const { directory, name, stats } = place;
@@ -95,7 +95,7 @@ class Sender {
       yield* this.entry(parent, name, path, stats, depth);
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      // Errors before the entry's first byte are reported. After that, an error can only fail the whole copy.
+      // Errors before the entry's first byte skip the entry. Later ones can only fail the whole copy.
       if (code !== "EACCES" && code !== "EPERM" && code !== "ENOENT" && code !== "ELOOP") throw error;
       skipped(path, code === "ENOENT" ? "has gone" : "may not be read");
     }

@@ -36,7 +36,7 @@ for (const [what, change] of [
   ["a link", { type: "link", target: "../else where" }],
   ["a long link", { type: "link", target: "t".repeat(300) }],
 ] as const) {
-  test(`a header comes back as it was: ${what}`, async () => {
+  test(`a decoded header equals the encoded one: ${what}`, async () => {
     const header = { ...FILE, ...change } as TarHeader;
     const [back, ...rest] = await headersOf(encodeHeader(header), TAR_END);
     const path = header.type === "directory" ? `${header.path}/` : header.path;
@@ -46,20 +46,20 @@ for (const [what, change] of [
   });
 }
 
-test("records of extended headers tell their own length, whatever it is", async () => {
+test("records of extended headers contain their own length, whatever it is", async () => {
   for (let length = 90; length < 130; length++) {
     const path = "x".repeat(length);
     assert.equal((await headersOf(encodeHeader({ ...FILE, path }), TAR_END))[0]?.path, path);
   }
 });
 
-test("sizes beyond what a plain header holds", async () => {
+test("encodes sizes beyond those of a plain header", async () => {
   const sizeBytes = 20 * 1024 ** 3;
   const entries = readTar(chunked(encodeHeader({ ...FILE, sizeBytes }), 512));
   assert.equal((await entries.next()).value.header.sizeBytes, sizeBytes);
 });
 
-test("tar reads what we write", () => {
+test("tar reads encoded archives", () => {
   const content = Buffer.from("hello");
   const path = `top/${"long".repeat(40)} ü`;
   const archive = Buffer.concat([
@@ -90,17 +90,17 @@ for (const [what, bytes] of [
   ["a size that is no number", withPax("13 size=1e999\n")],
   ["a negative size", withPax("11 size=-1\n")],
 ] as const) {
-  test(`refused: ${what}`, async () => {
+  test(`rejects ${what}`, async () => {
     await assert.rejects(headersOf(bytes), { name: "ArchiveError", code: "NOT_TAR" });
   });
 }
 
-test("an extended header that would fill memory is refused", async () => {
+test("rejects an extended header that would fill the memory", async () => {
   const huge = encodeHeader({ ...FILE, path: "x".repeat(100_000) });
   await assert.rejects(headersOf(huge, TAR_END), { code: "NOT_TAR" });
 });
 
-/** A plain header after an extended one with this content. */
+/** Returns a plain header after an extended one with this content. */
 function withPax(content: string): Buffer {
   const long = encodeHeader({ ...FILE, path: "x".repeat(101), modifiedMs: 0 });
   const pax = Buffer.from(long.subarray(0, 512));

@@ -1,16 +1,16 @@
 import { ArchiveError } from "./archive-error.ts";
 
-/** One entry of a POSIX archive; owners are left out, as they mean nothing on another machine. */
+/** An entry of a POSIX archive. Owners are left out, because they mean nothing on another machine. */
 export interface TarHeader {
-  /** The path with `/` between its parts and none at its end. */
+  /** The path with `/` between its parts, without one at the end. */
   readonly path: string;
-  /** `other`: devices, pipes and whatever else is not copied. */
+  /** The kind of the entry. `other`: devices, pipes and everything else that is not copied. */
   readonly type: "file" | "directory" | "link" | "other";
   /** Permission bits, 0 to 0o7777. */
   readonly mode: number;
-  /** The time since the epoch in milliseconds, with fractions. */
+  /** The modification time in milliseconds since the epoch, with fractions. */
   readonly modifiedMs: number;
-  /** The size of the content that follows. 0 for everything but files. */
+  /** The size of the content that follows. 0 except for files. */
   readonly sizeBytes: number;
   /** The link's target. */
   readonly target: string;
@@ -24,7 +24,10 @@ const TYPE_FLAGS = { file: "0", link: "2", directory: "5", other: "" } as const;
 const NAME_MAX_BYTES = 100;
 const OCTAL_SIZE_MAX = 0o77777777777;
 
-/** Returns the blocks before the content. Values that don't fit into a plain header go into an extended one before it. */
+/**
+ * Returns the blocks before the content. Values that don't fit into a plain header go into an extended header before
+ * it.
+ */
 export function encodeHeader(header: TarHeader): Buffer {
   const extended: Record<string, string> = {};
   const name = header.type === "directory" ? `${header.path}/` : header.path;
@@ -54,8 +57,8 @@ export function decodeBlock(
   bytes: Buffer,
 ): { readonly flag: string; readonly header: TarHeader } | undefined {
   if (bytes.equals(TAR_END.subarray(0, BLOCK_BYTES))) return undefined;
-  const told = octal(bytes, 148, 8);
-  if (told !== checksum(bytes)) throw new ArchiveError("NOT_TAR", "the stream is no tar archive");
+  const stored = octal(bytes, 148, 8);
+  if (stored !== checksum(bytes)) throw new ArchiveError("NOT_TAR", "the stream is no tar archive");
   const prefix = bytes.toString("latin1", 257, 262) === "ustar" ? text(bytes, 345, 155) : "";
   const name = text(bytes, 0, NAME_MAX_BYTES);
   const flag = bytes.toString("latin1", 156, 157);
@@ -85,7 +88,7 @@ export function applyExtended(header: TarHeader, records: ReadonlyMap<string, st
   };
 }
 
-/** `LENGTH KEY=VALUE\n` after each other; the length counts itself. */
+/** Decodes records `LENGTH KEY=VALUE\n`. The length includes itself. */
 export function decodePax(bytes: Buffer): ReadonlyMap<string, string> {
   const records = new Map<string, string>();
   for (let at = 0; at < bytes.length; ) {
@@ -138,12 +141,12 @@ function typeOf(flag: string): TarHeader["type"] {
   return flag === "2" ? "link" : "other";
 }
 
-/** Plain headers have no encoding, so that anything but ASCII goes into an extended one. */
+/** Reports whether a value fits into a plain header. Plain headers have no encoding, so it must be ASCII. */
 function fits(value: string): boolean {
   return value.length <= NAME_MAX_BYTES && /^[\x20-\x7e]*$/.test(value);
 }
 
-/** Computes the header's checksum, in which the checksum field itself counts as spaces. */
+/** Computes the header's checksum, for which the checksum field counts as spaces. */
 function checksum(bytes: Buffer): number {
   const all = bytes.reduce((sum, byte) => sum + byte, 0);
   return all - bytes.subarray(148, 156).reduce((sum, byte) => sum + byte, 0) + 8 * 0x20;

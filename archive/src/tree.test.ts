@@ -97,7 +97,7 @@ async function* archive(...entries: readonly [Partial<TarHeader>, string?][]): A
   yield TAR_END;
 }
 
-test("a tree arrives with its contents, modes, times and links", async (t) => {
+test("a copied tree has the same contents, modes, times and links", async (t) => {
   const at = places(t);
   mkdirSync(join(at.from, "d/empty"), { recursive: true });
   mkdirSync(join(at.from, "d/closed"));
@@ -127,7 +127,7 @@ test("a tree arrives with its contents, modes, times and links", async (t) => {
   await copy(at, "/d/../d/./");
 });
 
-test("a file replaces a file or link whole, a directory is added to, and neither the other", async (t) => {
+test("a file replaces a file or link, directories are merged, and neither replaces the other", async (t) => {
   const at = places(t);
   writeFileSync(join(at.from, "new"), "new");
   writeFileSync(join(at.to, "old"), "old");
@@ -145,7 +145,7 @@ test("a file replaces a file or link whole, a directory is added to, and neither
   assert.deepEqual(readdirSync(join(at.to, "dir")).sort(), ["inner", "kept"]);
 });
 
-test("holes stay holes", async (t) => {
+test("holes are preserved", async (t) => {
   const at = places(t);
   writeFileSync(join(at.from, "sparse"), "begin");
   truncateSync(join(at.from, "sparse"), 30_000_000);
@@ -156,7 +156,7 @@ test("holes stay holes", async (t) => {
   assert.equal(readFileSync(join(at.to, "top")).subarray(0, 5).toString(), "begin");
 });
 
-test("skips and reports what is not a file, and refuses it if the path names it", async (t) => {
+test("skips and reports entries that are not files, and rejects one that the path names", async (t) => {
   const at = places(t);
   mkdirSync(join(at.from, "d"));
   execFileSync("mkfifo", [join(at.from, "d/pipe")]);
@@ -173,7 +173,7 @@ test("skips and reports what is not a file, and refuses it if the path names it"
   await assert.rejects(copy(at, "d/file/below"), { code: "NOT_FOUND" });
 });
 
-test("paths are followed as if the root were the root", async (t) => {
+test("resolves paths as if the root were the root directory", async (t) => {
   const at = places(t);
   writeFileSync(join(at.to, "secret"), "outside");
   mkdirSync(join(at.from, "etc"));
@@ -200,7 +200,7 @@ test("paths are followed as if the root were the root", async (t) => {
 });
 
 for (const path of ["..", "../x", "/abs", "a/../../x", "a//b", "./a", "a/./b", ".", "", "a/", "a\0b"]) {
-  test(`an archive that names ${JSON.stringify(path)} is refused`, async (t) => {
+  test(`rejects an archive that names ${JSON.stringify(path)}`, async (t) => {
     const at = places(t);
     await assert.rejects(receive(archive([{ path }, "evil"]), at.to), /^ArchiveError/);
     assert.deepEqual(readdirSync(at.to), []);
@@ -208,7 +208,7 @@ for (const path of ["..", "../x", "/abs", "a/../../x", "a//b", "./a", "a/./b", "
   });
 }
 
-test("nothing is written through a link, whether the archive brought it or it was there", async (t) => {
+test("writes nothing through a link, whether it came from the archive or existed before", async (t) => {
   const at = places(t);
   symlinkSync(at.from, join(at.to, "there"));
   const dir = { type: "directory", mode: 0o755 } as const;
@@ -255,7 +255,7 @@ test("skips and reports links that lead out of the tree", async (t) => {
   assert.equal(readdirSync(join(at.to, "top/a")).length, 3);
 });
 
-test("a copy that breaks off leaves the old file and nothing half-made", async (t) => {
+test("an interrupted copy leaves the old file and no partial one", async (t) => {
   const at = places(t);
   writeFileSync(join(at.to, "file"), "old");
   async function* broken(): AsyncGenerator<Buffer> {
@@ -275,7 +275,7 @@ test("a copy that breaks off leaves the old file and nothing half-made", async (
   assert.equal(readFileSync(join(at.to, "file"), "utf8"), "old");
 });
 
-test("a copy that is refused ends its source and closes what it opened", async (t) => {
+test("a rejected copy ends its source and closes what it opened", async (t) => {
   const at = places(t);
   let ended = false;
   const dir = { type: "directory", mode: 0o755 } as const;
@@ -292,7 +292,7 @@ test("a copy that is refused ends its source and closes what it opened", async (
   assert.deepEqual(openFilesBelow(at.to), []);
 });
 
-test("a file that becomes shorter while it is sent fails the copy", async (t) => {
+test("a file that shrinks while it is sent fails the copy", async (t) => {
   const at = places(t);
   writeFileSync(join(at.from, "file"), "x".repeat(200_000));
   const root = await Directory.open(at.from);

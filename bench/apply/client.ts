@@ -9,7 +9,7 @@ import {
 } from "@forage/proto/forest/v1/forage";
 import type { System } from "../../hack/system/system.ts";
 
-/** A client that asks without any process of its own, so that only the system's time is measured. */
+/** A client of the API within the benchmark's process, so only the system's time is measured. */
 export interface BenchClient {
   /** Throws unless the rollout succeeded. */
   applyReplicas(name: string, image: string, replicas: number): Promise<ApplyTimes>;
@@ -21,7 +21,9 @@ export interface BenchClient {
 export interface ApplyTimes {
   /** Seconds from the call until all replicas were reported ready. */
   readonly ready: number;
-  /** Seconds from the call to the end of the rollout, which waits a moment to see whether they stay so. */
+  /**
+   * Seconds from the call to the end of the rollout, which ends a moment later to confirm that the replicas stay ready.
+   */
   readonly done: number;
 }
 
@@ -74,7 +76,7 @@ export function benchClient({ grpc, caFile, tokenFile }: System): BenchClient {
 function requestFor(name: string, image: string, replicas: number, applyId: string): ApplyResourcesRequest {
   const resources = { requests: { cpu: "1m", memory: "4Mi" } };
   const container = { name: "main", image, command: ["sleep", "3600"], resources };
-  // `sleep` is deaf to SIGTERM as process 1.
+  // `sleep` ignores SIGTERM as process 1.
   const value = { scaling: { replicas }, container, podConfig: { terminationGracePeriodSeconds: 1 } };
   return ApplyResourcesRequest.fromPartial({
     applyId,

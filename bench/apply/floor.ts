@@ -3,10 +3,13 @@ import { join } from "node:path";
 import { run } from "../../hack/lib/run.ts";
 import type { TestHost } from "../../hack/lib/test-host.ts";
 
-/** nerdctl calls at one time, as many as the agent makes. */
+/** The number of concurrent nerdctl calls, the same as the agent's. */
 const CONCURRENCY = 8;
 
-/** Seconds for so many `nerdctl run` with nothing around them: namespaces made before, logs written by the shim itself. */
+/**
+ * Returns the seconds for `count` calls of `nerdctl run` without any overhead: namespaces already exist, and the shim
+ * writes logs itself.
+ */
 export async function measureFloor(host: TestHost, count: number): Promise<number> {
   const names = Array.from({ length: count }, (_, index) => `${host.name}-floor-${index}`);
   const logs = join(host.dir, "floor");

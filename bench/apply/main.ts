@@ -5,20 +5,21 @@ import { type ApplyTimes, type BenchClient, benchClient } from "./client.ts";
 import { measureFloor } from "./floor.ts";
 import { idlePercent, residentMb } from "./process-cost.ts";
 
-/** Rounds of each measurement; the median is shown. */
+/** The number of rounds of each measurement. The median is shown. */
 const ROUNDS = 3;
 const KILL_ROUNDS = 10;
 const IDLE_SECONDS = 30;
 const GONE_LIMIT_MS = 120_000;
 
 /**
- * Measures the time from apply to ready and from kill to running, memory and idle cost, beside bare nerdctl in the same run.
+ * Measures the time from apply to ready and from kill to running, memory and idle cost. Measures bare nerdctl in the
+ * same run for comparison.
  */
 export async function main(): Promise<void> {
   report(await measureApply());
 }
 
-/** Returns the figures by name, of a system of its own. */
+/** Starts a system and returns its figures by name. */
 export async function measureApply(): Promise<Readonly<Record<string, number>>> {
   const host = await startTestHost();
   try {
@@ -77,8 +78,8 @@ async function removeAll(client: BenchClient): Promise<void> {
 }
 
 /**
- * Measures the time from SIGKILL to a container's own process until the coordinator knows that its successor runs. Each round
- * also measures one `nerdctl run`, which every restart contains.
+ * Measures the time from SIGKILL to a container's process until the coordinator knows that a new container runs. Each
+ * round also measures one `nerdctl run`, which every restart includes.
  */
 async function measureKill(
   client: BenchClient,

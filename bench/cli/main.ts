@@ -10,7 +10,7 @@ import { startCoordinatorProcess } from "../fleet/coordinator-process.ts";
 const ROOT = join(import.meta.dirname, "../..");
 const USED_PROGRAMS = ["coordinator", "forage"];
 
-/** CPU that commands take in their installed form, against a coordinator of this machine: `cli [--rounds N]`. */
+/** Measures the CPU time of installed commands with a coordinator on this machine: `cli [--rounds N]`. */
 export async function main(): Promise<void> {
   const { values } = parseArgs({ options: { rounds: { type: "string", default: "21" } } });
   const dir = mkdtempSync(join(tmpdir(), "forage-bench-cli-"));
@@ -40,7 +40,7 @@ interface Cost {
   readonly maxMs: number;
 }
 
-/** The floor is node without a program. */
+/** Measures each command, and node without a program as the floor. */
 function measure(dir: string, rounds: number): void {
   const lib = join(dir, "usr/lib/forage");
   const forage = [join(lib, "node"), join(lib, "forage.mjs"), "--config", join(dir, "cli.yaml")];
@@ -51,7 +51,7 @@ function measure(dir: string, rounds: number): void {
     "forage get pods -o yaml": [...forage, "get", "pods", "-o", "yaml"],
   };
   const costs = new Map<string, number[]>(Object.keys(lines).map((command) => [command, []]));
-  // In turn, so that other work of the machine falls on all of them alike.
+  // Commands alternate, so other work of the machine affects all of them equally.
   for (let round = 0; round < rounds; round++)
     for (const [command, argv] of Object.entries(lines)) costs.get(command)?.push(cpuMs(argv));
   const rows = [...costs].map(([command, each]) => summarize(command, each));

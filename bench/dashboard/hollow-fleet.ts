@@ -9,7 +9,7 @@ import { ClusterView } from "../../coordinator/src/state/cluster-view.ts";
 /** The coordinator's live tables over a fleet that only exists in its view. */
 export interface HollowFleet {
   readonly tables: LiveTables;
-  /** Changes the next pods in turn: they get another number of restarts. */
+  /** Changes the number of restarts of the next `count` pods, in turn. */
   change(count: number): void;
 }
 
@@ -23,7 +23,7 @@ export function makeHollowFleet(nodeCount: number, podCount: number, clock: Cloc
     revision++;
     const at = { createRevision: 1, modRevision: revision, version: 1 };
     state.apply(
-      records.map(([key, value]) => ({ kind: "put", record: { key, value, ...at } })),
+      records.map(([key, value]) => ({ type: "put", record: { key, value, ...at } })),
       revision,
     );
   };

@@ -51,7 +51,7 @@ export async function main(): Promise<void> {
   }
 }
 
-/** Changes pods at a steady rate, and measures this process and the frames of the page meanwhile. */
+/** Changes pods at a steady rate, and measures this process and the page's frames meanwhile. */
 async function underChanges(page: Page, change: (count: number) => void, seconds: number) {
   await page.evaluate(`(() => {
     let last = performance.now();

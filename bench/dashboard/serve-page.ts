@@ -13,7 +13,7 @@ export interface PageServer {
   close(): Promise<void>;
 }
 
-/** Serves the built page with the live tables, to a browser that counts as logged in. */
+/** Serves the built page with the live tables. The browser counts as logged in. */
 export async function servePage(path: string, tables: LiveTables, clock: Clock): Promise<PageServer> {
   const files = JSON.parse(readFileSync(path, "utf8")) as Readonly<
     Record<string, { readonly type: string; readonly gzip: string }>

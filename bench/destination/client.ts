@@ -3,7 +3,10 @@ import { GetDestination } from "@forage/proto/destination";
 import { answerLines, sendLine } from "./lines.ts";
 import type { FromClient, ToClient } from "./messages.ts";
 
-/** Bare HTTP/2 in place of a gRPC library, so that the client takes as little as possible of the machine they share. */
+/**
+ * A stream on plain HTTP/2. Without a gRPC library, the client uses as little as possible of the machine that it shares
+ * with the server.
+ */
 interface Stream {
   messages: number;
   atNs: bigint;
@@ -16,13 +19,13 @@ let complete = 0;
 let wanted = 1;
 
 answerLines((message: ToClient) => {
-  if (message.kind === "open") void open(message);
-  wanted = message.kind === "await" ? message.messages : 1;
+  if (message.type === "open") void open(message);
+  wanted = message.type === "await" ? message.messages : 1;
   complete = STREAMS.filter((stream) => stream.messages >= wanted).length;
   report();
 });
 
-async function open({ port, streams: count, connections, path }: ToClient & { kind: "open" }): Promise<void> {
+async function open({ port, streams: count, connections, path }: ToClient & { type: "open" }): Promise<void> {
   startedNs = process.hrtime.bigint();
   const request = GetDestination.encode({ scheme: "", path, contextToken: "" }).finish();
   const body = Buffer.concat([Buffer.alloc(FRAME_HEADER_BYTES), request]);
@@ -30,10 +33,10 @@ async function open({ port, streams: count, connections, path }: ToClient & { ki
   for (let index = 0; index < count; index++) STREAMS.push({ messages: 0, atNs: 0n });
   for (let connection = 0; connection < connections; connection++) {
     const session = connect(`http://127.0.0.1:${port}`);
-    session.on("error", (error) => send({ kind: "ended", status: String(error) }));
+    session.on("error", (error) => send({ type: "ended", status: String(error) }));
     for (let index = connection; index < count; index += connections)
       start(session, body, STREAMS[index] as Stream);
-    // Lets answers be read between connections.
+    // Lets the process read answers between connections.
     if (connection % 16 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
 }
@@ -53,14 +56,14 @@ function start(session: ClientHttp2Session, body: Buffer, stream: Stream): void 
       const end = FRAME_HEADER_BYTES + pending.readUInt32BE(1);
       if (pending.length < end) break;
       pending = pending.subarray(end);
-      take(stream);
+      countMessage(stream);
     }
   });
-  call.on("trailers", (trailers) => send({ kind: "ended", status: String(trailers["grpc-status"]) }));
-  call.on("error", (error) => send({ kind: "ended", status: String(error) }));
+  call.on("trailers", (trailers) => send({ type: "ended", status: String(trailers["grpc-status"]) }));
+  call.on("error", (error) => send({ type: "ended", status: String(error) }));
 }
 
-function take(stream: Stream): void {
+function countMessage(stream: Stream): void {
   stream.messages++;
   stream.atNs = process.hrtime.bigint();
   if (stream.messages !== wanted) return;
@@ -71,7 +74,7 @@ function take(stream: Stream): void {
 function report(): void {
   if (STREAMS.length === 0 || complete < STREAMS.length) return;
   complete = -STREAMS.length;
-  send({ kind: "arrived", startedNs: String(startedNs), atNs: STREAMS.map(({ atNs }) => String(atNs)) });
+  send({ type: "arrived", startedNs: String(startedNs), atNs: STREAMS.map(({ atNs }) => String(atNs)) });
 }
 
 function send(message: FromClient): void {

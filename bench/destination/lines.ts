@@ -1,6 +1,9 @@
 import { createInterface } from "node:readline";
 
-/** A benchmark's process: asked in lines of JSON on standard input, it answers on standard output and ends with the former. */
+/**
+ * Answers requests of a benchmark's process. Requests are lines of JSON on standard input, and answers lines on
+ * standard output. Ends when standard input ends.
+ */
 export function answerLines<From>(
   answer: (message: From) => void,
   close: () => Promise<void> = () => Promise.resolve(),

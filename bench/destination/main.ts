@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import { ensureGoProgram } from "../../hack/lib/go-program.ts";
 import { type Figures, measure, medians, type Program } from "./measure.ts";
 
-/** Additional options of node, such as `--cpu-prof`. */
+/** Additional options of Node.js, such as `--cpu-prof`. */
 const nodeOptions = (process.env.BENCH_NODE_OPTIONS ?? "").split(" ").filter((option) => option !== "");
 
 interface Result {
@@ -14,9 +14,10 @@ interface Result {
 }
 
 /**
- * Measures one service on many streams: `destination [--streams N] [--connections N,N] [--endpoints N] [--warm-up N] [--changes N]
- * [--runs N] [--beside floor] [--whole]`. With `--whole` the coordinator is complete: its store is on disk, and agents connect over TLS.
- * With `--beside floor` runs alternate with those of a server of Linkerd's parts that only sends.
+ * Measures one service on many streams: `destination [--streams N] [--connections N,N] [--endpoints N] [--warm-up N]
+ * [--changes N] [--runs N] [--beside floor] [--whole]`. With `--whole` the coordinator is complete: its store is on
+ * disk, and agents connect over TLS. With `--beside floor`, runs alternate with runs of a server that consists of
+ * Linkerd's parts and only sends.
  */
 export async function main(): Promise<void> {
   const text = (value: string) => ({ type: "string", default: value }) as const;
@@ -66,7 +67,7 @@ export async function main(): Promise<void> {
   console.log(JSON.stringify({ bench: "destination", ...values, load: [load, loadavg()[0]], results }));
 }
 
-/** The same for each server in turn, so that what else the machine does meets all alike. */
+/** Runs the measurement for each server in turn, so other work of the machine affects all equally. */
 async function alternate(
   servers: ReadonlyMap<string, Program>,
   sizes: Parameters<typeof measure>[2],
@@ -85,7 +86,7 @@ async function alternate(
   });
 }
 
-/** The options are for the coordinator, which it starts. */
+/** Returns the program with the whole coordinator. The options are passed on to the coordinator. */
 function whole(): Program {
   return { program: process.execPath, args: [join(import.meta.dirname, "whole.ts")] };
 }

@@ -13,12 +13,15 @@ export interface Sizes {
   readonly streams: number;
   readonly connections: number;
   readonly endpoints: number;
-  /** Changes before those that are measured, so that a server's code is compiled and its heap has its size. */
+  /**
+   * The number of unmeasured changes at the start, after which the server's code is compiled and its heap has its final
+   * size.
+   */
   readonly warmUp: number;
   readonly changes: number;
 }
 
-/** The figures of one run: how long things took, and what the server spent on them. */
+/** The figures of one run: durations, and the server's cost. */
 export interface Figures {
   readonly fullP50Ms: number;
   readonly fullMaxMs: number;
@@ -31,7 +34,7 @@ export interface Figures {
   readonly cpuUsPerMessage: number;
 }
 
-/** One server with all its streams, from the start of both to their end. */
+/** Measures one server with all its streams, from the start of both to their end. */
 export async function measure(ofServer: Program, ofClient: Program, sizes: Sizes): Promise<Figures> {
   const { streams, connections, endpoints, warmUp, changes } = sizes;
   const server = new Peer<ToServer, FromServer>(ofServer.program, [...ofServer.args, String(endpoints)]);
@@ -39,7 +42,7 @@ export async function measure(ofServer: Program, ofClient: Program, sizes: Sizes
   try {
     const { port, pid } = await server.next("up");
     const before = server.usage(pid);
-    client.send({ kind: "open", port, streams, connections, path: PATH });
+    client.send({ type: "open", port, streams, connections, path: PATH });
     const full = await client.next("arrived");
     const fullMs = full.atNs.map((at) => msBetween(full.startedNs, at));
     const opened = server.usage(pid);
@@ -49,10 +52,10 @@ export async function measure(ofServer: Program, ofClient: Program, sizes: Sizes
     for (let change = 0; change < warmUp + changes; change++) {
       if (change === warmUp) warm = server.usage(pid);
       await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-      // Every other change brings back the pod that the one before took away, so each is one message.
-      server.send({ kind: "change", pod: Math.floor(change / 2) % endpoints, ready: change % 2 === 1 });
+      // Every other change restores the pod that the change before removed, so each causes one message.
+      server.send({ type: "change", pod: Math.floor(change / 2) % endpoints, ready: change % 2 === 1 });
       const { atNs } = await server.next("changed");
-      client.send({ kind: "await", messages: change + 2 });
+      client.send({ type: "await", messages: change + 2 });
       const arrived = await client.next("arrived");
       if (change < warmUp) continue;
       const times = arrived.atNs.map((at) => msBetween(atNs, at));
@@ -76,7 +79,7 @@ export async function measure(ofServer: Program, ofClient: Program, sizes: Sizes
   }
 }
 
-/** Figure by figure. */
+/** Returns the median of each figure. */
 export function medians(runs: readonly Figures[]): Figures | undefined {
   const [first] = runs;
   if (first === undefined) return undefined;

@@ -7,12 +7,12 @@ export interface Usage {
   readonly residentBytes: number;
 }
 
-/** The length of a clock tick that Linux uses on all common machines. */
+/** The length of a clock tick on all common Linux machines. */
 const TICK_US = 10_000;
 const PAGE_BYTES = 4096;
 
-/** A process that is asked and answers in lines of JSON, one thing at a time. It ends with its standard input. */
-export class Peer<To extends object, From extends { readonly kind: string }> {
+/** A process that answers requests in lines of JSON, one at a time. It ends when its standard input ends. */
+export class Peer<To extends object, From extends { readonly type: string }> {
   readonly #process: ChildProcess;
   readonly #received: From[] = [];
   #ended = false;
@@ -26,7 +26,7 @@ export class Peer<To extends object, From extends { readonly kind: string }> {
       this.#ended = true;
       this.#wake();
     });
-    // The exit of a process reports its end.
+    // The exit event reports the end of the process.
     this.#process.stdin?.on("error", () => undefined);
     createInterface(stdout).on("line", (line) => {
       this.#received.push(JSON.parse(line) as From);
@@ -38,23 +38,24 @@ export class Peer<To extends object, From extends { readonly kind: string }> {
     if (!this.#ended) this.#process.stdin?.write(`${JSON.stringify(message)}\n`);
   }
 
-  /** Throws when something else comes: a stream that ends spoils the measurement. */
-  async next<K extends From["kind"]>(kind: K): Promise<Extract<From, { kind: K }>> {
+  /** Returns the next message. Throws if it has another type: a stream that ended would invalidate the measurement. */
+  async next<K extends From["type"]>(type: K): Promise<Extract<From, { type: K }>> {
     while (this.#received.length === 0) {
-      if (this.#ended) throw new Error(`the process that was to answer with ${kind} has ended`);
+      if (this.#ended) throw new Error(`the process that was to answer with ${type} has ended`);
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
     }
     const message = this.#received.shift();
-    if (message?.kind !== kind) throw new Error(`got ${JSON.stringify(message)} in place of ${kind}`);
-    return message as Extract<From, { kind: K }>;
+    if (message?.type !== type) throw new Error(`got ${JSON.stringify(message)} in place of ${type}`);
+    return message as Extract<From, { type: K }>;
   }
 
-  /** Reads the CPU time and memory of the process from outside, so that all programs are measured alike. */
+  /** Returns the process's CPU time and memory, read from outside, so all programs are measured in the same way. */
   usage(pid = this.#process.pid): Usage {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // Counted from behind the name, which may hold spaces: user and system time are the 12th and 13th.
+    // Fields are counted from the end of the name, which may contain spaces. User and system time are the 12th and
+    // 13th.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const [, resident] = readFileSync(`/proc/${pid}/statm`, "utf8").split(" ");
     return {

@@ -15,7 +15,7 @@ const NAMESPACE = "shop";
 const NAME = "web";
 const ZONES = 3;
 
-/** A service of one port. */
+/** Returns the operations that create a service of one port. */
 export function serviceOps(): Op[] {
   const value = { target: NAME, ports: [{ name: "http", port: 80, targetPort: 8080 }] };
   const resource = ForageResource.fromPartial({ name: NAME, spec: { $case: "service", value } });
@@ -61,5 +61,5 @@ export function statusOps(index: number, node: string, ready: boolean): Op[] {
 }
 
 function put(key: string, value: Uint8Array): Op {
-  return { kind: "put", key, value };
+  return { type: "put", key, value };
 }

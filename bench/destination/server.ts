@@ -12,7 +12,7 @@ import { nodeName, nodeOps, podOps, serviceOps, statusOps } from "./records.ts";
 const NODES = 10;
 const endpoints = Number(process.argv[2]);
 
-/** The coordinator's Destination alone: store, view and listener as they are in it, over records that are made up. */
+/** The coordinator's Destination alone: the real store, view and listener over artificial records. */
 const clock = systemClock;
 const store = createMemoryStore({ clock });
 const state = new ClusterView();
@@ -43,13 +43,13 @@ const listener = await startPlainDestination(
 );
 
 answerLines((message: ToServer) => void change(message));
-send({ kind: "up", port: listener.address.port });
+send({ type: "up", port: listener.address.port });
 
 async function change({ pod, ready }: ToServer): Promise<void> {
   const ops = statusOps(pod, nodeName(pod % NODES), ready);
   const atNs = process.hrtime.bigint();
   await store.txn([], ops);
-  send({ kind: "changed", atNs: String(atNs) });
+  send({ type: "changed", atNs: String(atNs) });
 }
 
 function send(message: FromServer): void {

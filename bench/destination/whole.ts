@@ -15,7 +15,10 @@ const NODES = 10;
 const endpoints = Number(process.argv.at(-1));
 const LABELS = { app: "web" };
 
-/** The whole coordinator in a process of its own, its store on disk, and agents on TLS connections in this one. A change is an agent's report. */
+/**
+ * The whole coordinator in a separate process, with its store on disk. Agents are in this process, on TLS connections.
+ * A change is an agent's report.
+ */
 const furtherOptions = (process.env.BENCH_NODE_OPTIONS ?? "").split(" ").filter((option) => option !== "");
 const coordinator = await startCoordinatorProcess([...COORDINATOR_NODE_OPTIONS, ...furtherOptions]);
 const agents = new SocketAgents({
@@ -34,7 +37,7 @@ answerLines(
     await coordinator.close();
   },
 );
-send({ kind: "up", port: coordinator.destinationPort, pid: coordinator.pid });
+send({ type: "up", port: coordinator.destinationPort, pid: coordinator.pid });
 
 function change({ pod, ready }: ToServer): void {
   const agent = pod % NODES;
@@ -42,7 +45,7 @@ function change({ pod, ready }: ToServer): void {
   if (assignment === undefined) throw new Error(`node ${agent} has no pod ${Math.floor(pod / NODES)}`);
   const atNs = process.hrtime.bigint();
   agents.setReady(agent, assignment, ready);
-  send({ kind: "changed", atNs: String(atNs) });
+  send({ type: "changed", atNs: String(atNs) });
 }
 
 async function applyService({ address, caPem, token }: CoordinatorProcess): Promise<void> {

@@ -19,13 +19,13 @@ interface TaskEvent {
 }
 
 export interface Comparison {
-  /** The time from Nomad's event "Task Setup" to "Started". The median. */
+  /** The median time from Nomad's event "Task Setup" to "Started". */
   readonly startMs: number;
-  /** Resident memory of each task's helper process: Nomad's executor, or containerd's shim. The median. */
+  /** The median resident memory of each task's helper process: Nomad's executor, or containerd's shim. */
   readonly memoryForEachTaskMib: number;
 }
 
-/** Runs five equal tasks with each driver in a real Nomad. Undefined if none was compiled. */
+/** Runs five equal tasks with each driver in a real Nomad. Returns `undefined` if Nomad was not compiled. */
 export async function besideRawExec(
   host: TestHost,
   launcher: string,
@@ -93,7 +93,7 @@ function startMs({ TaskStates: states }: Allocation): number {
   return (timeOf("Started") - timeOf("Task Setup")) / 1e6;
 }
 
-/** The median of the processes whose command line fits. */
+/** Returns the median resident memory of the processes with a matching command line. */
 function residentMib(fits: (line: string) => boolean): number {
   const sizes = readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -103,7 +103,7 @@ function residentMib(fits: (line: string) => boolean): number {
         if (!fits(line)) return [];
         return [Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024];
       } catch {
-        // It has ended.
+        // The process has ended.
         return [];
       }
     })

@@ -10,7 +10,7 @@ const PROGRAM = "nomad-driver";
 const LAUNCHES = 9;
 const COLD_LAUNCHES = 3;
 
-/** Makes the files of an installed plugin in the directory. Returns the path of the launcher. */
+/** Makes the files of an installed plugin in the directory, and returns the path of the launcher. */
 export async function installPlugin(dir: string): Promise<string> {
   const outDir = join(ROOT, "dist");
   await bundlePrograms({ root: ROOT, outDir, programs: { [PROGRAM]: PROGRAMS[PROGRAM] ?? "" } });
@@ -26,12 +26,12 @@ function writeLauncher(dir: string, node: string, program: string): string {
 export interface StartUp {
   readonly launchMs: number;
   readonly launchCpuMs: number;
-  /** As `launchMs`, with neither node nor the plugin in the page cache. */
+  /** As `launchMs`, but with neither node nor the plugin in the page cache. */
   readonly coldLaunchMs: number;
   readonly memoryAtHandshakeMb: number;
 }
 
-/** Medians of consecutive launches up to the handshake. */
+/** Returns medians of consecutive launches up to the handshake. */
 export async function measureStartUp(launcher: string, dir: string): Promise<StartUp> {
   const launches = [];
   for (let i = 0; i < LAUNCHES; i += 1) launches.push(await measureLaunch(launcher));
@@ -54,7 +54,7 @@ async function measureLaunch(launcher: string) {
   }
 }
 
-/** Copies node and the plugin, because pages that other processes use stay in the cache. */
+/** Measures launches of new copies of node and the plugin. Pages that other processes use would stay in the cache. */
 async function measureColdLaunch(dir: string) {
   const copies = mkdtempSync(join(dir, "cold-"));
   try {

@@ -16,21 +16,21 @@ import { encode } from "@msgpack/msgpack";
 import type { TestHost } from "../../hack/lib/test-host.ts";
 
 const COOKIE = "e4327c2e01eabfd75a8a67adb114fb34a757d57eee7728d857a8cec6e91a7255";
-/** Linux counts processor time in hundredths of a second. */
+/** The unit in which Linux counts processor time, a hundredth of a second. */
 const TICK_MS = 10;
 const KIB = 1024;
 const EVERY_SECOND = { seconds: 1n, nanos: 0 };
 
 export interface Memory {
-  /** All pages in memory, also those of the node program, which processes share. */
+  /** All pages in memory, including those of the node program that processes share. */
   readonly residentBytes: number;
-  /** Pages that no other process has: all that a further plugin would cost. */
+  /** Pages that no other process has, which is the cost of a further plugin. */
   readonly privateBytes: number;
 }
 
-/** The plugin in the form in which it is installed, as Nomad starts it. */
+/** An installed plugin, started like Nomad starts it. */
 export class InstalledPlugin {
-  /** The time from the start of the process to the line of the handshake. */
+  /** The time from the start of the process to the handshake line. */
   readonly startMs: number;
   readonly #child: ChildProcess;
   readonly #base: BasePluginClient;
@@ -101,10 +101,10 @@ export class InstalledPlugin {
     return stream;
   }
 
-  /** The processor time of the plugin's own process so far, without that of nerdctl. */
+  /** Returns the processor time of the plugin's own process so far, without that of nerdctl. */
   cpuMs(): number {
     const stat = readFileSync(`/proc/${this.#child.pid}/stat`, "utf8");
-    // After the name in parentheses: the twelfth and thirteenth fields are user and system time.
+    // Fields are counted after the name in parentheses. User and system time are the 12th and 13th.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
   }

@@ -3,7 +3,7 @@ import type { TestHost } from "../../hack/lib/test-host.ts";
 import type { InstalledPlugin } from "./installed-plugin.ts";
 
 const EXEC_ROUNDS = 20;
-/** The streams have sent their first samples, and the work of the starts is done. */
+/** The time after which the streams have sent their first samples and the starts cause no more work. */
 const SETTLE_MS = 5_000;
 const SAMPLE_EVERY_MS = 1_000;
 
@@ -13,12 +13,12 @@ export interface TaskCosts {
   readonly startCpuMs: number;
   readonly execRoundTripMs: number;
   readonly execCpuMs: number;
-  /** Samples of statistics that the tasks' streams sent in the time of the measurement. */
+  /** The number of statistics samples that the tasks' streams sent during the measurement. */
   readonly samples: number;
   readonly samplesMissing: number;
   readonly sampleCpuMs: number;
   readonly cpuPercentWithStatsEverySecond: number;
-  /** The same without streams: what the plugin costs while nothing happens. */
+  /** The CPU use without streams, which is the cost of an idle plugin. */
   readonly cpuPercentIdle: number;
   readonly memoryMb: number;
   readonly memoryMaxMb: number;
@@ -26,7 +26,10 @@ export interface TaskCosts {
   readonly destroyMs: number;
 }
 
-/** Memory is that with all tasks and their statistics, from the process's own map: the median and the largest of one reading each second. */
+/**
+ * Measures tasks. Memory is that of the process with all tasks and their statistics: the median and the maximum of one
+ * reading each second.
+ */
 export async function measureTasks(
   plugin: InstalledPlugin,
   host: TestHost,

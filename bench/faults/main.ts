@@ -21,7 +21,10 @@ const ROWS: readonly (readonly [string, keyof FaultFigures])[] = [
   ["a host's daemon is killed: share that survives", "survived"],
 ];
 
-/** Lets the same faults happen to Forage and to Docker Swarm on booted hosts: `faults [--rounds N]`. Needs root. */
+/**
+ * Causes the same faults in Forage and in Docker Swarm on booted hosts, and measures both: `faults [--rounds N]`. Needs
+ * root.
+ */
 export async function main(): Promise<void> {
   const { values } = parseArgs({ options: { rounds: { type: "string", default: "3" } } });
   const rounds = Number(values.rounds);

@@ -10,11 +10,14 @@ export interface FaultFigures {
   readonly hostLost: number;
   /** Seconds from the partition of a host until all containers run on the others. */
   readonly cutOff: number;
-  /** The share of the partitioned host's containers that run on. */
+  /** The share of the partitioned host's containers that continue to run. */
   readonly ranOn: number;
-  /** Seconds from the kill of a container's process on the partitioned host until its place there is taken; Infinity: not in time. */
+  /**
+   * Seconds from the kill of a container's process on the partitioned host until another container runs there in its
+   * place; Infinity if none did in time.
+   */
   readonly killedWhileCutOff: number;
-  /** Seconds from the end of the partition until the surplus has stopped. */
+  /** Seconds from the end of the partition until surplus containers have stopped. */
   readonly healed: number;
   /** The share of a host's containers that survive the kill of its daemon. */
   readonly survived: number;
@@ -27,10 +30,13 @@ interface Container {
 
 const LIMIT_MS = 240_000;
 const EVERY_MS = 100;
-/** A cut-off host that starts no container by then is taken to start none: twelve times what either system waits before a restart. */
+/**
+ * A partitioned host that has started no container by then counts as starting none. It is twelve times the delay of
+ * either system before a restart.
+ */
 export const CUT_OFF_RESTART_LIMIT_MS = 60_000;
 
-/** Lets each fault happen once. All hosts are ready before and after. */
+/** Causes each fault once. All hosts are ready before and after. */
 export async function measureFaults(fleet: MeasuredFleet): Promise<FaultFigures> {
   await settled(fleet);
   const killed = await killContainer(fleet);
@@ -88,7 +94,7 @@ async function cutOffHost(fleet: MeasuredFleet): Promise<PartitionFigures> {
   return { cutOff, ranOn, killedWhileCutOff, healed: sinceHealed() };
 }
 
-/** Kills one container of the partitioned host, which no other host can tell what to do. */
+/** Kills one container of the partitioned host, which no other host can send orders. */
 async function killWhereCutOff(fleet: MeasuredFleet, host: string): Promise<number> {
   const before = await runningOn(fleet, host);
   const [victim] = before;
@@ -135,12 +141,11 @@ async function busiestHost(fleet: MeasuredFleet): Promise<string> {
 
 /** Returns the running containers of all hosts that are on. */
 async function running(fleet: MeasuredFleet): Promise<readonly Container[]> {
-  const { driver, hosts } = fleet.lab;
-  const on = hosts.filter((host) => host.runsAgent && driver.isRunning(host));
+  const on = (await fleet.lab.running()).filter(({ runsAgent }) => runsAgent);
   return (await Promise.all(on.map(({ name }) => runningOn(fleet, name)))).flat();
 }
 
-/** Asks containerd, which both run their containers with; none while it starts. */
+/** Lists the running containers in containerd, which both systems use. Returns none while containerd starts. */
 async function runningOn(fleet: MeasuredFleet, host: string): Promise<readonly Container[]> {
   const stdout = await ctr(fleet, host, ["tasks", "list"]);
   return stdout

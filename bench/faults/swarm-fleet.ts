@@ -12,7 +12,7 @@ const SUITE = "bookworm";
 const LIMIT_MS = 5 * 60_000;
 const SWARM_PORT = 2377;
 const IMAGE = "localhost/idle:1";
-/** Docker's layers can't lie on the hosts' stacked file system. */
+/** Docker's layers can't be on the hosts' stacked file system. */
 const SETTINGS = '{ "data-root": "/var/lib/containerd/docker" }';
 const PREPARE = `mkdir -p /etc/docker /tmp/root/bin
 echo '${SETTINGS}' > /etc/docker/daemon.json
@@ -20,7 +20,10 @@ apt-get -qq --yes install docker.io busybox-static
 for name in sh sleep; do cp /bin/busybox /tmp/root/bin/$name; done
 tar --directory /tmp/root --create . | docker import - ${IMAGE}`;
 
-/** Boots the hosts of the lab, installs Debian's Docker on them, makes a swarm of its defaults and deploys the containers. */
+/**
+ * Boots the hosts of the lab, installs Debian's Docker on them, makes a swarm with default settings and deploys the
+ * containers.
+ */
 export async function startSwarm(lab: Lab): Promise<MeasuredFleet> {
   await providePackages(lab);
   await Promise.all(lab.hosts.map(({ name }) => lab.boot(name)));
@@ -46,7 +49,7 @@ export async function startSwarm(lab: Lab): Promise<MeasuredFleet> {
   };
 }
 
-/** Downloads Docker and all that it needs beyond the hosts' image, and lets the hosts install it. */
+/** Downloads Docker and its dependencies that the hosts' image lacks, for installation by the hosts. */
 async function providePackages(lab: Lab): Promise<void> {
   const image = await ensureHostImage(console.error);
   const packages = lab.path("packages");

@@ -9,10 +9,13 @@ import type { CoordinatorProcess } from "./coordinator-process.ts";
 
 /** The replicas of each service. The cost of one pod's change grows with them, and must not grow with the fleet. */
 const REPLICAS = 100;
-/** A request takes not many more. */
+/** This number is close to the maximum of a request. */
 const SERVICES_PER_REQUEST = 100;
 
-/** Applies that many pods, a hundred of each service, and resolves when all their rollouts have succeeded. */
+/**
+ * Applies that many pods, a hundred of each service and the rest of one more. Resolves when all their rollouts have
+ * succeeded.
+ */
 export async function applyPods(coordinator: CoordinatorProcess, pods: number): Promise<void> {
   const { address, caPem, token } = coordinator;
   const forage = new ForageServiceClient(address, channelCredentials({ caPem }));
@@ -34,17 +37,21 @@ export async function applyPods(coordinator: CoordinatorProcess, pods: number): 
   }
 }
 
+/** Returns requests for exactly this many pods. */
 export function requestsFor(pods: number): ApplyResourcesRequest[] {
-  const names = Array.from({ length: Math.ceil(pods / REPLICAS) }, (_, index) => `app-${index}`);
+  const services = Array.from({ length: Math.ceil(pods / REPLICAS) }, (_, index) => ({
+    name: `app-${index}`,
+    replicas: Math.min(REPLICAS, pods - index * REPLICAS),
+  }));
   const requests: ApplyResourcesRequest[] = [];
-  for (let from = 0; from < names.length; from += SERVICES_PER_REQUEST)
-    requests.push(requestFor(`bench-${from}`, names.slice(from, from + SERVICES_PER_REQUEST)));
+  for (let from = 0; from < services.length; from += SERVICES_PER_REQUEST)
+    requests.push(requestFor(`bench-${from}`, services.slice(from, from + SERVICES_PER_REQUEST)));
   return requests;
 }
 
 /**
- * Returns requests for this many services of one pod that no node can take. Their sizes differ, so the scheduler can treat no two
- * of them alike.
+ * Returns requests for this many services with one pod that fits no node. Their sizes differ, so the scheduler can't
+ * treat any two of them alike.
  */
 export function requestsForWaiting(pods: number): ApplyResourcesRequest[] {
   const requests: ApplyResourcesRequest[] = [];
@@ -62,17 +69,24 @@ export function requestsForWaiting(pods: number): ApplyResourcesRequest[] {
   return requests;
 }
 
-function requestFor(applyId: string, names: readonly string[]): ApplyResourcesRequest {
+interface Service {
+  readonly name: string;
+  readonly replicas: number;
+}
+
+function requestFor(applyId: string, services: readonly Service[]): ApplyResourcesRequest {
   const container = {
     name: "main",
     image: "registry.example/app:v1",
     ports: [{ name: "http", containerPort: 8080, protocol: "TCP" }],
     resources: { requests: { cpu: "100m", memory: "64Mi" } },
   };
-  const value = { scaling: { replicas: REPLICAS }, container };
   return ApplyResourcesRequest.fromPartial({
     applyId,
     namespace: "bench",
-    resources: names.map((name) => ({ name, spec: { $case: "containerService" as const, value } })),
+    resources: services.map(({ name, replicas }) => ({
+      name,
+      spec: { $case: "containerService" as const, value: { scaling: { replicas }, container } },
+    })),
   });
 }

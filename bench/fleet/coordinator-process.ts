@@ -4,17 +4,20 @@ import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { bundlePrograms } from "../../hack/bundling/bundle-programs.ts";
 import { COORDINATOR_ENVIRONMENT, COORDINATOR_NODE_OPTIONS } from "../../hack/instance/describe-programs.ts";
 
 export interface CoordinatorProcess {
   readonly pid: number;
-  /** `address:port` of gRPC. */
+  /** The `address:port` of gRPC. */
   readonly address: string;
   readonly caPem: string;
   readonly token: string;
   /** The port of Destination in plain text. */
   readonly destinationPort: number;
-  /** Kills it with SIGKILL and starts it on the same files and ports. Resolves when it takes connections. */
+  /**
+   * Kills the process with SIGKILL and restarts it with the same files and ports. Resolves when it accepts connections.
+   */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
@@ -27,8 +30,8 @@ interface Running {
 const START_LIMIT_MS = 60_000;
 
 /**
- * The coordinator as it is run, with its store on disk, in a directory that goes with it. `prepare` may put a store into the data
- * directory before the start.
+ * Starts the coordinator in its usual form, as a bundle with its store on disk, in a temporary directory. `prepare` may create a
+ * store in the data directory before the start.
  */
 export async function startCoordinatorProcess(
   nodeOptions: readonly string[] = COORDINATOR_NODE_OPTIONS,
@@ -51,7 +54,7 @@ export async function startCoordinatorProcess(
   };
   const configFile = join(dir, "coordinator.yaml");
   writeFileSync(configFile, JSON.stringify(config));
-  const main = join(import.meta.dirname, "../../coordinator/src/main.ts");
+  const main = await bundleCoordinator();
   await prepare(dir);
   const args = [...nodeOptions, main, "--config", configFile];
   let running = await startProgram(args, port);
@@ -74,6 +77,14 @@ export async function startCoordinatorProcess(
       rmSync(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** Returns the path of the program. */
+async function bundleCoordinator(): Promise<string> {
+  const root = join(import.meta.dirname, "../..");
+  const outDir = join(root, "dist");
+  await bundlePrograms({ root, outDir, programs: { coordinator: "coordinator/src/main.ts" } });
+  return join(outDir, "coordinator.mjs");
 }
 
 async function startProgram(args: readonly string[], port: number): Promise<Running> {

@@ -14,7 +14,7 @@ const LIMIT_MS = 300_000;
 const SETTLE_MS = 15_000;
 const METHOD = "/forage.operator.v1.OperatorService/WatchEvents";
 
-/** The streams of one side, and how to end them. */
+/** The streams of one side, and a function that ends them. */
 interface Watching {
   opened: number;
   failed: number;
@@ -23,8 +23,8 @@ interface Watching {
 }
 
 /**
- * Measures what watchers of events take while an apply of 300 pods writes them. Half of them never read: a client of grpc-js
- * takes messages all the same, so these are bare streams of HTTP/2.
+ * Measures the cost of watchers of events while an apply of 300 pods writes events. Half of the watchers never read. A
+ * client of grpc-js would read messages anyway, so these are plain HTTP/2 streams.
  */
 export async function measureEventWatchers(count: number, result: Record<string, number>): Promise<void> {
   const coordinator = await startCoordinatorProcess();
@@ -81,7 +81,7 @@ function openIdle({ address, caPem, token }: CoordinatorProcess, count: number, 
   const session: ClientHttp2Session = connect(`https://${address}`, { ca: caPem });
   session.on("error", () => {});
   watching.closes.push(() => session.destroy());
-  // An empty message: all events from now on.
+  // An empty message requests all events from now on.
   const request = Buffer.alloc(5);
   for (let index = 0; index < count; index++) {
     const stream: ClientHttp2Stream = session.request({

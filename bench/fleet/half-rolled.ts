@@ -23,14 +23,14 @@ import {
 } from "./stored-records.ts";
 
 const NAME = "web";
-/** A rollout of many pods takes hundreds of looks: the code is compiled early in it. */
+/** A rollout of many pods is evaluated hundreds of times, so the code is compiled early in it. */
 const WARM_UPS = 30;
 const LOOKS = 41;
 
 /**
- * Measures what the workload's and the rollout's controllers compute when a pod of a half-rolled service changes. Half of the
- * replicas are ready and of the older revision, a quarter of the new ones is ready and the rest starts, which is the limit by
- * default.
+ * Measures the computation of the workload's and the rollout's controllers when a pod of a half-rolled service changes.
+ * Half of the replicas are ready and of the older revision, a quarter of the new ones is ready and the rest starts,
+ * which is the limit by default.
  */
 export async function measureHalfRolled(replicas: number, result: Record<string, number>): Promise<void> {
   const clock = systemClock;

@@ -8,7 +8,7 @@ import { helloOf, PodAnswers, statusesOf, statusOf } from "./pod-answers.ts";
 const CAPACITY = 1_000;
 export const HEARTBEAT_MS = 60_000;
 
-/** An agent without a host at the other end of the coordinator's own stream handler. */
+/** An agent without a host, connected to the coordinator's own stream handler. */
 export class LocalAgent {
   readonly #answers = new PodAnswers(() => {});
   readonly #requests = new Channel<ConnectRequest>(CAPACITY);
@@ -31,7 +31,7 @@ export class LocalAgent {
     return this.#answers.pods.size;
   }
 
-  /** One of its pods is no longer ready, or is again. */
+  /** Changes the readiness of one of its pods. Returns the pod, if there is one. */
   flip(): { readonly uid: string; readonly ready: boolean } | undefined {
     const pod = this.#answers.pods.values().next().value;
     if (pod === undefined) return undefined;
@@ -42,10 +42,10 @@ export class LocalAgent {
 
   async #run(name: string, core: Core, signal: AbortSignal): Promise<void> {
     void this.#requests.push({ message: { $case: "hello", value: helloOf(name) } });
-    const caller = { kind: "node", nodeId: nodeId(name) } as const;
+    const caller = { type: "node", nodeId: nodeId(name) } as const;
     const context = { method: "", caller, peer: "", signal };
     for await (const response of connect(this.#requests, context, core.services.connect)) {
-      // Encoded messages are about services, of which there are none.
+      // Encoded messages concern services, and the fleet has none.
       if (Buffer.isBuffer(response)) continue;
       const answer = this.#answers.answer(response);
       if (answer !== undefined) void this.#requests.push(answer);

@@ -8,6 +8,7 @@ import { measureEventWatchers } from "./event-watchers.ts";
 import { measureHalfRolled } from "./half-rolled.ts";
 import { measureLoadBalancers } from "./load-balancers.ts";
 import { measureLocalEvents } from "./local-events.ts";
+import { measureReturning } from "./returning.ts";
 import { measureStart } from "./seeded-store.ts";
 import { SocketAgents } from "./socket-agents.ts";
 import { measureWaitingRemoved } from "./waiting-removed.ts";
@@ -18,7 +19,10 @@ type Result = Record<string, number>;
 const APPLY_LIMIT_MS = 600_000;
 const IDLE_SECONDS = 20;
 
-/** A fleet of agents without hosts: how fast many pods get to their nodes, and what one small change costs as the fleet grows. */
+/**
+ * Measures a fleet of agents without hosts: the speed at which many pods reach their nodes, and the cost of one small
+ * change as the fleet grows.
+ */
 export async function main(): Promise<void> {
   const number = { type: "string" } as const;
   const { values } = parseArgs({
@@ -32,11 +36,24 @@ export async function main(): Promise<void> {
       balanced: number,
       removed: number,
       stored: number,
+      returning: number,
       watchers: number,
       "event-watchers": number,
     },
   });
   const result: Result = {};
+  try {
+    await measureAll(values, result);
+  } finally {
+    // A part that fails must not lose the figures of the others.
+    print(result);
+  }
+}
+
+async function measureAll(
+  values: Readonly<Record<string, string | undefined>>,
+  result: Result,
+): Promise<void> {
   const agents = Number(values.agents ?? 1_000);
   if (agents > 0) await measureApply(agents, Number(values.pods ?? 10 * agents), result);
   const waiting = Number(values.waiting ?? 1_000);
@@ -52,17 +69,25 @@ export async function main(): Promise<void> {
   if (balanced > 0) for (const nodes of [100, 5_000]) measureLoadBalancers(nodes, balanced, result);
   const [storedNodes = 0, storedPods = 0] = (values.stored ?? "5000,50000").split(",").map(Number);
   if (storedPods > 0) await measureStart(storedNodes, storedPods, result);
+  const [returning = 0, returningPods = 0] = (values.returning ?? "1000,0").split(",").map(Number);
+  if (returning > 0) await measureReturning(returning, returningPods, result);
   const watchers = Number(values.watchers ?? 5_000);
   if (watchers > 0) await measureWatchers(watchers, result);
   const eventWatchers = Number(values["event-watchers"] ?? 5_000);
   if (eventWatchers > 0) await measureEventWatchers(eventWatchers, result);
+}
+
+function print(result: Result): void {
   const width = Math.max(...Object.keys(result).map((name) => name.length));
   for (const [name, value] of Object.entries(result))
     console.log(`${name.padEnd(width)}  ${value.toFixed(1).padStart(10)}`);
   console.log(JSON.stringify({ bench: "fleet", ...result }));
 }
 
-/** Over sockets with TLS on both sides: the coordinator is a process of its own, all agents are in this one. */
+/**
+ * Measures applies over sockets with TLS on both sides. The coordinator is a separate process; all agents are in this
+ * one.
+ */
 async function measureApply(count: number, pods: number, result: Result): Promise<void> {
   const coordinator = await startCoordinatorProcess();
   const agents = new SocketAgents();
@@ -104,7 +129,10 @@ async function measureApply(count: number, pods: number, result: Result): Promis
   }
 }
 
-/** The coordinator is killed; its agents return by themselves, and their pods must not be taken for lost. */
+/**
+ * Measures the return of agents after the coordinator was killed. They reconnect by themselves, and their pods must not
+ * count as lost.
+ */
 async function measureRestart(
   coordinator: CoordinatorProcess,
   agents: SocketAgents,
@@ -118,6 +146,7 @@ async function measureRestart(
   await waitFor(async () => back >= agents.connected, {
     what: "all agents are back",
     limitMs: APPLY_LIMIT_MS,
+    explain: () => `${back} of ${agents.connected} are back`,
   });
   result["killed → all agents back (s)"] = (performance.now() - killedMs) / 1000;
   await returning;

@@ -7,10 +7,10 @@ import {
   PodStatus,
 } from "@forage/proto/forage/agent/v1/agent";
 
-/** Tracks the assignment of a simulated agent, and its answers: every pod runs at once, and is gone at once. */
+/** Tracks the assignment of a simulated agent, and answers it: every pod starts and ends at once. */
 export class PodAnswers {
   readonly pods = new Map<string, PodAssignment>();
-  /** Ports of the host, counted up. Nothing listens on them. */
+  /** Ports of the host, counted up. No program listens on them. */
   readonly #hostPorts = new Map<string, number>();
   readonly #onGiven: () => void;
 
@@ -24,12 +24,12 @@ export class PodAnswers {
     return statusOf(pod, ready, hostPort);
   }
 
-  /** All its pods, as an agent reports them when it connects. */
+  /** Returns all its pods as an agent reports them when it connects. */
   statuses(): PodStatus[] {
     return [...this.pods.values()].map((pod) => this.statusOf(pod));
   }
 
-  /** Undefined: there is nothing to say. */
+  /** Returns the answer to a message; `undefined` if it needs none. */
   answer({ message }: ConnectResponse): ConnectRequest | undefined {
     const given =
       message?.$case === "snapshot"
@@ -87,7 +87,7 @@ export interface HollowHost {
   readonly pods: number;
 }
 
-/** A host with room for little more than its share of ten pods, so that all nodes are used. */
+/** A host with room for little more than its share of ten pods, so all nodes are used. */
 const DEFAULT_HOST: HollowHost = { address: "192.0.2.1", pods: 11 };
 const FIRST_HOST_PORT = 20_000;
 

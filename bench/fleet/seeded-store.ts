@@ -23,11 +23,11 @@ import {
   revisionOp,
 } from "./stored-records.ts";
 
-/** Writes that wait for the disk together. */
+/** The number of writes that wait for the disk together. */
 const TXNS_AT_ONCE = 50;
 const SETTLE_MS = 3_000;
 
-/** Measures a start with a store that holds so many nodes and pods, and what a pod in it takes of the memory. */
+/** Measures a start with a store of that many nodes and pods, and the memory for each pod. */
 export async function measureStart(
   nodes: number,
   pods: number,
@@ -119,7 +119,7 @@ function* opsOf(nodes: number, pods: number, nowMs: number): Generator<Op> {
     }
 }
 
-/** A service that has been rolled out, its pods ready on the nodes from `first` on. */
+/** Yields the operations of a service that has been rolled out. Its pods are ready on the nodes from `first` on. */
 function* serviceOps(record: ResourceRecord, nodes: number, first: number, nowMs: number): Generator<Op> {
   const { name } = record;
   const workload = workloadOf(record);

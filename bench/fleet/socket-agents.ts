@@ -20,16 +20,16 @@ import { type ChannelCredentials, type ClientDuplexStream, Metadata } from "@grp
 import type { CoordinatorProcess } from "./coordinator-process.ts";
 import { type HollowHost, helloOf, PodAnswers, statusesOf } from "./pod-answers.ts";
 
-/** Uses that one reusable token allows. */
+/** The maximum uses of one reusable token. */
 const JOINS_PER_TOKEN = 100;
 const JOINS_AT_ONCE = 16;
 export const HEARTBEAT_MS = 2_500;
 const KEEPALIVE_MS = 10_000;
 
 export interface SocketAgentsOptions {
-  /** The host that the agent reports. */
+  /** Returns the host that the agent reports. */
   readonly host?: (node: string) => HollowHost;
-  /** Called with all of the agents' messages about services. */
+  /** Called with all messages about services that agents receive. */
   readonly onServices?: (node: string, update: ServiceUpdate) => void;
 }
 
@@ -37,19 +37,19 @@ interface HollowAgent {
   readonly name: string;
   readonly answers: PodAnswers;
   readonly credentials: ChannelCredentials;
-  /** Sends over the present connection. */
+  /** Sends over the current connection. */
   send: (request: ConnectRequest) => void;
   close: () => void;
 }
 
-/** The waits of the agent's own link between two attempts. */
+/** The delays between attempts of the agent's own link. */
 const RECONNECT: BackOff = { baseMs: 500, capMs: 10_000 };
 
-/** Agents without hosts, each joined and with a channel of its own, in this process. */
+/** Agents without hosts in this process. Each has joined, and has its own channel. */
 export class SocketAgents {
   readonly #options: SocketAgentsOptions;
   readonly #agents: HollowAgent[] = [];
-  /** Pods that were given to agents. */
+  /** The number of pods that were assigned to agents. */
   given = 0;
 
   constructor(options: SocketAgentsOptions = {}) {
@@ -60,7 +60,7 @@ export class SocketAgents {
     return this.#agents.length;
   }
 
-  /** Joins and connects so many more agents. */
+  /** Joins and connects `count` more agents. */
   async start(coordinator: CoordinatorProcess, count: number): Promise<void> {
     const end = this.connected + count;
     for (let from = this.connected; from < end; from += JOINS_PER_TOKEN) {
@@ -73,7 +73,7 @@ export class SocketAgents {
     }
   }
 
-  /** One of the agent's pods, in the order in which they were given to it; undefined: it has no more. */
+  /** Returns the agent's nth pod in the order of assignment; `undefined` if it has fewer. */
   podOf(agent: number, nth: number): PodAssignment | undefined {
     return [...(this.#agents[agent]?.answers.pods.values() ?? [])][nth];
   }
@@ -84,8 +84,8 @@ export class SocketAgents {
   }
 
   /**
-   * Connects all agents again after the coordinator was killed, each by itself and with the waits of a real agent, and calls
-   * `onBack` for each that was welcomed.
+   * Connects all agents again after the coordinator was killed, each with the delays of a real agent. Calls `onBack`
+   * for each that was welcomed.
    */
   async reconnect(address: string, onBack: () => void): Promise<void> {
     await Promise.all(
@@ -98,7 +98,7 @@ export class SocketAgents {
             await this.#open(agent, client, client.connect());
             return onBack();
           } catch {
-            // Refused, or cut off: the next attempt follows.
+            // The connection was refused or lost. The next attempt follows.
           }
         }
       }),
@@ -160,7 +160,7 @@ export const heartbeat: ConnectRequest = {
   message: { $case: "heartbeat", value: { assignmentRevision: 0n, usage: undefined } },
 };
 
-/** Joins and connects like an agent, with a key of its own. */
+/** Joins and connects like an agent, with its own key. */
 export async function joinAndConnect(
   { address, caPem }: Pick<CoordinatorProcess, "address" | "caPem">,
   token: string,
@@ -183,7 +183,10 @@ export async function joinAndConnect(
   return { client, stream: client.connect(), credentials };
 }
 
-/** Channels to one address with equal options would share their sockets. The PINGs are those of a real agent. */
+/**
+ * Returns a client with the keepalive PINGs of a real agent. Channels to one address with equal options would share
+ * their sockets.
+ */
 function agentClient(address: string, credentials: ChannelCredentials): AgentServiceClient {
   return new AgentServiceClient(address, credentials, {
     "grpc.use_local_subchannel_pool": 1,

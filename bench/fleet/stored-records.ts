@@ -26,11 +26,11 @@ type Timestamp = ReturnType<typeof toTimestamp>;
 
 export const NAMESPACE = "bench";
 export const KIND = "container_service";
-/** The operations of one transaction. */
+/** The number of operations in one transaction. */
 export const OPS_AT_ONCE = 100;
 
 export function put(key: string, value: Uint8Array): Op {
-  return { kind: "put", key, value };
+  return { type: "put", key, value };
 }
 
 export function nodeOp(name: string): Op {
@@ -80,12 +80,12 @@ export interface StoredPods {
   readonly name: string;
   readonly workload: Workload;
   readonly count: number;
-  /** The number of the first pod in the fleet. Each pod is on the node after that of the one before. */
+  /** The number of the first pod in the fleet. Each pod is on the node after that of the previous pod. */
   readonly first: number;
   readonly nodes: number;
   readonly isReady: (index: number) => boolean;
   readonly nowMs: number;
-  /** The time since which the pods are as they are. */
+  /** The time since which the pods have had their state. */
   readonly observedMs: number;
 }
 

@@ -8,13 +8,13 @@ import { openCore } from "./local-events.ts";
 const LABELS = { app: "waiting" };
 const LIMIT_MS = 600_000;
 
-/** Measures the cost of removing one service all of whose pods wait for a node. */
+/** Measures the cost of removing one service whose pods all wait for a node. */
 export async function measureWaitingRemoved(pods: number, result: Record<string, number>): Promise<void> {
   const store = createMemoryStore({ clock: systemClock });
   const core = await openCore(store);
   try {
     const forage = forageService(core.services.forage);
-    const caller = { kind: "user", name: "bench", grants: [{ role: "admin", namespaces: "*" }] } as const;
+    const caller = { type: "user", name: "bench", grants: [{ role: "admin", namespaces: "*" }] } as const;
     const context = { method: "", caller, peer: "", signal: new AbortController().signal };
     const container = { name: "main", image: "registry.example/app:v1" };
     const spec = { $case: "containerService" as const, value: { scaling: { replicas: pods }, container } };

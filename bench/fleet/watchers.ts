@@ -7,7 +7,7 @@ import { startCoordinatorProcess } from "./coordinator-process.ts";
 import { helloOf } from "./pod-answers.ts";
 import { heartbeat, joinAndConnect, joinToken } from "./socket-agents.ts";
 
-/** Streams of one connection, as a dashboard of a team has them. */
+/** The number of streams on one connection, as in the dashboard of a team. */
 const STREAMS_PER_CONNECTION = 100;
 const PODS = 100;
 const HEARTBEAT_MS = 2_500;
@@ -15,15 +15,15 @@ const IDLE_SECONDS = 10;
 const LIMIT_MS = 300_000;
 
 /**
- * Measures what watchers of one open rollout take. Half of them never read: they are sent the first state, and then hold back the
- * coordinator by flow control.
+ * Measures the cost of watchers of one open rollout. Half of them never read: they are sent the first state, and then
+ * flow control stops the coordinator from sending more.
  */
 export async function measureWatchers(count: number, result: Record<string, number>): Promise<void> {
   const coordinator = await startCoordinatorProcess();
   const { address, caPem, token } = coordinator;
   const { client, stream } = await joinAndConnect(coordinator, await joinToken(coordinator), "n0");
   stream.on("error", () => {}).resume();
-  // It reports nothing about its pods, so that their rollout stays open.
+  // The agent reports nothing about its pods, so their rollout stays open.
   stream.write({ message: { $case: "hello", value: helloOf("n0", { address: "192.0.2.1", pods: PODS }) } });
   const timer = setInterval(() => stream.write(heartbeat), HEARTBEAT_MS);
   const clients: ForageServiceClient[] = [];

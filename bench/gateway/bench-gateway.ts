@@ -18,12 +18,12 @@ import { ensureEnvoy } from "../../hack/lib/envoy.ts";
 export type Update = Parameters<typeof GatewayUpdate.fromPartial>[0];
 export type Service = NonNullable<Parameters<typeof ServiceUpdate.fromPartial>[0]["upserts"]>[number];
 
-/** A gateway as an agent has it, with a coordinator that is played. */
+/** An agent's gateway with a simulated coordinator. */
 export class BenchGateway {
   readonly #gateway: HostGateway;
   readonly #services: KnownServices;
   readonly #close: () => Promise<void>;
-  /** The file of Envoy's configuration. Its process is identified by it. */
+  /** The path of Envoy's configuration, by which its process is identified. */
   readonly bootstrap: string;
   #version = 0n;
 
@@ -57,7 +57,7 @@ export class BenchGateway {
       },
       ...{ dataDir: dir, runDir, nodeName: "n1", instance: "bench", services },
       key: new JournalKey(randomBytes(32), "bench"),
-      // Envoy comes from the host.
+      // Envoy is a program of the host, so no container runtime is needed.
       runtime: {} as ContainerRuntime,
       onEvent: () => undefined,
       noteDamage: () => undefined,
@@ -74,7 +74,7 @@ export class BenchGateway {
   }
 
   serve(...upserts: readonly Service[]): void {
-    this.#services.take(ServiceUpdate.fromPartial({ full: true, upserts: [...upserts] }));
+    this.#services.apply(ServiceUpdate.fromPartial({ full: true, upserts: [...upserts] }));
   }
 
   /** Resolves once the update is applied. */
@@ -87,7 +87,7 @@ export class BenchGateway {
         if (ready && message === "") resolve();
         else reject(new Error(message));
       });
-      this.#gateway.take(GatewayUpdate.fromPartial({ gateway: "default", version, ...update }));
+      this.#gateway.apply(GatewayUpdate.fromPartial({ gateway: "default", version, ...update }));
     });
   }
 

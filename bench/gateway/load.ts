@@ -7,7 +7,7 @@ export interface LoadResult {
   readonly requests: number;
 }
 
-/** Sends requests for `durationMs` on so many kept connections, one request after the other on each. */
+/** Sends requests for `durationMs` on that many persistent connections. Each connection has one request in flight. */
 export async function measureLoad(
   { port, host }: { readonly port: number; readonly host: string },
   connections: number,

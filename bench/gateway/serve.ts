@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** The backend: a hundred bytes for whoever asks. */
+/** The backend's response, a hundred bytes. */
 const body = "x".repeat(100);
 const server = createServer((_, response) => response.end(body));
 server.keepAliveTimeout = 60_000;

@@ -63,11 +63,11 @@ async function measure(
   const watched = spec === undefined ? {} : { liveness: spec, readiness: spec };
   const target = { address: "127.0.0.1", exec: () => Promise.reject(new Error("not to be run")) };
   for (let pod = 0; pod < pods; pod += 1) {
-    // As after the agent's restart: spread over the whole period.
+    // As after the agent's restart, the probes are spread over the whole period.
     const before = { started: true, ready: true };
     runner.watch({ id: `pod-${pod}`, probes: watched, target, startedAtMs: Date.now(), before });
   }
-  // The first round warms up what is compiled and loaded.
+  // The first round warms up compiled and loaded code.
   await pause(spec === undefined ? 0 : PERIOD_MS);
   probes = 0;
   const [beforeCpu, beganMs] = [process.cpuUsage(), performance.now()];

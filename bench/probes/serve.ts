@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import grpc from "@grpc/grpc-js";
 
-// The target of the probes, in a process of its own so that only the probing is measured.
+// The target of the probes is a separate process, so only the probing is measured.
 
 const SERVING = Buffer.from([0x08, 1]);
 const HOST = "127.0.0.1";

@@ -23,7 +23,7 @@ test("README's table has the rows, units and reference figures that the benchmar
   assert.deepEqual(lines.slice(begin, end).map(fixedCells), readmeTable(figures).map(fixedCells));
 });
 
-test("prints figures with their units, and the floor beside them", () => {
+test("prints figures with their units, and the floor next to them", () => {
   const table = readmeTable({
     ...figures,
     "apply → 20 ready (s)": 2.2,

@@ -3,9 +3,9 @@ interface Row {
   readonly title: string;
   readonly names: readonly string[];
   readonly unit: "s" | "MB" | "% of a core";
-  /** The figure that bare nerdctl takes. */
+  /** The figure of bare nerdctl. */
   readonly floor?: string;
-  /** Docker Swarm's figure, which was measured once. */
+  /** The figure of Docker Swarm, which was measured once. */
   readonly swarm: string;
 }
 
@@ -73,7 +73,7 @@ export function readmeTable(figures: Readonly<Record<string, number>>): readonly
   return [...TABLE_HEAD, ...rows];
 }
 
-/** Two digits are as much as runs on one machine agree. */
+/** Returns the figure with two significant digits. Runs on one machine agree no further. */
 function rounded(value: number, unit: Row["unit"]): string {
   if (unit === "MB") return value.toFixed(0);
   if (unit === "s" && value < 1) return value.toFixed(2);

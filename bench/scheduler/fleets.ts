@@ -1,6 +1,6 @@
 import { Fleet, type PodSpec, type Profile } from "@forage/scheduler";
 
-/** Rules of the four workloads, for the pods of one application. */
+/** The rules of the four workloads, for the pods of one application. */
 export const WORKLOADS = {
   plain: () => ({}),
   spread: (app: string) => ({
@@ -24,10 +24,10 @@ export const WORKLOADS = {
 export type Workload = keyof typeof WORKLOADS;
 
 const ZONES = 10;
-// All-distinct pods belong to this many applications: their selectors are met by some pods, as they would be in a real fleet.
+// All-distinct pods belong to this many applications, so some pods match their selectors, as in a real fleet.
 const APPS = 50;
 
-/** Nodes of 4 cpus and 32Gi in 10 zones, each with one pod already. */
+/** Returns nodes of 4 cpus and 32Gi in 10 zones, each with one pod already. */
 export function fleetOf(nodes: number, profile: Profile): Fleet {
   const fleet = new Fleet({ profile });
   for (let i = 0; i < nodes; i++) {
@@ -47,7 +47,10 @@ export function replicaOf(workload: Workload): PodSpec {
   return { ...podOf("replica", "app", "100m", "500Mi"), ...WORKLOADS[workload]("app") };
 }
 
-/** Pods no two of which are alike: each has a label of its own, and its own requests within some thousands of combinations. */
+/**
+ * Returns pods of which no two are alike: each has a label of its own, and requests from some thousands of
+ * combinations.
+ */
 export function distinctPods(workload: Workload, count: number): PodSpec[] {
   return Array.from({ length: count }, (_, i) => {
     const app = `app-${i % APPS}`;

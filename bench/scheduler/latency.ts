@@ -18,10 +18,13 @@ export interface Memory {
 }
 
 const RUNS = 15;
-// The compiler works beside the program, and its cpu would be counted too.
+// The compiler runs in parallel, and its CPU time would be counted too.
 const WARM_UP = 20;
 
-/** Measures, on a full fleet with 10 pods of several priorities on each node, how long it takes to explain why a pod doesn't fit and to find pods that it could preempt. */
+/**
+ * Measures, on a full fleet with 10 pods of several priorities on each node, the time to explain why a pod doesn't fit
+ * and to find pods that it could preempt.
+ */
 export function latencies(nodes: number): Latencies {
   const fleet = fleetOf(nodes, "pack");
   for (let i = 0; i < nodes; i++) {

@@ -6,7 +6,10 @@ import { type NodeCount, throughput } from "./throughput.ts";
 
 const PARTS = ["throughput", "packing", "latency", "memory"] as const;
 
-/** `npm run bench -- scheduler [throughput|packing|latency|memory …]`: a table for each part, then everything in one line of JSON. */
+/**
+ * `npm run bench -- scheduler [throughput|packing|latency|memory …]` prints a table for each part, then all figures in
+ * one line of JSON.
+ */
 export async function main(): Promise<void> {
   const { positionals, values } = parseArgs({
     allowPositionals: true,

@@ -16,7 +16,7 @@ export function time(work: () => void): Timing {
   return { wallMs, cpuMs: (user + system) / 1000 };
 }
 
-/** The repetition that took least cpu. */
+/** Returns the repetition with the least CPU time. */
 export function fastest(repetitions: number, prepare: () => () => void): Timing {
   let best: Timing | undefined;
   for (let i = 0; i < repetitions; i++) {
@@ -27,7 +27,7 @@ export function fastest(repetitions: number, prepare: () => () => void): Timing 
   return best;
 }
 
-/** Bytes that are in use once everything dead is collected. */
+/** Returns the bytes in use after a full garbage collection. */
 export function bytesInUse(): number {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;

@@ -16,7 +16,7 @@ export interface PackingWorkload {
 
 const GI = 1024;
 
-/** 2,000 pods, half of them heavy in cpu and half in memory, for 600 nodes of 16 cpus and 64Gi. */
+/** Returns 2,000 pods, half of them heavy in cpu and half in memory, for 600 nodes of 16 cpus and 64Gi. */
 export function complementary(seed: number): PackingWorkload {
   const random = randomOf(seed);
   const pods = Array.from({ length: 2_000 }, (_, i) =>
@@ -35,7 +35,7 @@ export function complementary(seed: number): PackingWorkload {
   };
 }
 
-/** 4,000 pods of a few sizes, some with half or twice the memory, for 700 nodes of three kinds. */
+/** Returns 4,000 pods of a few sizes, some with half or twice the memory, for 700 nodes of three kinds. */
 export function tshirt(seed: number): PackingWorkload {
   const random = randomOf(seed);
   const pods = Array.from({ length: 4_000 }, () => {
@@ -52,8 +52,8 @@ export function tshirt(seed: number): PackingWorkload {
 }
 
 /**
- * 1,150 pods that want 978 of 1,000 GPUs, for 100 nodes with 8, 100 with 2 and 100 with none. Those that want 8 or 4 fill the nodes with 8
- * exactly: one small pod on the wrong node, and a large one finds no place.
+ * Returns 1,150 pods that request 978 of 1,000 GPUs, for 100 nodes with 8, 100 with 2 and 100 with none. Pods with 8 or
+ * 4 GPUs fill the nodes with 8 exactly, so one small pod on the wrong node leaves a large one without a node.
  */
 export function devices(seed: number): PackingWorkload {
   const random = randomOf(seed);

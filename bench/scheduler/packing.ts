@@ -17,7 +17,7 @@ export interface Packing {
   readonly orders: number;
   readonly boundNodes: number;
   readonly boundCores: number;
-  /** Used over the least that could do: mean and worst over the arrival orders. */
+  /** The ratio of used nodes to the lower bound: mean and worst over the arrival orders. */
   readonly nodesMean: number;
   readonly nodesWorst: number;
   readonly coresMean: number;
@@ -63,7 +63,9 @@ function summary(workload: PackingWorkload, profile: Profile, churn: boolean): P
   };
 }
 
-/** Places the pods one by one in a random order. With churn, it then removes half of them and places as many new ones. */
+/**
+ * Places the pods one by one in a random order. With churn, it then removes half of them and places as many new ones.
+ */
 function arrive(workload: PackingWorkload, profile: Profile, churn: boolean, seed: number): Outcome {
   const random = randomOf(seed);
   const fleet = new Fleet({ profile });
@@ -93,7 +95,10 @@ function arrive(workload: PackingWorkload, profile: Profile, churn: boolean, see
   return { nodes: used.length, cores, unschedulable };
 }
 
-/** A lower bound for every packing: the whole nodes, largest first, that cover each resource, and the cores that cover cpu. */
+/**
+ * Returns a lower bound for every packing: the number of whole nodes, largest first, that cover each resource, and the
+ * cores that cover cpu.
+ */
 function lowerBound({ pods, nodes }: PackingWorkload): { nodes: number; cores: number } {
   const resources = ["cpu", "memoryMi", "gpu"] as const;
   const counts = resources.map((resource) => {
@@ -108,11 +113,11 @@ function lowerBound({ pods, nodes }: PackingWorkload): { nodes: number; cores: n
   return { nodes: Math.max(...counts), cores: leastCores(pods, nodes) };
 }
 
-/** The cores of the cheapest fractional set of nodes that covers cpu and memory. */
+/** Returns the cores of the cheapest fractional set of nodes that covers cpu and memory. */
 function leastCores(pods: readonly Size[], nodes: readonly Size[]): number {
   const cpu = pods.reduce((sum, pod) => sum + pod.cpu, 0) / 1000;
   let memory = pods.reduce((sum, pod) => sum + pod.memoryMi, 0);
-  // Nodes with the most memory a core first: what they need of cores to cover the memory.
+  // The nodes with the most memory per core come first. This is the number of their cores that covers the memory.
   let cores = 0;
   for (const node of [...nodes].sort((a, b) => b.memoryMi / b.cpu - a.memoryMi / a.cpu)) {
     const part = Math.min(1, memory / node.memoryMi);

@@ -12,7 +12,7 @@ export interface Throughput {
   readonly perWallSecond: number;
 }
 
-// Enough that building the caches, and the compiler's warming up, no longer tell.
+// Enough pods that filling caches and compiling code no longer affect the figure.
 const IDENTICAL = { 1000: 4_000, 5000: 20_000, 50000: 40_000 } as const;
 const DISTINCT = { 1000: 3_000, 5000: 3_000, 50000: 1_000 } as const;
 
@@ -51,7 +51,7 @@ function distinct(profile: Profile, workload: Workload, nodes: NodeCount): Throu
   return row(profile, workload, nodes, "distinct", pods.length, placed, timing);
 }
 
-/** Anti-affinity has a node for each pod and no more. */
+/** Returns the number of pods. Anti-affinity allows only one pod per node. */
 function countOf(workload: Workload, count: number, nodes: number): number {
   return workload === "anti-affinity" ? Math.min(count, nodes) : count;
 }

@@ -9,16 +9,16 @@ import type { CoordinatorProcess } from "../fleet/coordinator-process.ts";
 
 export interface ServiceCounts {
   readonly services: number;
-  /** The endpoints of each service. */
+  /** The number of endpoints of each service. */
   readonly endpoints: number;
-  /** Whether a client stays with its pod. */
+  /** Whether the services have client affinity. */
   readonly affinity: boolean;
 }
 
-/** A request takes not many more than a hundred resources. */
+/** Chosen for requests of about a hundred resources, close to their maximum. */
 const PAIRS_PER_REQUEST = 50;
 
-/** Applies that many services, each with a workload of its own, and resolves when all their pods are ready. */
+/** Applies that many services, each with its own workload. Resolves when all their pods are ready. */
 export async function applyServices(
   { address, caPem, token }: CoordinatorProcess,
   counts: ServiceCounts,

@@ -15,22 +15,22 @@ export interface KernelAgentOptions {
   readonly caPem: string;
   readonly token: string;
   readonly name: string;
-  /** Name of the network namespace whose rules it keeps. */
+  /** The network namespace whose rules the agent manages. */
   readonly network: string;
 }
 
 /** The process's message to its parent. */
-export interface InForce {
+export interface AppliedRules {
   readonly name: string;
   /** Milliseconds of this machine's monotonic clock, which all processes share. */
   readonly atMs: number;
-  /** `namespace/name` of each service that changed, with the number of its endpoints. */
+  /** The `namespace/name` of each changed service, with the number of its endpoints. */
   readonly endpoints: readonly (readonly [key: string, count: number])[];
-  /** Processor time of this process so far, in milliseconds; nft's is not in it. */
+  /** The processor time of this process so far, in milliseconds, without nft's. */
   readonly cpuMs: number;
 }
 
-/** An agent without pods, with the rules for services of a real one, in a network namespace that the parent made. */
+/** An agent without pods that applies the service rules of a real agent in a network namespace that the parent made. */
 async function main(): Promise<void> {
   const { network, name, token, address, caPem } = JSON.parse(argv[2] ?? "{}") as KernelAgentOptions;
   const dir = mkdtempSync(join(tmpdir(), "forage-bench-kernel-"));
@@ -62,18 +62,18 @@ async function main(): Promise<void> {
   services.subscribe(async (changed) => {
     await rules.update(changed);
     const { user, system } = process.cpuUsage();
-    const told: InForce = {
+    const applied: AppliedRules = {
       name,
       atMs: Number(process.hrtime.bigint()) / 1e6,
       endpoints: [...changed].map((key) => [key, services.services.get(key)?.endpoints.length ?? 0]),
       cpuMs: (user + system) / 1000,
     };
-    process.send?.(told);
+    process.send?.(applied);
   });
   const { stream } = await joinAndConnect({ address, caPem }, token, name);
   stream.on("error", (error) => fail("stream", error));
   stream.on("data", ({ message }) => {
-    if (message?.$case === "services") services.take(message.value);
+    if (message?.$case === "services") services.apply(message.value);
   });
   stream.write({ message: { $case: "hello", value: helloOf(name, { address: "192.0.2.250", pods: 0 }) } });
   setInterval(() => stream.write(heartbeat), HEARTBEAT_MS);

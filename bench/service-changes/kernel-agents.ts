@@ -2,9 +2,9 @@ import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
 import { runCommand } from "../../agent/src/network/run-command.ts";
 import type { CoordinatorProcess } from "../fleet/coordinator-process.ts";
-import type { InForce, KernelAgentOptions } from "./kernel-agent.ts";
+import type { AppliedRules, KernelAgentOptions } from "./kernel-agent.ts";
 
-/** Agents with rules in the kernel, each a process with a network namespace of its own. Needs root. */
+/** Agents with rules in the kernel, each a process with its own network namespace. Needs root. */
 export class KernelAgents {
   readonly #children: { readonly child: ChildProcess; readonly network: string }[] = [];
 
@@ -16,7 +16,7 @@ export class KernelAgents {
     { address, caPem }: CoordinatorProcess,
     token: string,
     count: number,
-    onInForce: (told: InForce) => void,
+    onApplied: (applied: AppliedRules) => void,
   ): Promise<void> {
     for (let index = 0; index < count; index++) {
       const name = `k${index}`;
@@ -26,7 +26,7 @@ export class KernelAgents {
       await runCommand("ip", ["-n", network, "address", "add", "10.64.0.1/16", "dev", "lo"]);
       const options: KernelAgentOptions = { address, caPem, token, name, network };
       const child = fork(join(import.meta.dirname, "kernel-agent.ts"), [JSON.stringify(options)]);
-      child.on("message", (told) => onInForce(told as InForce));
+      child.on("message", (applied) => onApplied(applied as AppliedRules));
       this.#children.push({ child, network });
     }
   }
@@ -43,4 +43,4 @@ export class KernelAgents {
   }
 }
 
-export type { InForce };
+export type { AppliedRules };

@@ -4,7 +4,7 @@ import { cpuSeconds, residentMb } from "../apply/process-cost.ts";
 import { startCoordinatorProcess } from "../fleet/coordinator-process.ts";
 import { joinToken, SocketAgents } from "../fleet/socket-agents.ts";
 import { applyServices } from "./apply-services.ts";
-import { type InForce, KernelAgents } from "./kernel-agents.ts";
+import { type AppliedRules, KernelAgents } from "./kernel-agents.ts";
 import { nowMs, Round } from "./round.ts";
 
 type Result = Readonly<Record<string, number>>;
@@ -19,9 +19,9 @@ interface Sizes {
 }
 
 const LIMIT_MS = 900_000;
-/** The spare room with which every pod fits a node at once. */
+/** The ratio of room to pods. With this spare room every pod fits a node at once. */
 const SPARE = 1.3;
-/** A prime, so that the rounds cover pods all over the fleet. */
+/** A prime, so the rounds cover pods all over the fleet. */
 const STRIDE = 7_919;
 const MAX_PODS_LOOKED_AT = 1_000;
 
@@ -67,16 +67,16 @@ async function measure(sizes: Sizes): Promise<Result> {
     host: (node) => ({ address: addressOf(Number(node.slice(1))), pods: room }),
     onServices: (node, update) => round?.received(node, update),
   });
-  const inForce = (told: InForce): void => {
-    kernelCpuMs = Math.max(kernelCpuMs, told.cpuMs);
+  const onApplied = (applied: AppliedRules): void => {
+    kernelCpuMs = Math.max(kernelCpuMs, applied.cpuMs);
     if (round === undefined) whole += 1;
-    else round.inForce(told);
+    else round.applied(applied);
   };
   try {
     await agents.start(coordinator, sizes.agents);
     await applyServices(coordinator, sizes);
     const startedMs = performance.now();
-    await kernels.start(coordinator, await joinToken(coordinator), sizes.kernels, inForce);
+    await kernels.start(coordinator, await joinToken(coordinator), sizes.kernels, onApplied);
     await waitFor(() => whole >= sizes.kernels, { what: "hosts have all rules", limitMs: LIMIT_MS });
     const result: Record<string, number> = {
       "agents with rules: start → all applied (ms)": performance.now() - startedMs,
@@ -92,7 +92,7 @@ async function measure(sizes: Sizes): Promise<Result> {
         await round.end(LIMIT_MS);
         done.push(round);
       }
-      Object.assign(result, told(what, done));
+      Object.assign(result, resultOf(what, done));
       const spentMs = (cpuSeconds(coordinator.pid) - before.cpuSeconds) * 1000;
       result[`${what}: coordinator's processor time (ms)`] = spentMs / rounds;
       result[`${what}: an agent's, without nft's (ms)`] = (kernelCpuMs - before.kernelCpuMs) / rounds;
@@ -106,7 +106,10 @@ async function measure(sizes: Sizes): Promise<Result> {
   }
 }
 
-/** One pod of each of some services stops being ready, in every other round the same are ready again. Gives how many endpoints they have then. */
+/**
+ * Makes one pod of each of some services unready; every other round makes the same pods ready again. Returns the
+ * resulting numbers of endpoints.
+ */
 function change(
   agents: SocketAgents,
   { agents: count, endpoints }: Sizes,
@@ -130,15 +133,15 @@ function change(
   return wanted;
 }
 
-function told(what: string, rounds: readonly Round[]): Result {
+function resultOf(what: string, rounds: readonly Round[]): Result {
   const received = rounds.flatMap(({ receivedMs }) => receivedMs);
   const last = rounds.map(({ receivedMs }) => Math.max(...receivedMs));
-  const inForce = rounds.flatMap(({ inForceMs }) => inForceMs);
+  const onApplied = rounds.flatMap(({ inForceMs }) => inForceMs);
   const result: Record<string, number> = {};
   for (const [name, values] of [
     ["an agent receives it", received],
     ["the last agent receives it", last],
-    ["rules applied", inForce],
+    ["rules applied", onApplied],
   ] as const) {
     if (values.length === 0) continue;
     for (const share of [0.5, 0.99])

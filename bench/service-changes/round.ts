@@ -1,14 +1,14 @@
 import { ConnectResponse, type ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
 import { waitFor } from "../../hack/lib/wait-for.ts";
-import type { InForce } from "./kernel-agent.ts";
+import type { AppliedRules } from "./kernel-agent.ts";
 
-/** One change of some services, and when it arrived where. */
+/** One change of some services, and the times of its arrivals. */
 export class Round {
-  /** The times of the agents without rules in a kernel. */
+  /** The times at which agents without kernel rules received it. */
   readonly receivedMs: number[] = [];
-  /** The times of the agents with rules in a kernel. */
+  /** The times at which agents with kernel rules had applied it. */
   readonly inForceMs: number[] = [];
-  /** The bytes that one agent was sent. */
+  /** The number of bytes that one agent was sent. */
   bytes = 0;
   readonly #startMs: number;
   /** The number of endpoints that these services should have. */
@@ -16,7 +16,7 @@ export class Round {
   /** The changes that each agent hasn't received yet. */
   readonly #lacking: Map<string, Set<string>>;
 
-  /** Since `startMs` of this machine's monotonic clock. */
+  /** `startMs` is a time of this machine's monotonic clock. */
   constructor(
     startMs: number,
     wanted: ReadonlyMap<string, number>,
@@ -38,11 +38,11 @@ export class Round {
       this.#note(agent, `${namespace}/${name}`, endpoints.length, this.receivedMs, nowMs());
   }
 
-  inForce({ name, atMs, endpoints }: InForce): void {
+  applied({ name, atMs, endpoints }: AppliedRules): void {
     for (const [key, count] of endpoints) this.#note(name, key, count, this.inForceMs, atMs);
   }
 
-  /** Resolves when all agents have it. */
+  /** Resolves when all agents have the change. */
   async end(limitMs: number): Promise<void> {
     await waitFor(() => this.#lacking.size === 0, {
       what: "all agents have the change",
@@ -65,7 +65,7 @@ export class Round {
   }
 }
 
-/** The time of this machine's monotonic clock, which all processes share. */
+/** Returns the time of this machine's monotonic clock, which all processes share. */
 export function nowMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }

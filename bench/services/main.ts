@@ -18,8 +18,8 @@ interface Sizes {
 }
 
 /**
- * Measures what rules for services cost one host, in a network namespace of its own: `services [--services N] [--endpoints N]
- * [--rounds N]`. Needs root.
+ * Measures the cost of service rules on one host, in its own network namespace: `services [--services N] [--endpoints
+ * N] [--rounds N]`. Needs root.
  */
 export async function main(): Promise<void> {
   const text = (value: string) => ({ type: "string", default: value }) as const;
@@ -70,7 +70,7 @@ async function measure({ services: count, endpoints, rounds }: Sizes, affinitySe
   const aService = (index: number, moved = 0): ServiceState =>
     service(index, endpoints, affinitySeconds, moved);
   const all = Array.from({ length: count }, (_, index) => aService(index));
-  known.take(update({ full: true, upserts: all }));
+  known.apply(update({ full: true, upserts: all }));
   const rules = new ServiceRules({
     services: known,
     viewpoint: { node: "n0", reach: [4, 6] },
@@ -87,7 +87,7 @@ async function measure({ services: count, endpoints, rounds }: Sizes, affinitySe
   const removed: Timing[] = [];
   const apply = (fields: Parameters<typeof update>[0], name: string): Promise<Timing> =>
     timed(() => {
-      known.take(update(fields));
+      known.apply(update(fields));
       return rules.update(new Set([`bench/${name}`]));
     });
   for (let round = 0; round < rounds; round++) {

@@ -13,7 +13,7 @@ const WRITERS = [1, 16, 128, 1024];
 const VALUE_BYTES = 1024;
 const RECORDS = 100_000;
 
-/** Measures the store on this machine and disk, in both engines: `store [--dir DIR] [--seconds N]`. */
+/** Measures the store on this machine and disk, with both engines: `store [--dir DIR] [--seconds N]`. */
 export async function main(): Promise<void> {
   const { values } = parseArgs({
     options: { dir: { type: "string", default: tmpdir() }, seconds: { type: "string", default: "5" } },
@@ -40,7 +40,7 @@ async function run(root: string, durationMs: number): Promise<void> {
   );
 }
 
-/** Measures both engines in turn, so that what else the machine does falls on both. */
+/** Measures both engines in turn, so other work of the machine affects both equally. */
 async function measureEngines(root: string, etcd: EtcdServer, durationMs: number) {
   printRow(["engine", "writers", "writes/s", "p50 ms", "p99 ms", "CPU us/write"]);
   const writes: (WriteRate & { readonly engine: string })[] = [];

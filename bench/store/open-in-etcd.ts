@@ -7,7 +7,7 @@ import {
   openEtcdStore,
 } from "../../coordinator/src/store/index.ts";
 
-/** Opens a new store in etcd; the directory holds the coordinator's id. */
+/** Opens a new store in etcd. The directory contains the coordinator's id. */
 export async function openInEtcd(endpoint: string, dir: string, prefix: string): Promise<EtcdStore> {
   const settings = ETCD_SCHEMA.parse({ endpoints: [endpoint], prefix });
   const { nowMs } = clock;

@@ -1,4 +1,4 @@
-/** Opens the store in a directory and prints, as JSON, what that took. Run with --expose-gc. */
+/** Opens the store in a directory and prints the cost as JSON. Run with --expose-gc. */
 import { readFileSync } from "node:fs";
 import { systemClock as clock } from "@forage/common/clock";
 import { openLevelStore } from "../../coordinator/src/store/index.ts";
@@ -6,11 +6,11 @@ import { openLevelStore } from "../../coordinator/src/store/index.ts";
 export interface OpenCost {
   readonly openMs: number;
   readonly openCpuMs: number;
-  /** The live bytes after opening, for each record: objects and buffers, including the value. */
+  /** The live bytes per record after opening: objects and buffers, including the value. */
   readonly liveBytesPerRecord: number;
   /**
-   * The process's resident memory just after opening, for each record. The garbage is collected, but not all of it is returned to
-   * the system.
+   * The process's resident memory per record just after opening. The garbage is collected, but not all of its memory is
+   * returned to the system.
    */
   readonly residentBytesPerRecord: number;
 }
@@ -36,7 +36,10 @@ async function measureOpen(from: string): Promise<OpenCost> {
   };
 }
 
-/** Measures memory without LevelDB's mapped files: those belong to the page cache and are released when memory is needed. */
+/**
+ * Measures memory without LevelDB's mapped files, which belong to the page cache and are released when memory is
+ * needed.
+ */
 function memory(): { readonly liveBytes: number; readonly residentBytes: number } {
   globalThis.gc?.();
   const { heapUsed, external } = process.memoryUsage();

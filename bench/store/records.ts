@@ -22,7 +22,7 @@ export type RecordFigures = OpenCost & {
   readonly verifyMs: number;
 };
 
-/** Measures the cost of holding and opening so many records. */
+/** Measures the cost of keeping and opening `count` records. */
 export async function measureRecords(
   root: string,
   count: number,
@@ -39,7 +39,7 @@ export async function measureRecords(
   await store.close();
   const sizes = readdirSync(join(dir, "db")).map((name) => statSync(join(dir, "db", name)).size);
   const diskBytesPerRecord = Math.round(sizes.reduce((sum, size) => sum + size, 0) / count);
-  // In a process of its own: what was needed to load them must not count.
+  // Opening runs in a separate process, so the memory that loading needed is not counted.
   const { stdout } = await promisify(execFile)(process.execPath, ["--expose-gc", PROBE, dir]);
   const cost = JSON.parse(stdout) as OpenCost;
   return { ...cost, diskBytesPerRecord, loadMs, getsPerSecond, rangesOf100PerSecond, backupMs, verifyMs };
@@ -52,7 +52,7 @@ async function load(store: LevelStore, count: number, valueBytes: number): Promi
     const txns = Array.from({ length: 20 }, (_, part) =>
       Array.from(
         { length: opsMax },
-        (_, j) => ({ kind: "put", key: keyOf(i + part * opsMax + j), value }) as const,
+        (_, j) => ({ type: "put", key: keyOf(i + part * opsMax + j), value }) as const,
       ),
     );
     await Promise.all(txns.map((ops) => store.txn([], ops)));

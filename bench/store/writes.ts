@@ -2,7 +2,10 @@ import { closeSync, fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { Store } from "../../coordinator/src/store/index.ts";
 
-/** Each writer goes round so many keys of its own: the store stays small, history is folded all the time. */
+/**
+ * The number of keys that each writer overwrites in turn. The store stays small, and its history is compacted all the
+ * time.
+ */
 const KEYS_PER_WRITER = 100;
 
 export interface WriteRate {
@@ -10,11 +13,11 @@ export interface WriteRate {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** CPU of the whole process, LevelDB's threads included, etcd's process not. */
+  /** The CPU time of the whole process, with LevelDB's threads, but without etcd's process. */
   readonly cpuMicros: number;
 }
 
-/** Measures how many writes the disk allows one writer, per second. */
+/** Measures how many writes per second the disk allows one writer. */
 export function measureSyncFloor(root: string, durationMs: number, valueBytes: number): number {
   const fd = openSync(join(root, "floor"), "a");
   const block = Buffer.alloc(valueBytes, "x");
@@ -29,7 +32,7 @@ export function measureSyncFloor(root: string, durationMs: number, valueBytes: n
   return (count * 1000) / (performance.now() - startMs);
 }
 
-/** Each writer puts a key, waits until that is durable, and goes on with the next. Closes the store. */
+/** Runs writers that each put a key, wait until it is durable, and continue with the next. Closes the store. */
 export async function measureWrites(
   store: Store,
   writers: number,
@@ -43,7 +46,7 @@ export async function measureWrites(
   const write = async (writer: number): Promise<void> => {
     for (let i = 0; performance.now() - startMs < durationMs; i++) {
       const beganMs = performance.now();
-      await store.txn([], [{ kind: "put", key: `w/${writer}/${i % KEYS_PER_WRITER}`, value }]);
+      await store.txn([], [{ type: "put", key: `w/${writer}/${i % KEYS_PER_WRITER}`, value }]);
       latencies.push(performance.now() - beganMs);
     }
   };

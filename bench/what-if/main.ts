@@ -47,7 +47,7 @@ function trials(): readonly (readonly [string, NonNullable<Supposition["supposit
   ];
 }
 
-/** Runs some times, and returns the medians of time and of this process's CPU time. */
+/** Runs the function several times, and returns the medians of time and of this process's CPU time. */
 async function median(runs: number, run: () => Promise<unknown>) {
   const found: { ms: number; cpuMs: number }[] = [];
   for (let i = 0; i < runs; i++) {

@@ -24,7 +24,7 @@ export interface FleetSizes {
   readonly zones: number;
 }
 
-/** A node takes so many pods of 250m. */
+/** The number of pods of 250m that fit on a node. */
 const PODS_PER_NODE = 16;
 const LOG = pino({ level: "silent" });
 
@@ -44,12 +44,12 @@ export async function openFleet({ nodes, services, replicas, zones }: FleetSizes
       [],
       [
         {
-          kind: "put",
+          type: "put",
           key: nodeKey(name),
           value: encodeRecord(NodeRecord, NodeRecord.fromPartial({ name, labels })),
         },
         {
-          kind: "put",
+          type: "put",
           key: reportKey(name),
           value: encodeRecord(
             NodeStatusRecord,
@@ -68,7 +68,7 @@ export async function openFleet({ nodes, services, replicas, zones }: FleetSizes
   const running = startControl({
     ...control,
     ...{ store, state, clock, metrics, log: LOG },
-    steps: { take: () => {} },
+    steps: { report: () => {} },
     events: { record: () => {} },
     readyEndpoints: () => 0,
   });

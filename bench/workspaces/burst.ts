@@ -9,7 +9,7 @@ const EVERY_MS = 500;
 const LIMIT_MS = 1_200_000;
 const { RUNNING, STOPPED } = WorkspacePhase;
 
-/** Returns what it takes when so many workspaces start, and then stop with their backups, at one moment on one real host. */
+/** Measures `count` workspaces that start, and then stop with their backups, at the same time on one real host. */
 export async function measureBurst(
   system: System,
   calls: WorkspaceCalls,
@@ -21,7 +21,10 @@ export async function measureBurst(
   const cpu = { agent: cpuSeconds(pids.agent), coordinator: cpuSeconds(pids.coordinator) };
   const ids = Array.from({ length: count }, (_, index) => `burst-${index}`);
   const failed = new Map<string, string>();
-  /** A workspace that fails reaches STOPPED without RUNNING. It is counted, and not waited for. */
+  /**
+   * Waits for a phase. A workspace that fails reaches STOPPED without RUNNING; it is counted, but the wait doesn't
+   * include it.
+   */
   const reach = async (phase: WorkspacePhase): Promise<void> => {
     const rest = new Set(ids);
     const settle = async (): Promise<boolean> => {

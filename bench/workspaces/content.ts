@@ -14,7 +14,7 @@ import { reaches } from "./start.ts";
 export interface ContentSize {
   readonly megabytes: number;
   readonly files: number;
-  /** The median of so many rounds is shown. */
+  /** The number of rounds. The median is shown. */
   readonly rounds: number;
 }
 
@@ -22,14 +22,18 @@ const MEGABYTE = 1_000_000;
 const LARGE_FILE_MEGABYTES = 32;
 const FILES_PER_DIRECTORY = 200;
 const ID = "content";
-/** Names, contents, owners, modes, times and links of all but what the agent writes about the source of the content. */
+/**
+ * The names, contents, owners, modes, times and links of all files except the agent's own record about the source of
+ * the content.
+ */
 const DIGEST =
   "tar --create --file=- --format=posix --pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime --sort=name --numeric-owner -- * | sha256sum";
 const LINE = "export function compute(value: number): number { return value * 2; } // ";
 
 /**
- * Returns the speed of backups and restores from the node's disk to the coordinator's content store and back, beside plain
- * `tar | zstd` over the same files with the same level, written to the same disk. Throws if restored content differs.
+ * Measures the speed of backups and restores from the node's disk to the coordinator's content store and back. For
+ * comparison, measures plain `tar | zstd` over the same files with the same level, written to the same disk. Throws if
+ * restored content differs.
  */
 export async function measureContent(
   { host, agent, coordinator }: System,
@@ -88,7 +92,7 @@ export async function measureContent(
   };
 }
 
-/** Half of the bytes are text in many small files, half are random in large ones. */
+/** Creates files. Half of the bytes are text in many small files, half are random in large ones. */
 function grow(directory: string, megabytes: number, files: number): void {
   const textBytes = Math.floor((megabytes * MEGABYTE) / 2 / files);
   for (let index = 0; index < files; index++) {
@@ -106,7 +110,7 @@ function digestOf(directory: string): Promise<string> {
   return shell(`cd '${directory}' && ${DIGEST}`);
 }
 
-/** Returns the output. */
+/** Runs a shell script, and returns its output. */
 async function shell(command: string): Promise<string> {
   const child = spawn("bash", ["-o", "pipefail", "-c", command], { stdio: ["ignore", "pipe", "inherit"] });
   const [output, [code]] = await Promise.all([text(child.stdout), once(child, "exit")]);

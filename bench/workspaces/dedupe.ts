@@ -9,18 +9,18 @@ import { randomOf } from "@forage/common/random";
 import { secondsOf } from "./rounds.ts";
 
 const MEGABYTE = 1_000_000;
-/** One in so many files changes between two backups, and one in ten times as many is new. */
+/** Between two backups one in this number of files changes, and one in ten times this number is new. */
 const ONE_CHANGED_IN = 200;
 const NEW_BYTES = 4_000;
-/** Boundaries of chunks: 16 KiB at least, 64 KiB on average above that, 256 KiB at most. */
+/** The sizes of chunks: 16 KiB at least, 64 KiB on average above that, 256 KiB at most. */
 const MIN_CHUNK = 16 * 1024;
 const MAX_CHUNK = 256 * 1024;
 const BOUNDARY_MASK = 0xffff << 16;
 const TAR = ["--create", "--file=-", "--format=posix", "--sort=name", "--numeric-owner"];
 
 /**
- * Compares ways to store a backup when the one before is in the store already: a whole archive, chunks by content, the changed files
- * only, and a difference of archives. A prototype for a decision; nothing else uses it.
+ * Compares ways to store a backup when the previous one is already in the store: a whole archive, chunks by content,
+ * the changed files only, and a difference of archives. A prototype for a decision; nothing else uses it.
  */
 export async function measureDedupe(tree: string): Promise<Readonly<Record<string, number>>> {
   const work = mkdtempSync(join(tmpdir(), "forage-dedupe-"));
@@ -80,7 +80,7 @@ function change(content: string): void {
   }
 }
 
-/** Cuts the tar stream into chunks by a rolling hash, and compresses those that are not known. */
+/** Cuts the tar stream into chunks by a rolling hash, and compresses the new ones. */
 async function addChunks(
   content: string,
   known: Set<string>,

@@ -11,14 +11,17 @@ export interface GitHost {
   close(): Promise<void>;
 }
 
-/** Addresses for documentation, which no real network has. */
+/** An address for documentation, which no real network has. */
 const HOST_ADDRESS = "198.51.100.1";
 const GIT_ADDRESS = "198.51.100.2";
 const FILES = 100;
 const FILE_BYTES = 10_000;
 const READY_LIMIT_MS = 30_000;
 
-/** Starts a Git server in a network of its own: initializers reach no address of the host that they run on. */
+/**
+ * Starts a Git server in its own network namespace, because initializers can't reach addresses of the host that they
+ * run on.
+ */
 export async function startGitHost(host: TestHost): Promise<GitHost> {
   const root = join(host.dir, "git");
   mkdirSync(root);

@@ -10,7 +10,10 @@ import { HEARTBEAT_MS, heartbeat, joinAndConnect } from "../fleet/socket-agents.
 
 const HOST = { address: "192.0.2.1", pods: 110 };
 
-/** Starts a node without a host, and returns how to close it. Pods run and end at once, and so is content ready and deleted. */
+/**
+ * Starts a node without a host, and returns a function that closes it. Pods run and end at once, and content is ready
+ * and deleted at once.
+ */
 export async function startNode(
   coordinator: CoordinatorProcess,
   token: string,

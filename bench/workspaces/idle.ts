@@ -15,7 +15,7 @@ import { secondsOf } from "./rounds.ts";
 
 const WORKSPACES_PER_NODE = 100;
 const MEASURED_MS = 30_000;
-/** Starts under way at a time. */
+/** The number of concurrent starts. */
 const BATCH = 50;
 /** Statuses of a thousand workspaces exceed gRPC's default of 4 MB. */
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
@@ -26,8 +26,8 @@ interface Cost {
 }
 
 /**
- * Returns what workspaces that run without being used cost a coordinator process, on nodes without hosts. The cost before the first
- * workspace is measured as well, and subtracted.
+ * Measures the cost of running but unused workspaces in a coordinator process, on nodes without hosts. The cost before
+ * the first workspace is measured as well, and subtracted.
  */
 export async function measureIdle(count: number): Promise<Readonly<Record<string, number>>> {
   const classes = [{ id: "tiny", cpu: "1m", memory: "1Mi" }];

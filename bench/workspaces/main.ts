@@ -15,16 +15,16 @@ import { measureSubscribers } from "./subscribers.ts";
 const ON_HOST = ["start", "burst", "content"];
 const DEFAULT_PARTS = [...ON_HOST, "subscribers", "idle"];
 const PARTS = [...DEFAULT_PARTS, "dedupe"];
-/** Workspaces that start and stop at one moment while there are subscribers. */
+/** The number of workspaces that start and stop at the same time while there are subscribers. */
 const BURST = 200;
-/** Room for the archives of the other parts. */
+/** The room for the archives of the other parts. */
 const SMALL_ARCHIVES_MEGABYTES = 3_200;
-/** Pods of the host besides those of the burst. */
+/** The number of pods of the host besides those of the burst. */
 const OTHER_PODS = 20;
 
 /**
- * Measures workspaces: the time from a start to RUNNING on real containers, backups and restores beside plain `tar | zstd` in the same
- * run, many that start at once, the cost of subscribers, and of workspaces that do nothing. Needs root.
+ * Measures workspaces: the time from a start to RUNNING on real containers, backups and restores compared with plain
+ * `tar | zstd` in the same run, many concurrent starts, the cost of subscribers, and of idle workspaces. Needs root.
  */
 export async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -59,9 +59,9 @@ export async function main(): Promise<void> {
 
 interface HostOptions {
   readonly burst: number;
-  /** The size limit of each content; 0: none. */
+  /** The size limit of each content in GB; 0 means no limit. */
   readonly diskGigabytes: number;
-  /** Whether archives go to an S3 server on this machine, and not to a directory. */
+  /** Whether archives are in an S3 server on this machine, and not in a directory. */
   readonly isS3: boolean;
 }
 
@@ -95,7 +95,10 @@ async function measureHost(
   }
 }
 
-/** An archive is at most as large as its content. Those that no generation needs are deleted an hour later. */
+/**
+ * Returns the capacity for archives. An archive is at most as large as its content, and archives that no generation
+ * needs are deleted only an hour later.
+ */
 function capacityFor({ megabytes, rounds }: ContentSize): number {
   return megabytes * (2 * rounds + 1) + SMALL_ARCHIVES_MEGABYTES;
 }

@@ -8,7 +8,7 @@ import { median, secondsOf } from "./rounds.ts";
 const STARTS = 5;
 const EVERY_MS = 20;
 
-/** Returns the times in which a workspace starts and stops on a real host. */
+/** Measures the times in which a workspace starts and stops on a real host. */
 export async function measureStart(
   calls: WorkspaceCalls,
   host: TestHost,

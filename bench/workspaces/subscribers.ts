@@ -17,12 +17,14 @@ import { secondsOf } from "./rounds.ts";
 const NODES = 2;
 const SUBSCRIBERS_PER_CONNECTION = 50;
 const EVERY_MS = 100;
-/** In each status, so that a client that never reads is more than the buffers of its connection can hold. */
+/**
+ * Part of each status. It makes the statuses larger than the buffers of a connection, for a client that never reads.
+ */
 const NOTE = "x".repeat(2_000);
 
 /**
- * Returns what a coordinator process takes to tell many subscribers of workspaces that start and stop at one moment, on nodes without
- * hosts, while one more client never reads.
+ * Measures a coordinator process that sends many subscribers the changes of workspaces that start and stop at the same
+ * time, on nodes without hosts, while another client never reads.
  */
 export async function measureSubscribers(
   workspaces: number,
@@ -90,7 +92,7 @@ export async function measureSubscribers(
   }
 }
 
-/** Counts the workspaces that a subscriber has seen to stop. */
+/** Counts the workspaces whose stop a subscriber has seen. */
 class StoppedCount {
   messages = 0;
   repeated = 0;
@@ -114,7 +116,7 @@ class StoppedCount {
   }
 }
 
-/** An image build: it makes no backup, which nodes without hosts could not store. */
+/** Returns a request for an image build. It makes no backup, because nodes without hosts could not store one. */
 function requestOf(id: string): StartWorkspaceRequest {
   return StartWorkspaceRequest.fromPartial({
     ...{ id, servicePrefix: id, type: WorkspaceType.IMAGEBUILD },

@@ -17,7 +17,7 @@ export interface Printing {
   readonly format: OutputFormat;
   /** Colours for standard output. */
   readonly paint: Paint;
-  /** Receives the listing in place of standard output. */
+  /** Called with the listing instead of printing it. */
   readonly onListing?: (listing: Listing<never>) => void;
 }
 
@@ -26,7 +26,7 @@ export interface Context extends Printing {
   readonly settings: Settings;
   /** The value of `--timeout`. */
   readonly timeoutMs: number | undefined;
-  /** Aborted by an interrupt such as Ctrl-C, and after the time given by `--timeout`. */
+  /** Aborts at an interrupt such as Ctrl-C, and after the time given by `--timeout`. */
   readonly signal: AbortSignal;
   /** Colours for standard error. */
   readonly paintError: Paint;
@@ -42,7 +42,7 @@ export function contextOf<F extends Flags>({ flags, world }: Invocation<F>): Con
   };
 }
 
-/** Needs no configuration. */
+/** Returns the inputs for printing, which need no configuration. */
 export function printingOf({
   flags,
   world,
@@ -59,10 +59,10 @@ export function printingOf({
 
 const STALE_WARNING =
   "forage: no coordinator that leads can be reached: this may be out of date, and has no usage, reasons for waiting or last heartbeats\n";
-/** The time for the coordinator to list all of them, after the command has done its work. */
+/** The time limit for listing the coordinators after the command has done its work. */
 const LEARN_LIMIT_MS = 1_000;
 
-/** Connects, and closes the connection in the end. */
+/** Runs work with a connection, and closes the connection afterwards. */
 export async function withCoordinator<T>(
   context: Context,
   run: (coordinator: Coordinator) => Promise<T>,
@@ -77,7 +77,7 @@ export async function withCoordinator<T>(
   const coordinator = new Coordinator({ ...endpoint, otherServers }, options);
   try {
     const result = await run(coordinator);
-    // One coordinator alone is the usual case, and has nothing to report.
+    // A single coordinator is the usual case and has nothing to report.
     if (otherServers.length > 0 && !settings.hasFixedServers && known.isOld) await learn(coordinator, known);
     return result;
   } finally {
@@ -85,19 +85,22 @@ export async function withCoordinator<T>(
   }
 }
 
-/** Requests the coordinators of the cluster. A command that has done its work does not fail for that, and waits a moment at most. */
+/**
+ * Lists the coordinators of the cluster. A failure does not fail the command, which has done its
+ * work, and the delay is limited.
+ */
 async function learn(coordinator: Coordinator, known: KnownServers): Promise<void> {
   const asked = coordinator.call(operator.listCoordinators, {}, LEARN_LIMIT_MS);
   await asked.then(
     ({ coordinators }) => known.save(preferredFirst(coordinators)),
     (error: unknown) => {
-      // Other failures may be over when the next command runs.
+      // Other failures may have ended when the next command runs.
       if (error instanceof CliError && error.code === "DENIED") known.deny();
     },
   );
 }
 
-/** Keeps the listed coordinators for later commands. */
+/** Stores the listed coordinators for later commands. */
 export function remember(
   context: Context,
   coordinators: readonly { readonly addresses: readonly string[] }[],
@@ -116,20 +119,20 @@ export interface Listing<Row> {
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly json: (row: Row) => unknown;
-  /** Returns the name that other commands accept: `pod/web-1`. */
+  /** Returns the name of a row as other commands accept it, such as `pod/web-1`. */
   readonly name: (row: Row) => string;
-  /** The message on standard error when there are no rows. */
+  /** The message on standard error if there are no rows. */
   readonly none: string;
-  /** One object instead of a list with one. */
+  /** Whether to print one object instead of a list with one. */
   readonly single?: boolean;
 }
 
-/** Prints rows in the format that `-o` selects. */
+/** Prints rows in the format selected by `-o`. */
 export function printListing<Row>(context: Printing, listing: Listing<Row>): void {
   const { format, world, paint } = context;
   const { rows, columns } = listing;
   if (context.onListing !== undefined) {
-    // Only the listing's own functions read its rows.
+    // Only the functions of the listing itself use its rows.
     context.onListing(listing as unknown as Listing<never>);
     return;
   }
@@ -153,13 +156,13 @@ export function printListing<Row>(context: Printing, listing: Listing<Row>): voi
   }
 }
 
-/** Prints one thing: as a document for programs, else as `text` says. */
+/** Prints one object: as JSON or YAML if `-o` selects it, else as the result of `text`. */
 export function printOne(context: Printing, json: () => unknown, text: () => string): void {
   const { format, world } = context;
   world.stdout.write(format === "json" || format === "yaml" ? renderDocument(format, json()) : text());
 }
 
 function outputFormat(given: string | undefined): OutputFormat {
-  // The parser has checked it against the choices.
+  // The parser has validated the choice.
   return (given as OutputFormat | undefined) ?? "table";
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatAge, parseDurationMs } from "./duration.ts";
 
-test("durations that are understood", () => {
+test("parses durations", () => {
   const cases: Record<string, number> = {
     "30s": 30_000,
     "5m": 300_000,
@@ -15,13 +15,13 @@ test("durations that are understood", () => {
   for (const [text, ms] of Object.entries(cases)) assert.equal(parseDurationMs(text), ms, text);
 });
 
-test("refuses text that is no duration", () => {
+test("refuses texts that are not durations", () => {
   for (const text of ["", "5", "m", "5 m", "-5s", "0s", "1s1m", "1e3s", "99999999999999999999d", "5M"]) {
     assert.equal(parseDurationMs(text), undefined, text);
   }
 });
 
-test("ages show their two largest units and never round up", () => {
+test("shows ages by their two largest units, and never rounds up", () => {
   const cases: [number, string][] = [
     [-5, "0s"],
     [999, "0s"],

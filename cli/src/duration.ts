@@ -7,7 +7,10 @@ const UNITS_MS: Readonly<Record<string, number>> = {
 };
 const PATTERN = /^(\d+d)?(\d+h)?(\d+m(?!s))?(\d+(?:\.\d+)?s)?(\d+ms)?$/;
 
-/** `90s`, `1h30m`, `1.5s`, `250ms`, `7d` in milliseconds; undefined for anything else, 0 included. */
+/**
+ * Parses a duration such as `90s`, `1h30m`, `1.5s`, `250ms` or `7d`. Returns milliseconds;
+ * undefined for 0 and other texts.
+ */
 export function parseDurationMs(text: string): number | undefined {
   const parts = PATTERN.exec(text)?.slice(1) ?? [];
   let totalMs = 0;
@@ -18,7 +21,7 @@ export function parseDurationMs(text: string): number | undefined {
   return Number.isSafeInteger(Math.ceil(totalMs)) && totalMs > 0 ? totalMs : undefined;
 }
 
-/** The two largest units: `3m12s`, `5h2m`, `12d4h`, `0s`. Never rounds up. */
+/** Formats a duration by its two largest units: `3m12s`, `5h2m`, `12d4h`, `0s`. Never rounds up. */
 export function formatAge(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));
   const parts = [

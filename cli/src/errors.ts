@@ -1,12 +1,16 @@
 import { EXIT, type ExitCode } from "./exit-code.ts";
 
-/** Ways a command ends without having done its work. Stable: tests and `docs/reference/cli.md` name them. */
+/**
+ * The reasons why a command failed. They are stable: tests and `docs/reference/cli.md` use them.
+ */
 export type CliErrorCode =
-  /** The command line, a configuration file or a manifest is wrong; nothing was sent. */
+  /** The command line, a configuration file or a manifest is invalid; nothing was sent. */
   | "USAGE"
   | "CONFIG"
   | "MANIFEST"
-  /** The coordinator can't be reached, or isn't the one that the CA file vouches for. */
+  /**
+   * The coordinator can't be reached, or its certificate is not from the authority in the CA file.
+   */
   | "UNREACHABLE"
   | "UNTRUSTED"
   /** The coordinator refused the call. */
@@ -15,13 +19,13 @@ export type CliErrorCode =
   | "NOT_FOUND"
   | "AMBIGUOUS"
   | "REFUSED"
-  /** The audit log's entries form no chain, or an entry is missing. */
+  /** The entries of the audit log do not form a chain, or an entry is missing. */
   | "AUDIT_BROKEN"
   | "TIMED_OUT"
   | "INTERRUPTED"
-  /** The reader of the output has gone. */
+  /** The reader of the output has closed it. */
   | "OUTPUT_CLOSED"
-  /** The disk is full, or the like. */
+  /** The output could not be written, for example because the disk is full. */
   | "OUTPUT_LOST";
 
 const EXIT_CODES: Readonly<Partial<Record<CliErrorCode, ExitCode>>> = {
@@ -30,7 +34,10 @@ const EXIT_CODES: Readonly<Partial<Record<CliErrorCode, ExitCode>>> = {
   OUTPUT_CLOSED: EXIT.outputClosed,
 };
 
-/** An error whose message is shown to the user: what went wrong and what to do, without any secret. */
+/**
+ * An error whose message is shown to the user: it states what went wrong and what to do, and
+ * contains no secrets.
+ */
 export class CliError extends Error {
   override readonly name = "CliError";
   readonly code: CliErrorCode;

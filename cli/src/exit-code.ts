@@ -1,20 +1,29 @@
-/** The exit codes that scripts can rely on. `exec` also passes on the command's own code. */
+/**
+ * The exit codes on which scripts can rely. `exec` also returns the exit code of the executed
+ * command.
+ */
 export const EXIT = {
   ok: 0,
   failed: 1,
-  /** `plan`: an apply would change something. `whatif`: pods would wait, or a service fall below its minimum. */
+  /**
+   * `plan`: an apply would change something. `whatif`: pods would wait, or a service would fall
+   * below its minimum.
+   */
   changes: 1,
   notPlaced: 2,
   rolledBack: 3,
   timedOut: 4,
-  /** `exec` could not run the command, or lost it. The code differs from the command's own codes, as with container tools. */
+  /**
+   * `exec` could not run the command, or lost the connection to it. The code differs from those of
+   * most commands, as with container tools.
+   */
   execFailed: 125,
-  /** `plan` and `whatif`: it could not be made. */
+  /** `plan` and `whatif` failed. */
   planFailed: 255,
   interrupted: 130,
-  /** The exit code that a process killed by SIGPIPE has. */
+  /** The exit code of a process killed by SIGPIPE. */
   outputClosed: 141,
 } as const;
 
-/** 0–255; not only ours, as `exec` hands on the command's. */
+/** An exit code from 0 to 255. It may be that of a command run by `exec`. */
 export type ExitCode = number;

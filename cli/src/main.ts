@@ -12,7 +12,8 @@ const SIGNALS = [
 ] as const;
 
 async function main(): Promise<void> {
-  // grpc-js names the host by its address in the handshake when it has no other name; nothing a user can do about.
+  // grpc-js uses the address as server name in the TLS handshake if there is no other name, which
+  // causes a deprecation warning that users can't avoid.
   Object.assign(process, { noDeprecation: true });
   const argv = process.argv.slice(2);
   const interrupt = new AbortController();
@@ -36,7 +37,7 @@ async function main(): Promise<void> {
     random: Math.random,
     interrupted: interrupt.signal,
   });
-  // A connection that is still being made, or a pipe that stays open, would keep the process alive.
+  // Without this call, a pending connection or an open pipe would keep the process alive.
   process.exit(exitCode);
 }
 

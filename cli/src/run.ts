@@ -11,8 +11,9 @@ import { withTimeLimit } from "./time-limit.ts";
 import type { World } from "./world.ts";
 
 /**
- * Runs one command line, and returns when its output has been read. Never throws: failures go to standard error and into the exit
- * code. Resources that the command has left open can keep the process alive, so the caller exits.
+ * Runs one command line, and resolves with the exit code once all output was written. Never
+ * rejects: failures are printed to standard error. Resources that the command has left open can
+ * keep the process alive, so the caller must exit.
  */
 export async function run(root: Command, argv: readonly string[], world: World): Promise<ExitCode> {
   try {
@@ -39,11 +40,13 @@ async function start(
     (asked ? world.stdout : world.stderr).write(renderUsage(path));
     return asked ? EXIT.ok : EXIT.failed;
   }
-  // The parser has given every declared flag a value of its kind.
+  // The parser has set every declared flag to a value of its type.
   return command.run({ flags: flags as never, operands, afterDashes, world });
 }
 
-/** Resolves when the stream has passed on everything, or has failed: that is what its error event says. */
+/**
+ * Resolves when the stream has written everything, or has failed, which its error event reports.
+ */
 function written(stream: Writable): Promise<void> {
   return new Promise((resolve) => {
     stream.write("", (error) => (error ? setImmediate(resolve) : resolve()));

@@ -1,13 +1,14 @@
 import { CliError } from "./errors.ts";
 
-/** The longest timer. Node fires longer ones at once. */
+/** The longest delay of a timer. Node fires longer ones immediately. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** The time that a command has to end by itself after its signal is aborted: to close its session and its files. */
+/** The time that a command has to close its session and files after its signal was aborted. */
 const END_GRACE_MS = 500;
 
 /**
- * Runs `work` with a signal that is aborted with `interrupted`, or after `timeoutMs`. Work that does not end soon after that, because it
- * waits for standard input for example, is abandoned: the promise rejects with the signal's reason.
+ * Runs `work` with a signal that aborts with `interrupted`, or after `timeoutMs`. If the work does
+ * not end soon after that, for example because it waits for standard input, it is abandoned and the
+ * promise rejects with the signal's reason.
  */
 export async function withTimeLimit<T>(
   { interrupted, timeoutMs }: { readonly interrupted: AbortSignal; readonly timeoutMs: number | undefined },

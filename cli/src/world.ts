@@ -1,6 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 
-/** Everything that a command can see of the machine it runs on. Only main.ts makes the real one. */
+/** The inputs and outputs of a command. Only main.ts creates the real ones. */
 export interface World {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly homeDir: string;
@@ -9,9 +9,9 @@ export interface World {
   readonly stderr: OutputStream;
   readonly nowMs: () => number;
   readonly randomId: () => string;
-  /** 0 to 1. */
+  /** Returns a number from 0 to 1. */
   readonly random: () => number;
-  /** Aborted by Ctrl-C and by signals that request the end. */
+  /** Aborts at Ctrl-C, and at signals that request the process to end. */
   readonly interrupted: AbortSignal;
 }
 

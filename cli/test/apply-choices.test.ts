@@ -42,7 +42,7 @@ describe("resources that the manifests no longer name", () => {
     };
   });
 
-  test("are listed on a terminal, and removed after a yes", async () => {
+  test("lists resources to remove on a terminal, and removes them after a yes", async () => {
     const { exitCode, stderr } = await onTerminal("y\n");
     assert.equal(exitCode, 0);
     assert.match(
@@ -55,7 +55,7 @@ describe("resources that the manifests no longer name", () => {
     assert.deepEqual(agreedRemovals(), [[{ namespace: "shop", kind: "container_service", name: "old" }]]);
   });
 
-  test("are agreed on one by one: one that appears after the question is not removed", async () => {
+  test("does not remove a resource that appears after the question", async () => {
     const apply = () => {
       throw grpcError(status.FAILED_PRECONDITION, "the apply would also remove job/late; apply again");
     };
@@ -66,7 +66,7 @@ describe("resources that the manifests no longer name", () => {
     assert.deepEqual(fake.requests("applyResources"), []);
   });
 
-  test("stay after anything else, and nothing is applied", async () => {
+  test("applies nothing after any other answer", async () => {
     for (const answer of ["n\n", ""]) {
       const { exitCode, stderr } = await onTerminal(answer);
       assert.equal(exitCode, 1);
@@ -75,21 +75,21 @@ describe("resources that the manifests no longer name", () => {
     assert.deepEqual([...fake.requests("applyResources"), ...fake.requests("apply")], []);
   });
 
-  test("are not asked about when no resource would be removed", async () => {
+  test("asks nothing if no resource would be removed", async () => {
     fake.answers = { ...fake.answers, listResources: () => ({ resources: others.slice(0, 1) }) };
     const { exitCode, stderr } = await onTerminal("");
     assert.deepEqual([exitCode, stderr.includes("Remove")], [0, false]);
     assert.deepEqual(agreedRemovals(), [[]]);
   });
 
-  test("are removed without a question without a terminal, and with --prune=yes", async () => {
+  test("removes without a question without a terminal, or with --prune=yes", async () => {
     for (const run of [() => plain("apply", "-f", "-"), () => onTerminal("", "--prune=yes")]) {
       assert.equal((await run()).exitCode, 0);
       assert.ok(!methods().includes("listResources") && methods().includes("applyResources"));
     }
   });
 
-  test("stay with --prune=no", async () => {
+  test("removes nothing with --prune=no", async () => {
     assert.equal((await plain("apply", "-f", "-", "--prune=no")).exitCode, 0);
     assert.deepEqual(fake.requests("applyResources"), []);
     const [request] = fake.requests("apply") as {
@@ -103,7 +103,7 @@ describe("resources that the manifests no longer name", () => {
     );
   });
 
-  test("are not removed behind the user's back by a coordinator that does not know --prune=no", async () => {
+  test("refuses --prune=no at a coordinator that does not support it", async () => {
     const apply = () => {
       throw grpcError(status.UNIMPLEMENTED, "the server does not implement the method Apply");
     };
@@ -114,7 +114,7 @@ describe("resources that the manifests no longer name", () => {
     assert.deepEqual(fake.requests("applyResources"), []);
   });
 
-  test("need a yes or a no", async () => {
+  test("refuses --prune with other values than yes and no", async () => {
     const { exitCode, stderr } = await plain("apply", "-f", "-", "--prune=maybe");
     assert.deepEqual([exitCode, stderr], [1, 'forage: --prune is yes or no, not "maybe"\n']);
   });
@@ -123,7 +123,7 @@ describe("resources that the manifests no longer name", () => {
 describe("apply --strict", () => {
   const serving = aResource({ namespace: "shop", kind: "service", name: "web", readyEndpoints: 2 });
 
-  test("waits until the services serve", async () => {
+  test("waits until the services are served", async () => {
     let looks = 0;
     const resources = () => [looks++ === 0 ? { ...serving, readyEndpoints: 0 } : serving];
     fake.answers = { ...through(), listResources: () => ({ resources: resources() }) };
@@ -152,7 +152,7 @@ describe("apply --strict", () => {
     ],
     ["a missing route", [serving], "route/site: it is not there; forage why route/site -n shop"],
   ] as const)
-    test(`fails with what does not serve, and why: ${what}`, async () => {
+    test(`fails with the resources that are not served and the reasons: ${what}`, async () => {
       fake.answers = { ...through(), listResources: () => ({ resources: [...resources] }) };
       let passedMs = 0;
       const { exitCode, stderr } = await runCommand(["apply", "-f", "-", "--strict"], {
@@ -167,14 +167,14 @@ describe("apply --strict", () => {
       assert.ok(stderr.endsWith(`not serving:\n  ${expected}\n`), stderr);
     });
 
-  test("does not go with --detach", async () => {
+  test("refuses --strict with --detach", async () => {
     const { exitCode, stderr } = await plain("apply", "-f", "-", "--strict", "--detach");
     assert.equal(exitCode, 1);
     assert.match(stderr, /leave one out/);
   });
 });
 
-/** The removals of each apply that the user has agreed to. */
+/** Returns the removals to which the user has agreed in each apply. */
 function agreedRemovals(): unknown[] {
   const requests = fake.requests("apply") as { agreedRemovals?: { resources: unknown[] } }[];
   return requests.map((request) => request.agreedRemovals?.resources);

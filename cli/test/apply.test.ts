@@ -30,7 +30,7 @@ beforeEach(() => {
 const { PENDING, SUCCEEDED, FAILED } = RolloutStatus;
 
 describe("apply", () => {
-  test("sends the bundle, follows, sums up", async () => {
+  test("sends the bundle, follows the rollout and prints a summary", async () => {
     fake.answers = rollout(
       [anEvent(PENDING), anEvent(SUCCEEDED, "2/2 ready")],
       aRollout([{}, { kind: "service" }]),
@@ -51,7 +51,7 @@ describe("apply", () => {
     assert.deepEqual(fake.requests("watchRollout"), [{ rolloutId: "r-1" }]);
   });
 
-  test("exit codes tell how it went", async () => {
+  test("exits with the code of the rollout's result", async () => {
     const cases: [string, RolloutStatus, string, number, RegExp][] = [
       [
         "crash",
@@ -72,7 +72,7 @@ describe("apply", () => {
     }
   });
 
-  test("-o json gives the final state and nothing else on standard output", async () => {
+  test("prints only the final state on standard output with -o json", async () => {
     fake.answers = rollout([anEvent(SUCCEEDED)], aRollout([{}]));
     const [document] = JSON.parse((await forage("apply -f - -o json", HELLO)).stdout);
     assert.deepEqual(
@@ -81,12 +81,12 @@ describe("apply", () => {
     );
   });
 
-  test("-o name gives the rollout's id", async () => {
+  test("prints the rollout's id with -o name", async () => {
     fake.answers = rollout([anEvent(SUCCEEDED)], aRollout([{}]));
     assert.equal((await forage("apply -f - -o name", HELLO)).stdout, "r-1\n");
   });
 
-  test("--detach prints the id and follows nothing", async () => {
+  test("prints the id and follows nothing with --detach", async () => {
     fake.answers = rollout([], aRollout([{}]));
     assert.deepEqual(await forage("apply -f - --detach", HELLO), {
       exitCode: 0,
@@ -98,7 +98,7 @@ describe("apply", () => {
     assert.deepEqual(JSON.parse(stdout), [{ rolloutId: "r-1", namespace: "shop" }]);
   });
 
-  test("files, directories and standard input together", async () => {
+  test("reads files, directories and standard input together", async () => {
     fake.answers = rollout([], aRollout([{}]));
     writeFileSync(join(fake.dir, "a.yaml"), "namespace: shop\nresources: [{name: a, service: {}}]");
     writeFileSync(
@@ -116,7 +116,7 @@ describe("apply", () => {
     );
   });
 
-  test("nothing is sent when anything is wrong", async () => {
+  test("sends nothing if anything is invalid", async () => {
     fake.answers = rollout([], aRollout([{}]));
     for (const [line, stdin, message] of [
       [
@@ -128,7 +128,7 @@ describe("apply", () => {
       ["apply", "", /no manifest: name one with -f/],
       ["apply -f - -f -", HELLO, /standard input can be read only once/],
       ["apply -f - -n other", HELLO, /standard input:1:12: namespace: "shop" contradicts -n other/],
-      ["apply -f - --timeout soon", HELLO, /--timeout: "soon" is no duration/],
+      ["apply -f - --timeout soon", HELLO, /--timeout: "soon" is not a duration/],
       ["apply -f -", "\u0000\ufffd: {", /nothing was sent/],
     ] as const) {
       const { exitCode, stderr, stdout } = await forage(line, stdin);
@@ -174,7 +174,7 @@ describe("apply", () => {
     );
   });
 
-  test("Ctrl-C stops watching, and says that the rollout goes on", async () => {
+  test("stops watching at Ctrl-C, and reports that the rollout continues", async () => {
     const interrupt = new AbortController();
     fake.answers = {
       ...rollout([], aRollout([{}])),
@@ -187,22 +187,22 @@ describe("apply", () => {
     assert.equal(exitCode, 130);
     assert.match(
       stderr,
-      /not waiting any longer; the rollout goes on\. Follow it with\n {2}forage rollout status r-1 --watch\n$/,
+      /not waiting any longer; the rollout continues\. Follow it with\n {2}forage rollout status r-1 --watch\n$/,
     );
     assert.deepEqual(fake.requests("delete"), []);
   });
 
-  test("--timeout stops watching with its own exit code", async () => {
+  test("stops watching after --timeout with its own exit code", async () => {
     fake.answers = {
       ...rollout([], aRollout([{}])),
       watchRollout: (call) => void call.write(anEvent(PENDING)),
     };
     const { exitCode, stderr } = await forage("apply -f - --timeout 300ms", HELLO);
     assert.equal(exitCode, 4);
-    assert.match(stderr, /the time is over; the rollout goes on/);
+    assert.match(stderr, /the time is over; the rollout continues/);
   });
 
-  test("a coordinator killed and started again in the middle is followed on", async () => {
+  test("continues to follow when the coordinator is killed and restarted", async () => {
     let watches = 0;
     fake.answers = {
       ...rollout([], aRollout([{}])),
@@ -225,12 +225,12 @@ describe("apply", () => {
     assert.match(stdout, /^rollout r-1 done/);
     assert.equal(
       stderr,
-      "container_service/web: pending\nthe coordinator doesn't answer; trying again, the rollout goes on meanwhile\n" +
+      "container_service/web: pending\nthe coordinator doesn't answer; trying again, the rollout continues\n" +
         "the coordinator answers again\ncontainer_service/web: done\n",
     );
   });
 
-  test("after a lost answer, the apply is sent again with the same apply id", async () => {
+  test("sends the apply again with the same apply id after a lost answer", async () => {
     let sent = 0;
     fake.answers = {
       ...rollout([anEvent(SUCCEEDED)], aRollout([{}])),

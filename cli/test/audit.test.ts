@@ -17,14 +17,14 @@ beforeEach(() => {
   lines = chain(5);
   fake.answers = {
     listAudit: ({ after: last, newest }: { after: bigint; newest: boolean }) => {
-      // Pages of two, so that a whole log takes several.
+      // Each page has two entries, so that a whole log needs several pages.
       const start = newest ? lines.length - 2 : Number(last);
       return { lines: lines.slice(start, start + 2), newestSequence: BigInt(lines.length) };
     },
   };
 });
 
-test("the newest calls are listed with their caller, object and result", async () => {
+test("lists the newest calls with caller, object and result", async () => {
   const { stdout, exitCode } = await forage("audit --limit 2");
   assert.equal(exitCode, 0);
   assert.match(stdout, /^ *AGE {2}CALLER +CALL +OBJECT +RESULT +FROM\n/);
@@ -33,7 +33,7 @@ test("the newest calls are listed with their caller, object and result", async (
   assert.equal(JSON.parse((await forage("audit -o json")).stdout)[1].sequence, 5);
 });
 
-test("--verify checks all entries and prints the last one's number and hash", async () => {
+test("prints number and hash of the last entry with --verify, after checking all entries", async () => {
   const { stdout, exitCode } = await forage("audit --verify");
   assert.equal(exitCode, 0);
   const noted = /^5 entries from 1 to 5 form one chain; the last is (5:[0-9a-f]{64})\n$/.exec(stdout)?.[1];
@@ -45,13 +45,13 @@ test("--verify checks all entries and prints the last one's number and hash", as
   assert.match(replaced.stderr, /the audit log has no entry 5 with the hash [0-9a-f]{64}: it was replaced/);
 });
 
-test("--export prints the entries as they are stored", async () => {
+test("prints the entries as they are stored with --export", async () => {
   const { stdout, stderr, exitCode } = await forage("audit --export");
   assert.deepEqual([stdout, exitCode], [`${lines.join("\n")}\n`, 0]);
   assert.match(stderr, /^5 entries from 1 to 5/);
 });
 
-test("a changed, a missing and a cut-off entry end with 1", async () => {
+test("exits with 1 for a changed, missing or truncated entry", async () => {
   for (const [change, message] of [
     [(all: string[]) => all.with(2, (all[2] ?? "").replace("db-3", "db-9")), /after entry 2 was changed/],
     [(all: string[]) => all.toSpliced(2, 1), /missing after entry 2/],
@@ -74,7 +74,7 @@ test("a changed, a missing and a cut-off entry end with 1", async () => {
   }
 });
 
-test("an entry that is too old to be kept is no proof of a change", async () => {
+test("does not treat an entry that is no longer kept as proof of a change", async () => {
   const noted = `1:${"a".repeat(64)}`;
   const all = chain(5);
   fake.answers.listAudit = ({ after: last }: { after: bigint }) => {
@@ -85,12 +85,12 @@ test("an entry that is too old to be kept is no proof of a change", async () => 
   assert.match(stderr, /entry 1 is no longer kept: the oldest one is 3/);
 });
 
-test("wrong options are refused before a call", async () => {
+test("refuses invalid options before any call", async () => {
   for (const [line, message] of [
     ["audit --contains 1:00", /--contains needs --verify or --export/],
     ["audit --verify --contains 1:00", /is not SEQUENCE:HASH/],
     ["audit --verify --limit 3", /--limit is for the list/],
-    ["audit --limit 0", /is no number from 1 to 1000/],
+    ["audit --limit 0", /is not a number from 1 to 1000/],
   ] as const)
     assert.match((await forage(line)).stderr, message);
   assert.equal(fake.calls.length, 0);

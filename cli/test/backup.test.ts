@@ -35,7 +35,7 @@ beforeEach(() => {
   };
 });
 
-test("create prints the name and how to copy the backup", async () => {
+test("prints the name of a created backup, and how to copy it", async () => {
   const { stdout, exitCode } = await forage("backup", "create");
   assert.equal(exitCode, 0);
   assert.equal(
@@ -46,7 +46,7 @@ test("create prints the name and how to copy the backup", async () => {
   assert.equal(JSON.parse((await forage("backup", "create", "-o", "json")).stdout).backup.name, NAME);
 });
 
-test("ls shows age, size and origin", async () => {
+test("lists backups with age, size and origin", async () => {
   const { stdout } = await forage("backup", "ls");
   assert.match(
     stdout,
@@ -54,7 +54,7 @@ test("ls shows age, size and origin", async () => {
   );
 });
 
-test("get writes a verified file that only its owner can read", async () => {
+test("writes a verified copy that only its owner can read", async () => {
   const path = join(fake.dir, "whole.backup");
   const { stdout, stderr, exitCode } = await forage("backup", "get", `backup/${NAME}`, path);
   assert.equal(exitCode, 0, stderr);
@@ -64,7 +64,7 @@ test("get writes a verified file that only its owner can read", async () => {
   assert.deepEqual(fake.requests("getBackup").at(-1), { name: NAME });
 });
 
-test("get leaves no file of a backup that was cut off, and replaces none", async () => {
+test("leaves no file after a truncated backup, and replaces no existing file", async () => {
   const path = join(fake.dir, "cut.backup");
   sent = WHOLE.subarray(0, -1);
   const cut = await forage("backup", "get", NAME, path);
@@ -79,6 +79,6 @@ test("get leaves no file of a backup that was cut off, and replaces none", async
   assert.match(present.stderr, /cut\.backup exists: name another file/);
   assert.equal(readFileSync(path, "utf8"), "mine");
   const outside = await forage("backup", "get", "../x");
-  assert.match(outside.stderr, /"\.\.\/x" is no name of a backup/);
+  assert.match(outside.stderr, /"\.\.\/x" is not the name of a backup/);
   assert.equal(existsSync("../x"), false);
 });

@@ -20,7 +20,7 @@ export function aPod(fields: Partial<Pod> = {}): Pod {
     workloadKind: "container_service",
     workloadName: "web",
     node: "n1",
-    // By the hour, so that what is shown doesn't depend on how fast a test runs.
+    // Ages in whole hours make the output independent of the speed of the test.
     createdAt: ago(192_600),
     templateHash: "feedfacefeedface",
     status: aPodStatus(),

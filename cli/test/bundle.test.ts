@@ -29,7 +29,7 @@ resources:
 
 let fake: FakeCoordinator;
 let dir: string;
-/** The images that were pushed: node, namespace, name and bytes. */
+/** The pushed images: node, namespace, name and bytes. */
 let pushed: [string, string, string, number][];
 
 const forage = (...argv: readonly string[]): Promise<Result> =>
@@ -53,7 +53,7 @@ beforeEach(() => {
 });
 
 describe("bundle create", () => {
-  test("packs manifests, images of several archives and packages; verify lists them", async () => {
+  test("packs manifests, images of several archives and packages, and lists them with verify", async () => {
     const packages = join(dir, "packages");
     mkdirSync(packages);
     writeFileSync(join(packages, "forage_1_amd64.deb"), "a package");
@@ -79,7 +79,7 @@ describe("bundle create", () => {
     }
   });
 
-  test("writes a layer that images share once, and equal bytes for equal input", async () => {
+  test("writes a layer shared by images once, and equal bytes for equal input", async () => {
     anArchive("other.tar", "localhost/other:2", "amd64");
     const argv = ["--image", IMAGE, "--image", "localhost/other:2"];
     const archives = ["--archive", at("amd64.tar"), "--archive", at("other.tar")];
@@ -91,7 +91,7 @@ describe("bundle create", () => {
     assert.ok(readFileSync(at("once.tar")).equals(readFileSync(at("twice.tar"))));
   });
 
-  test("refuses what is missing or wrong, and leaves no file", async () => {
+  test("refuses missing or invalid input, and leaves no file", async () => {
     const damaged = readFileSync(at("amd64.tar"));
     damaged.fill(1, LAYER_BYTES / 2, LAYER_BYTES / 2 + 1);
     writeFileSync(at("damaged.tar"), damaged);
@@ -99,23 +99,36 @@ describe("bundle create", () => {
     anArchive("digest.tar", `localhost/web@${digest}`, "amd64");
     const cases: readonly (readonly [readonly string[], RegExp])[] = [
       [[], /nothing to pack/],
-      [["--image", "A b"], /"A b" is no name of an image/],
+      [["--image", "A b"], /"A b" is not the name of an image/],
       [
         ["--image", "localhost/none:1"],
         /neither a file nor an image of this machine .*docker: not installed/,
       ],
       [["--image", IMAGE, "--archive", at("none.tar")], /none\.tar can't be read: ENOENT/],
-      [["--image", IMAGE, "--archive", at("web.yaml")], /web\.yaml is no tar archive/],
+      [["--image", IMAGE, "--archive", at("web.yaml")], /web\.yaml is not a tar archive/],
       [["--image", IMAGE, "--archive", at("damaged.tar")], /layer sha256:\w{64} is damaged/],
       [
         ["--image", IMAGE, "--archive", at("amd64.tar"), "--platform", "linux/arm64"],
         /not complete for linux\/arm64/,
       ],
-      [["--image", IMAGE, "--platform", "windows"], /"windows" is no platform such as linux\/amd64/],
+      [["--image", IMAGE, "--platform", "windows"], /"windows" is not a platform such as linux\/amd64/],
       [["--image", `localhost/web@${digest}`, "--archive", at("digest.tar")], /has the digest sha256:/],
       [["--image", IMAGE, "--packages", at("empty")], /empty has no packages/],
+      [
+        ["--image", IMAGE, "--packages", at("many"), "--packages", at("further")],
+        /further: a bundle holds up to 1000 packages/,
+      ],
+      // The directory has the largest number of packages that a bundle holds.
+      [["--image", "localhost/none:1", "--packages", at("many")], /neither a file nor an image/],
     ];
     mkdirSync(at("empty"));
+    for (const [name, count] of [
+      ["many", 1_000],
+      ["further", 1],
+    ] as const) {
+      mkdirSync(at(name));
+      for (let i = 0; i < count; i++) writeFileSync(join(at(name), `${name}-${i}.deb`), "");
+    }
     for (const [argv, message] of cases) {
       const { exitCode, stderr } = await forage("bundle", "create", at("refused.tar"), ...argv);
       assert.deepEqual([exitCode, message.test(stderr)], [1, true], `${argv.join(" ")}: ${stderr}`);
@@ -125,7 +138,7 @@ describe("bundle create", () => {
     assert.match(existing.stderr, /amd64\.tar exists: name another file/);
   });
 
-  test("warns of images that nodes query a registry for, and names objects that it leaves out", async () => {
+  test("warns of images for which nodes query a registry, and names omitted objects", async () => {
     anArchive("moving.tar", "docker.io/library/web:latest", "amd64");
     const kubernetes = `apiVersion: apps/v1
 kind: Deployment
@@ -173,7 +186,7 @@ describe("bundle load", () => {
     assert.equal(exitCode, 0, stderr);
   });
 
-  test("sends the images for the namespace of the manifests, then applies the manifests", async () => {
+  test("sends the images for the namespace of the manifests, and then applies the manifests", async () => {
     fake.answers = { ...fake.answers, ...rollout([anEvent(RolloutStatus.SUCCEEDED)], aRollout([{}])) };
     const { exitCode, stdout, stderr } = await forage(
       "bundle",
@@ -190,7 +203,7 @@ describe("bundle load", () => {
     assert.deepEqual([request?.namespace, request?.resources.length], ["shop", 1]);
   });
 
-  test("sends for all namespaces with -A, to all nodes that are ready, and applies nothing by itself", async () => {
+  test("sends the images for all namespaces with -A to all ready nodes, and applies nothing without --apply", async () => {
     const { exitCode, stdout, stderr } = await forage(
       "bundle",
       "load",
@@ -215,10 +228,10 @@ describe("bundle load", () => {
     assert.deepEqual(pushed, []);
   });
 
-  test("sends nothing of a bundle that is damaged anywhere", async () => {
+  test("sends nothing if any part of a bundle is damaged", async () => {
     const whole = readFileSync(at("load.tar"));
     for (const { path, offsetBytes, sizeBytes } of await entriesOf("load.tar")) {
-      // Nothing depends on it.
+      // No other part depends on this file.
       if (path === "oci-layout") continue;
       const bytes = Buffer.from(whole);
       const middle = offsetBytes + (sizeBytes >> 1);
@@ -233,7 +246,7 @@ describe("bundle load", () => {
       truncateSync(at("short.tar"), bytes);
       const { exitCode, stderr } = await forage("bundle", "load", at("short.tar"), "--node", "n1", "--apply");
       assert.deepEqual(
-        [exitCode, /short\.tar is no tar archive, or it is incomplete/.test(stderr)],
+        [exitCode, /short\.tar is not a tar archive, or it is incomplete/.test(stderr)],
         [1, true],
         stderr,
       );
@@ -241,7 +254,7 @@ describe("bundle load", () => {
     assert.deepEqual([pushed, fake.calls], [[], []]);
   });
 
-  test("refuses a compressed bundle that was cut off", async () => {
+  test("refuses a truncated compressed bundle", async () => {
     for (const ending of ["gz", "zst"]) {
       const argv = ["--image", IMAGE, "--archive", at("amd64.tar")];
       assert.equal((await forage("bundle", "create", at(`cut.tar.${ending}`), ...argv)).exitCode, 0);
@@ -252,11 +265,11 @@ describe("bundle load", () => {
     }
   });
 
-  test("refuses other archives, and command lines that ask for nothing or for what is not there", async () => {
+  test("refuses other archives, and command lines without an action or with unknown objects", async () => {
     const argv = ["--image", IMAGE, "--archive", at("amd64.tar")];
     assert.equal((await forage("bundle", "create", at("images-only.tar"), ...argv)).exitCode, 0);
     const cases: readonly (readonly [readonly string[], RegExp])[] = [
-      [[at("amd64.tar"), "--node", "n1"], /is no site bundle/],
+      [[at("amd64.tar"), "--node", "n1"], /is not a site bundle/],
       [[at("load.tar")], /choose nodes for the images with --node or --all, or --apply/],
       [[at("images-only.tar"), "--apply"], /holds no manifests: leave --apply out/],
       [[at("load.tar"), "--apply", "-n", "other"], /"shop" contradicts -n other/],
@@ -269,7 +282,7 @@ describe("bundle load", () => {
   });
 });
 
-/** Less than an archive's other parts can be taken for. */
+/** Smaller than the layers, but larger than all other parts of an archive. */
 const LAYER_BYTES = 64 * 1024;
 
 function anArchive(file: string, reference: string, architecture: string): void {
@@ -283,7 +296,7 @@ function nodeOf(architecture: string) {
   return { ...node, report: { ...node.report, architecture } } as typeof node;
 }
 
-/** Takes an image as a node without any layer does. */
+/** Accepts an image like a node without any layer. */
 const takeImage: NonNullable<Answers["pushImage"]> = (call) => {
   let bytes = 0;
   let start: readonly [string, string, string] = ["", "", ""];

@@ -33,23 +33,23 @@ beforeEach(() => {
   };
 });
 
-test("ls shows what each authority issues and which nodes depend on the old one", async () => {
+test("lists what each authority issues, and which nodes depend on the old one", async () => {
   const { stdout } = await forage("ca ls");
   assert.match(stdout, /\nold-pin +coordinators +2040-01-01T00:00:00Z +n1, n2, n3, n4, n5 and 1 more\n/);
   assert.match(stdout, /\nnew-pin +nodes +2040-01-01T00:00:00Z +-\n$/);
   assert.equal(JSON.parse((await forage("ca ls -o json")).stdout)[0].nodes.length, 6);
 });
 
-test("print shows the roots one after the other", async () => {
+test("prints the roots one after the other", async () => {
   assert.equal((await forage("ca print")).stdout, "OLD\nNEW\n");
 });
 
-test("roll names the new authority", async () => {
+test("prints the name of the new authority after a roll", async () => {
   const { stdout } = await forage("ca roll");
   assert.match(stdout, /^authority new-pin issues the certificates of nodes; .*forage ca ls\n$/);
 });
 
-test("retire asks first, and shows the coordinator's refusal", async () => {
+test("asks before an authority is retired, and shows the coordinator's refusal", async () => {
   const asked = await forage("ca retire");
   assert.match(asked.stderr, /there is no terminal for the confirmation: repeat the command with --yes/);
   assert.equal(fake.requests("retireAuthority").length, 0);

@@ -9,7 +9,7 @@ let fake: FakeCoordinator;
 const forage = (line: string): Promise<Result> => runCommand(line.split(" "), { env: fake.env });
 
 const DAY = 24 * 3_600;
-/** A certificate for app.example.test. It was made for this test, and its key is destroyed. */
+/** A certificate for app.example.test that was created for this test. Its key was destroyed. */
 const PEM = `-----BEGIN CERTIFICATE-----
 MIIB7zCCAZWgAwIBAgIQYfhxznRTUTMNF+B3my0R1DAKBggqhkjOPQQDAjBCMQ8w
 DQYDVQQKEwZGb3JhZ2UxLzAtBgNVBAMTJkZvcmFnZSBkZXZlbG9wbWVudCBDQSBv
@@ -56,7 +56,7 @@ beforeEach(() => {
   };
 });
 
-test("certificate ls shows when certificates end and why one is missing", async () => {
+test("lists when certificates expire, and why one is missing", async () => {
   const { stdout } = await forage("certificate ls");
   assert.match(stdout, /app\.example\.test +ready +80d +50d +-\n/);
   assert.match(stdout, /^bad\.example\.test +failed +- +- +dns: no such name/m);
@@ -66,13 +66,13 @@ test("certificate ls shows when certificates end and why one is missing", async 
   );
 });
 
-test("certificate ls without an issuer says where to set one", async () => {
+test("explains where to configure an issuer if there is none", async () => {
   fake.answers.listCertificates = () => ({ certificates: [], issuer: "" });
   const { stdout, stderr } = await forage("certificate ls");
   assert.match(stdout + stderr, /no issuer of certificates: see certificates\.issuer/);
 });
 
-test("certificate describe shows the chain and the failed attempts", async () => {
+test("shows the chain and the failed attempts of a certificate", async () => {
   fake.answers.listCertificates = () => ({ certificates: [ready], issuer: ready.issuer });
   const { stdout } = await forage("certificate describe app.example.test");
   assert.match(stdout, /State: +ready/);
@@ -86,19 +86,19 @@ test("certificate describe shows the chain and the failed attempts", async () =>
   assert.doesNotMatch(failed, /Chain/);
 });
 
-test("certificate describe of an unknown hostname", async () => {
+test("reports an unknown hostname", async () => {
   fake.answers.listCertificates = () => ({ certificates: [], issuer: "x" });
   const { stderr, exitCode } = await forage("certificate describe none.test");
   assert.equal(exitCode, 1);
   assert.match(stderr, /there is no certificate for "none\.test"/);
 });
 
-test("certificate renew requests another certificate", async () => {
+test("requests another certificate with renew", async () => {
   const { stdout } = await forage("certificate renew bad.example.test");
   assert.match(stdout, /certificate\/bad\.example\.test is being renewed/);
   assert.deepEqual(fake.requests("renewCertificate"), [{ hostname: "bad.example.test" }]);
 });
 
-test("certificate ca prints the root as trust stores take it", async () => {
+test("prints the root in the format of trust stores", async () => {
   assert.equal((await forage("certificate ca")).stdout, PEM);
 });

@@ -4,9 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
-import { PlanResponse } from "@forage/proto/forage/operator/v1/operator";
+import { PlannedResource, PlanResponse } from "@forage/proto/forage/operator/v1/operator";
 import { type ForageResource, RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { status } from "@grpc/grpc-js";
+import { describeDifference } from "../src/view/difference.ts";
 import { aResource, aRollout } from "./builders.ts";
 import { FakeCoordinator, grpcError } from "./fake-coordinator.ts";
 import { anEvent, HELLO, rollout } from "./rollout.ts";
@@ -68,11 +69,11 @@ describe("forage scale", () => {
     assert.deepEqual([service?.scaling?.replicas, service?.container?.image], [0, "app:1"]);
   });
 
-  test("--detach prints the rollout's id", async () => {
+  test("prints the rollout's id with --detach", async () => {
     assert.equal((await forage("scale cs/web 5 --detach")).stdout, "r-1\n");
   });
 
-  test("is refused where something else decides on the number", async () => {
+  test("refuses to scale if the number can't be set", async () => {
     const autoscaling = { minReplicas: 1, maxReplicas: 3 };
     const scaled = { container: { name: "m" }, scaling: { autoscaling } };
     for (const [resource, message] of [
@@ -86,22 +87,25 @@ describe("forage scale", () => {
       const { exitCode, stderr } = await forage("scale container_service/web 2");
       assert.deepEqual([exitCode, message.test(stderr)], [1, true], stderr);
     }
-    assert.match((await forage("scale container_service/web some")).stderr, /REPLICAS: "some" is no number/);
+    assert.match(
+      (await forage("scale container_service/web some")).stderr,
+      /REPLICAS: "some" is not a number/,
+    );
     assert.match((await forage("scale service/web 2")).stderr, /there is no service "web"/);
     assert.deepEqual(sent(), []);
   });
 
-  test("is refused when the resource changes meanwhile", async () => {
+  test("refuses to scale if the resource changes concurrently", async () => {
     let generation = 0n;
     fake.answers.listResources = () => ({ resources: [web("app", { generation: ++generation })] });
     const { exitCode, stderr } = await forage("scale container_service/web 2");
     assert.deepEqual([exitCode, sent()], [1, []]);
-    assert.match(stderr, /was changed by someone else meanwhile/);
+    assert.match(stderr, /was changed concurrently/);
   });
 });
 
 describe("forage diff", () => {
-  test("shows changed fields, what is new as a whole, and what would be removed", async () => {
+  test("shows changed fields, whole new resources, and resources that would be removed", async () => {
     fake.answers.plan = () =>
       PlanResponse.fromPartial({
         changes: true,
@@ -152,7 +156,16 @@ describe("forage diff", () => {
     );
   });
 
-  test("exit codes tell no change from a failure", async () => {
+  test("colours removed and added lines", () => {
+    const changes = [{ path: "image", before: "a:1", after: "a:2" }];
+    const planned = PlannedResource.fromPartial({ kind: "service", name: "web", action: "update", changes });
+    assert.equal(
+      describeDifference("shop", planned, undefined, (style, text) => `${style}(${text})`),
+      'strong(shop service/web update)\nbad(- image: "a:1")\ngood(+ image: "a:2")\n',
+    );
+  });
+
+  test("returns different exit codes without changes and after a failure", async () => {
     fake.answers.plan = () => PlanResponse.fromPartial({});
     assert.deepEqual(await forage("diff -f -"), { exitCode: 0, stdout: "", stderr: "" });
     fake.answers.plan = () => {
@@ -163,7 +176,7 @@ describe("forage diff", () => {
 });
 
 describe("forage edit", () => {
-  /** Makes an editor that runs the script with the file's path as `$1`, and counts its runs. */
+  /** Creates an editor that runs the script with the file's path as `$1`, and counts its runs. */
   function editor(script: string): Record<string, string> {
     const path = join(dir, "editor");
     writeFileSync(path, `#!/bin/sh\necho run >> ${dir}/runs\n${script}\n`);
@@ -198,12 +211,12 @@ describe("forage edit", () => {
     assert.match(readFileSync(join(dir, "editor.seen"), "utf8"), /^# Save.*\nnamespace: default\nlabels:\n/);
   });
 
-  test("without a change nothing is sent", async () => {
+  test("sends nothing without a change", async () => {
     assert.deepEqual(await edit("true"), { exitCode: 0, stdout: "", stderr: "nothing was changed\n" });
     assert.deepEqual(sent(), []);
   });
 
-  test("on a terminal it opens again with the problem below its line, until it is mended", async () => {
+  test("reopens the editor on a terminal with the problem below its line until it is corrected", async () => {
     const script = `if grep -q '^#! ' "$1"; then cp "$1" ${dir}/seen; sed -i 's/imgae/image/' "$1"
 else sed -i 's/image: app:1/imgae: app:2/' "$1"; fi`;
     const { exitCode, stderr } = await edit(script, { terminal: true });
@@ -216,7 +229,7 @@ else sed -i 's/image: app:1/imgae: app:2/' "$1"; fi`;
     assert.equal(runs(), 2);
   });
 
-  test("shows a refusal of the coordinator below its line, too", async () => {
+  test("shows a refusal of the coordinator below its line", async () => {
     fake.answers.apply = ({ bundle }) => {
       if (serviceOf(bundle?.resources[0])?.container?.image === "app:3") return { rolloutId: "r-1" };
       throw grpcError(status.INVALID_ARGUMENT, "1 field is wrong", [
@@ -230,7 +243,7 @@ else sed -i s/app:1/app:2/ "$1"; fi`;
     assert.equal(runs(), 2);
   });
 
-  test("the edited text is kept when it can't be applied", async () => {
+  test("keeps the edited text if it can't be applied", async () => {
     for (const [script, terminal, message] of [
       ['sed -i s/image/imgae/ "$1"', false, /unknown field "imgae"/],
       ['sed -i s/image/imgae/ "$1"', true, /unknown field "imgae"/],
@@ -250,12 +263,12 @@ else sed -i s/app:1/app:2/ "$1"; fi`;
     assert.deepEqual(sent(), []);
   });
 
-  test("a resource that someone else changes meanwhile is not overwritten", async () => {
+  test("does not overwrite a resource that was changed concurrently", async () => {
     fake.answers.listResources = () => ({
       resources: [web("app:1", { generation: existsSync(join(dir, "runs")) ? 2n : 1n })],
     });
     const { stderr } = await edit('sed -i s/app:1/app:2/ "$1"');
-    assert.match(stderr, /was changed by someone else meanwhile/);
+    assert.match(stderr, /was changed concurrently/);
     assert.match(readFileSync(kept(stderr), "utf8"), /app:2/);
     rmSync(join(kept(stderr), ".."), { recursive: true });
     assert.deepEqual(sent(), []);

@@ -6,7 +6,7 @@ import { aliasText, flagText, synopsis } from "../src/command/usage.ts";
 export const BEGIN = "<!-- Written from the command's definitions: npm run docs -w cli -->";
 export const END = "<!-- End of what is written from the definitions -->";
 
-/** The part of docs/reference/cli.md that the definitions say. */
+/** Returns the generated part of docs/reference/cli.md. */
 export function renderReference(program: Command): string {
   const parts = ["### Options of every command", "", ...flagList(GLOBAL_FLAGS), ""];
   const visit = (path: readonly Command[]): void => {
@@ -44,6 +44,6 @@ function renderCommand(path: readonly Command[], command: Command): string[] {
 function flagList(flags: Flags): string[] {
   return Object.entries<Flag>(flags).map(
     ([name, flag]) =>
-      `- \`${flagText(name, flag).trim()}\`: ${flag.help}${flag.kind === "list" ? " (repeatable)" : ""}`,
+      `- \`${flagText(name, flag).trim()}\`: ${flag.help}${flag.type === "list" ? " (repeatable)" : ""}`,
   );
 }

@@ -10,7 +10,7 @@ async function offers(line: string): Promise<string[]> {
     .split(" ")
     .map((word) => `'${word}'`)
     .join(" ");
-  // compopt works only within a real completion.
+  // The builtin compopt works only within a real completion.
   const driver = `compopt() { :; }\n${script}\nCOMP_WORDS=(${words}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _forage; printf '%s\\n' "\${COMPREPLY[@]}"`;
   const { stdout, stderr, status } = spawnSync("bash", ["--norc", "-c", driver], {
     encoding: "utf8",
@@ -49,7 +49,7 @@ describe("completion in bash", () => {
   }
 });
 
-test("each shell's script names every command and flag", async () => {
+test("names every command and flag in the script of each shell", async () => {
   for (const shell of ["bash", "zsh", "fish"]) {
     const { stdout, exitCode } = await runCommand(["completion", shell]);
     assert.equal(exitCode, 0);

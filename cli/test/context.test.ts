@@ -52,7 +52,7 @@ async function shop(env: Record<string, string> = {}, ...flags: string[]): Promi
 }
 
 describe("contexts", () => {
-  test("the first that is added is used; another one by use, the environment or a flag", async () => {
+  test("uses the first added context by default, or one chosen by use, the environment or a flag", async () => {
     assert.match((await add("prod", "-n", "shop")).stdout, /it is the current one\n$/);
     assert.match((await add("lab", "-n", "tests")).stdout, /to use it: forage context use lab\n$/);
     assert.equal(await shop(), "shop");
@@ -67,7 +67,7 @@ describe("contexts", () => {
     );
   });
 
-  test("a context has only its own settings", async () => {
+  test("uses only the context's own settings", async () => {
     await add("prod");
     writeFileSync(config, `namespace: outside\n${readFileSync(config, "utf8")}`);
     assert.equal(await shop(), "default");
@@ -75,7 +75,7 @@ describe("contexts", () => {
     assert.match((await forage(["get", "pods"])).stderr, /no CA file: name one with --ca-file/);
   });
 
-  test("a missing context is an error, and context commands mend it", async () => {
+  test("reports a missing context, which the context commands can fix", async () => {
     await add("prod");
     const { exitCode, stderr } = await forage(["get", "pods", "--context", "prd"]);
     assert.equal(exitCode, 1);
@@ -88,17 +88,17 @@ describe("contexts", () => {
       assert.match((await forage(["context", verb, "none"])).stderr, /there is no context "none"/);
   });
 
-  test("refuses invalid contexts, and leaves the file as it is", async () => {
+  test("refuses invalid contexts, and leaves the file unchanged", async () => {
     await add("prod");
     const before = readFileSync(config, "utf8");
     for (const [argv, message] of [
       [["add", "prod"], /needs --server, --ca-file and --token-file/],
-      [["add", "a b"], /"a b" is no name of a context/],
+      [["add", "a b"], /"a b" is not the name of a context/],
       [["add"], /NAME is missing/],
     ] as const)
       assert.match((await forage(["context", ...argv])).stderr, message);
     assert.match((await add("prod")).stderr, /--replace replaces it/);
-    assert.match((await add("x", "--server", "a b")).stderr, /is no server address/);
+    assert.match((await add("x", "--server", "a b")).stderr, /is not a server address/);
     assert.match((await add("x", "--ca-file", join(dir, "none"))).stderr, /CA file .* is not there/);
     assert.equal(readFileSync(config, "utf8"), before);
     assert.deepEqual(readdirSync(dir), ["config.yaml"]);
@@ -106,13 +106,13 @@ describe("contexts", () => {
     assert.equal(await shop(), "new");
   });
 
-  test("broken contexts are refused with their path", async () => {
+  test("refuses invalid contexts in the file with their path", async () => {
     for (const [text, message] of [
       ["contexts: [a]", /contexts must hold a name/],
       ["contexts: {a: b}", /contexts\.a must hold server/],
       ["contexts: {a: {severr: b}}", /unknown key "contexts\.a\.severr" \(did you mean "server"\?\)/],
       ["contexts: {a: {token: flt_secret}}", /keep the token in a file of its own/],
-      ["contexts: {'a b': {}}", /"a b" is no name/],
+      ["contexts: {'a b': {}}", /"a b" is not the name/],
       ["current: 1", /current must be the name/],
       ["contxts: {}", /unknown key "contxts" \(did you mean "contexts"\?\)/],
     ] as const) {
@@ -123,7 +123,7 @@ describe("contexts", () => {
     }
   });
 
-  test("the file is private, a link to it stays, and a device is not replaced", async () => {
+  test("keeps the file private, keeps a link to it, and refuses to replace a device", async () => {
     await add("prod");
     assert.equal(statSync(config).mode & 0o777, 0o600);
     const real = join(dir, "real.yaml");
@@ -134,7 +134,7 @@ describe("contexts", () => {
     assert.match(readFileSync(real, "utf8"), /prod/);
     const device = join(dir, "device");
     symlinkSync("/dev/null", device);
-    assert.match((await add("prod", "--config", device)).stderr, /is no regular file/);
+    assert.match((await add("prod", "--config", device)).stderr, /is not a regular file/);
     assert.ok(existsSync("/dev/null") && !statSync("/dev/null").isFile());
   });
 });
@@ -155,7 +155,7 @@ describe("questions before something is lost", () => {
     };
   });
 
-  test("name the context", async () => {
+  test("names the context in a question", async () => {
     const manifest = join(dir, "hello.yaml");
     writeFileSync(manifest, HELLO);
     const place = `context "prod" (${fake.address})`;
@@ -173,12 +173,12 @@ describe("questions before something is lost", () => {
     assert.deepEqual(sent, []);
   });
 
-  test("name the coordinator where it is not the context's", async () => {
+  test("names the coordinator in a question if it is not the context's", async () => {
     const argv = ["delete", "--all", "--server", fake.address.replace("127.0.0.1", "localhost")];
     assert.match((await onTerminal(argv, "n\n")).stderr, /of coordinator localhost:\d+\?/);
   });
 
-  test("are not asked with --yes, and not without a terminal", async () => {
+  test("asks nothing with --yes, and fails without a terminal", async () => {
     for (const argv of [
       ["node", "drain", "n1", "--force"],
       ["node", "remove", "n1"],

@@ -35,7 +35,7 @@ function forage(line: string, stdin: string): Promise<Result> {
 }
 
 describe("Compose files", () => {
-  test("are applied as they are, and the converted manifest deploys the same", async () => {
+  test("applies Compose files directly, with the same result as their converted manifest", async () => {
     const { exitCode, stderr } = await forage("apply -f - -n shop", WITHOUT_LOSS);
     assert.equal(exitCode, 0, stderr);
     const { stdout } = await forage("convert -f - -n shop", WITHOUT_LOSS);
@@ -49,7 +49,7 @@ describe("Compose files", () => {
     );
   });
 
-  test("a field that can't be carried over is an error with its line; --lossy makes it a warning", async () => {
+  test("reports a field that can't be converted with its line, and only warns of it with --lossy", async () => {
     for (const verb of ["apply", "plan", "diff", "validate", "convert"]) {
       const { exitCode, stderr } = await forage(`${verb} -f -`, COMPOSE);
       assert.notEqual(exitCode, 0);
@@ -77,7 +77,7 @@ describe("Compose files", () => {
     );
   });
 
-  test("the namespace of the file must not contradict -n", async () => {
+  test("refuses a namespace in the file that contradicts -n", async () => {
     const { stderr } = await forage("validate -f - -n b", `x-forage: {namespace: a}\n${WITHOUT_LOSS}`);
     assert.match(stderr, /"a" contradicts -n b/);
   });

@@ -23,7 +23,7 @@ test("prints the command for the new coordinator, which reads the token from its
   assert.deepEqual([exitCode, stdout], [0, command]);
 });
 
-test("passes on the lifetime, and takes another address", async () => {
+test("passes on the lifetime, and accepts another address", async () => {
   fake.calls.length = 0;
   const { stdout } = await forage("coordinator add --ttl 5m --coordinator 192.0.2.9:7600 -o json");
   const answer = JSON.parse(stdout);
@@ -32,7 +32,7 @@ test("passes on the lifetime, and takes another address", async () => {
   assert.deepEqual(fake.requests("createCoordinatorToken"), [{ ttlSeconds: 300 }]);
 });
 
-test("refuses an address that would be more than one word in the command", async () => {
+test("refuses an address that is more than one word in the command", async () => {
   const { stderr, exitCode } = await runCommand(["coordinator", "add", "--coordinator", "x;reboot"], {
     env: fake.env,
   });

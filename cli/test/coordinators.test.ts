@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => fake.close());
 
-test("shows which coordinator leads, and how far the others are behind", async () => {
+test("shows which coordinator leads, and how many revisions the others are behind", async () => {
   const { stdout, exitCode } = await forage("get coordinators");
   assert.equal(exitCode, 0);
   const rows = stdout.split("\n").map((line) => line.replaceAll(/ {2,}/g, "|"));
@@ -29,7 +29,7 @@ test("shows which coordinator leads, and how far the others are behind", async (
   assert.equal((await forage("coordinator ls")).stdout, stdout);
 });
 
-test("shows one by its name, also as JSON, and has no labels to choose by", async () => {
+test("shows one coordinator by its name, also as JSON, and refuses label selectors", async () => {
   const { stdout } = await forage("get coordinator c2 -o json");
   assert.match(stdout, /"name": ?"c2"/);
   assert.doesNotMatch(stdout, /"c1"/);

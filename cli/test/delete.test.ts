@@ -31,7 +31,7 @@ describe("delete", () => {
     });
   });
 
-  test("by name", async () => {
+  test("deletes resources by name", async () => {
     const { stdout, exitCode } = await forage("delete cs/web svc/front -n shop -o name");
     assert.deepEqual([exitCode, stdout], [0, "container_service/web\nservice/front\n"]);
     assert.deepEqual(fake.requests("delete"), [
@@ -47,14 +47,14 @@ describe("delete", () => {
     ]);
   });
 
-  test("by labels", async () => {
+  test("deletes resources by labels", async () => {
     await forage("delete -l app=web -l tier=front -n shop");
     assert.deepEqual(fake.requests("delete"), [
       { namespace: "shop", resources: [], labels: { app: "web", tier: "front" }, all: false },
     ]);
   });
 
-  test("by labels that the coordinator does not compare: by the names that they select", async () => {
+  test("deletes resources by name if the coordinator does not evaluate the selector", async () => {
     const labelled = [
       aResource({ labels: { app: "web" } }),
       aResource({ name: "api", labels: { app: "api" } }),
@@ -76,7 +76,7 @@ describe("delete", () => {
     assert.equal(fake.requests("delete").length, 1);
   });
 
-  test("by manifest: what is not there is passed over", async () => {
+  test("deletes the resources of a manifest, and ignores missing ones", async () => {
     const { exitCode } = await forage("delete -f -", `${HELLO}  - {name: gone, service: {}}\n`);
     assert.equal(exitCode, 0);
     const [request] = fake.requests("delete") as {
@@ -89,7 +89,7 @@ describe("delete", () => {
     );
   });
 
-  test("everything only when it is meant", async () => {
+  test("deletes everything only after a confirmation", async () => {
     const { exitCode, stderr } = await forage("delete --all -n shop");
     assert.equal(exitCode, 1);
     assert.match(stderr, /there is no terminal for the confirmation: repeat the command with --yes/);
@@ -98,16 +98,16 @@ describe("delete", () => {
     assert.deepEqual(fake.requests("delete"), [{ namespace: "shop", resources: [], labels: {}, all: true }]);
   });
 
-  test("exactly one way", async () => {
+  test("requires exactly one way to select resources", async () => {
     for (const line of ["delete", "delete cs/web --all", "delete -l a=b --all", "delete cs/web -l a=b"]) {
       assert.match((await forage(line)).stderr, /give exactly one of/, line);
     }
     assert.match((await forage("delete web")).stderr, /"web" is not KIND\/NAME/);
-    assert.match((await forage("delete -l app>1")).stderr, /"app>1" is no selector/);
+    assert.match((await forage("delete -l app>1")).stderr, /"app>1" is not a selector/);
     assert.deepEqual(fake.calls, []);
   });
 
-  test("--wait waits until nothing is left", async () => {
+  test("waits with --wait until all resources are deleted", async () => {
     let looks = 0;
     fake.answers.listResources = () => ({
       resources: looks++ < 2 ? [aResource({ namespace: "shop", deleting: true })] : [],

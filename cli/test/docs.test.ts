@@ -8,7 +8,10 @@ import { loadProgram } from "../src/commands/program.ts";
 const root = join(import.meta.dirname, "../..");
 const program = await loadProgram();
 
-/** Lines of shell examples that run the command, without what the shell does with them. */
+/**
+ * Returns the lines of shell examples that run the command, without redirections and other syntax
+ * of the shell.
+ */
 function commandsOf(path: string): string[] {
   const text = readFileSync(join(root, path), "utf8");
   const blocks = [...text.matchAll(/^ *```(?:sh|bash|console)\n(.*?)^ *```/gms)].map(
@@ -23,7 +26,7 @@ function commandsOf(path: string): string[] {
     );
 }
 
-/** Commands that stand in sentences, as far as they have a flag or an argument. */
+/** Returns the commands within sentences that have a flag or an argument. */
 function mentionsOf(path: string): string[] {
   const text = readFileSync(join(root, path), "utf8").replaceAll(/^ *```.*?^ *```/gms, "");
   return [...text.matchAll(/`(forage [a-z][^`\n]*)`/g)]
@@ -44,15 +47,15 @@ describe("commands in the documentation are understood", () => {
     ...mentionsOf(path).map((line) => ({ path, line, isExample: false })),
   ]);
 
-  test("are found", () =>
+  test("finds commands in the documentation", () =>
     assert.ok(all.filter(({ isExample }) => isExample).length > 5 && all.length > 60, `${all.length}`));
 
   for (const { path, line, isExample } of all)
-    test(`${path}: ${line}`, () => {
+    test(`understands ${path}: ${line}`, () => {
       try {
         parseLine(program, wordsOf(line).slice(1));
       } catch (error) {
-        // A sentence may speak of a command without what it needs.
+        // A sentence may mention a command without its required arguments.
         if (isExample || !/ is missing: | needs a value: /.test(String(error))) throw error;
       }
     });

@@ -35,7 +35,7 @@ beforeEach(() => {
 });
 
 describe("forage doctor", () => {
-  test("lists problems only, and with --all every check", async () => {
+  test("lists only problems, and every check with --all", async () => {
     const { exitCode, stdout, stderr } = await forage(["doctor"]);
     assert.deepEqual([exitCode, stdout], [0, ""], stderr);
     assert.match(stderr, /^nothing is wrong: \d+ checks\n$/);
@@ -56,7 +56,7 @@ describe("forage doctor", () => {
     assert.doesNotMatch(without.stdout, /disk/);
   });
 
-  test("hosts that this token may not examine, or this coordinator can't, are unknown", async () => {
+  test("reports hosts as unknown if the token or the coordinator can't examine them", async () => {
     for (const code of [status.PERMISSION_DENIED, status.UNIMPLEMENTED, status.RESOURCE_EXHAUSTED]) {
       fake.answers.examineNodes = (call) => call.emit("error", grpcError(code, "no"));
       const { exitCode, stdout } = await forage(["doctor"]);
@@ -64,7 +64,7 @@ describe("forage doctor", () => {
     }
   });
 
-  test("a problem has its remedy, and exit code 1", async () => {
+  test("prints the remedy of a problem, and exits with 1", async () => {
     const lost = aNode({ name: "n2", ready: false, unreachable: true, message: "no heartbeat for 9 s" });
     fake.answers.listNodes = () => ({ nodes: [lost] });
     const { exitCode, stdout } = await forage(["doctor"]);
@@ -72,7 +72,7 @@ describe("forage doctor", () => {
     assert.match(stdout, /node\/n2 +ready +problem +no heartbeat for 9 s.* systemctl status forage-agent/);
   });
 
-  test("reports what the token may not read as unknown and not as a problem", async () => {
+  test("reports data that the token may not read as unknown", async () => {
     const denied = () => {
       throw grpcError(status.PERMISSION_DENIED, "needs the role admin");
     };
@@ -82,7 +82,7 @@ describe("forage doctor", () => {
     assert.match(stdout, /coordinator +answers +unknown +not allowed: needs the role admin/);
   });
 
-  test("a coordinator that is away and settings that are wrong are findings", async () => {
+  test("reports an unreachable coordinator and invalid settings as findings", async () => {
     const away = await forage(["doctor"], { FORAGE_SERVER: "127.0.0.1:1" });
     assert.equal(away.exitCode, 1);
     assert.match(away.stdout, /coordinator +answers +problem +nothing listens at 127\.0\.0\.1:1/);

@@ -19,7 +19,7 @@ beforeEach(() => {
 });
 
 describe("events", () => {
-  test("a table, oldest first", async () => {
+  test("prints events as a table, oldest first", async () => {
     fake.answers.listEvents = () => ({
       events: [
         anEvent(),
@@ -40,7 +40,7 @@ describe("events", () => {
     ]);
   });
 
-  test("filters go to the coordinator", async () => {
+  test("sends filters to the coordinator", async () => {
     fake.answers.listEvents = () => ({ events: [], sequence: 0n });
     const line = "events --for svc/web --type Warning --reason RolledBack --since 10m --limit 7";
     const { stderr } = await forage(line);
@@ -52,7 +52,7 @@ describe("events", () => {
     assert.ok(ageSeconds >= 600 && ageSeconds < 720, `${ageSeconds} s ago`);
   });
 
-  test("nodes belong to no namespace, and -A requests all events", async () => {
+  test("requests events of nodes without a namespace, and all events with -A", async () => {
     fake.answers.listEvents = () => ({ events: [anEvent({ namespace: "shop" })], sequence: 0n });
     await forage("events --for node/n1 -n shop");
     await forage("events --for certificate/*.example.org -n shop");
@@ -73,7 +73,7 @@ describe("events", () => {
     assert.deepEqual(fake.calls, []);
   });
 
-  test("watching goes on where the stream broke, and says what is missing", async () => {
+  test("continues watching at the same position after a broken stream, and reports missing events", async () => {
     const interrupt = new AbortController();
     fake.answers.listEvents = () => ({ events: [anEvent()], sequence: 4n });
     fake.answers.watchEvents = (call) => {
@@ -108,7 +108,7 @@ describe("describe", () => {
     fake.answers.listResources = () => ({ resources: [] });
   };
 
-  test("shows what happened last", async () => {
+  test("shows the last events in a description", async () => {
     answer();
     fake.answers.listEvents = () => ({ events: [anEvent()], sequence: 1n });
     const { stdout } = await forage("describe pod/web-1");
@@ -118,7 +118,7 @@ describe("describe", () => {
     ]);
   });
 
-  test("does without where it may not ask", async () => {
+  test("omits events that the token may not read", async () => {
     answer();
     fake.answers.listEvents = () => {
       throw grpcError(status.PERMISSION_DENIED, "no");

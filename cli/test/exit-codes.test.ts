@@ -21,7 +21,7 @@ beforeEach(() => {
   fake.calls.length = 0;
 });
 
-/** Codes of each command for each way in which the coordinator refuses. */
+/** The exit codes of each command for each error of the coordinator. */
 const refusals: readonly (readonly [status, string, Record<keyof typeof LINES, number>])[] = [
   [status.INVALID_ARGUMENT, "this coordinator does not know the fields #999: upgrade it", same(EXIT.failed)],
   [status.UNIMPLEMENTED, "The server does not implement the method", same(EXIT.failed)],
@@ -41,17 +41,17 @@ function same(code: number) {
 }
 
 describe("exit codes", () => {
-  test("every code is in the reference, and the reference has no other", () => {
+  test("documents every exit code in the reference, and no others", () => {
     const table = reference.slice(reference.indexOf("## Exit codes"), reference.indexOf("## Output"));
-    const told = [...table.matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code));
+    const documented = [...table.matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code));
     assert.deepEqual(
-      told,
+      documented,
       [...new Set(Object.values(EXIT))].sort((a, b) => a - b),
     );
   });
 
   for (const [code, details, expected] of refusals) {
-    test(`a call that fails with ${status[code]} keeps its message and has one code for each command`, async () => {
+    test(`keeps the message of a call that fails with ${status[code]}, and returns one code for each command`, async () => {
       const refuse = () => {
         throw grpcError(code, details);
       };
@@ -74,7 +74,7 @@ describe("exit codes", () => {
     });
   }
 
-  test("a port-forward that can't begin ends with 1, and with 4 when the coordinator does not answer in time", async () => {
+  test("exits with 1 if a port-forward can't start, and with 4 if the coordinator does not answer in time", async () => {
     for (const [code, expected] of [
       [status.PERMISSION_DENIED, EXIT.failed],
       [status.DEADLINE_EXCEEDED, EXIT.timedOut],
@@ -93,8 +93,8 @@ describe("exit codes", () => {
     ["a copy from a file that is missing", ["cp", "/nonexistent", "web-1:/tmp"], EXIT.failed],
     ["an exec without a command", ["exec", "web-1"], EXIT.failed],
     ["logs of a node", ["logs", "node/n1"], EXIT.failed],
-    ["a token with a life that is no duration", ["token", "create", "--ttl", "soon"], EXIT.failed],
-    ["a time limit that is no duration", ["get", "--timeout", "soon"], EXIT.failed],
+    ["a token with a life that is not a duration", ["token", "create", "--ttl", "soon"], EXIT.failed],
+    ["a time limit that is not a duration", ["get", "--timeout", "soon"], EXIT.failed],
     ["an unknown command", ["no-such-command"], EXIT.failed],
     ["an unknown option", ["get", "--no-such"], EXIT.failed],
     ["a manifest that isn't valid", ["apply", "-f", "/nonexistent"], EXIT.failed],

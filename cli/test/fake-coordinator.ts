@@ -28,7 +28,7 @@ type Methods = Operator & Forest & typeof WorkspaceManagerService;
 type RequestOf<M> = M extends { requestDeserialize: (bytes: Buffer) => infer R } ? R : never;
 type ResponseOf<M> = M extends { responseDeserialize: (bytes: Buffer) => infer R } ? R : never;
 
-/** The coordinator's answers in a test. Calls without an answer fail with UNIMPLEMENTED. */
+/** The answers of the coordinator in a test. Calls without an answer fail with UNIMPLEMENTED. */
 export type Answers = {
   -readonly [Name in keyof Methods]?: Methods[Name] extends { requestStream: true }
     ? (call: ServerDuplexStream<RequestOf<Methods[Name]>, ResponseOf<Methods[Name]>>) => void
@@ -43,11 +43,14 @@ export interface Call {
   readonly authorization: string;
 }
 
-/** A coordinator of its own, with its own authority, on a loopback port. Its answers can be changed while it runs. */
+/**
+ * A fake coordinator with its own authority on a loopback port. Its answers can be changed while it
+ * runs.
+ */
 export class FakeCoordinator {
   answers: Answers;
   readonly calls: Call[] = [];
-  /** Added to each response, such as fields that only a newer coordinator has. */
+  /** Bytes appended to each response, such as fields that only a newer coordinator has. */
   moreBytes = Buffer.alloc(0);
   readonly token = `flt_${"0".repeat(12)}_${"a".repeat(43)}`;
   readonly #authority: CertificateAuthority;
@@ -62,7 +65,10 @@ export class FakeCoordinator {
     writeFileSync(this.tokenFile, `${this.token}\n`, { mode: 0o600 });
   }
 
-  /** `aheadMs`: how far its clock was ahead when it made its certificates, the authority's or its own. */
+  /**
+   * Starts a coordinator. `aheadMs` is how far its clock was ahead when it created the certificate
+   * of its authority or its own.
+   */
   static async start(
     answers: Answers = {},
     aheadMs: { readonly authority?: number; readonly server?: number } = {},
@@ -95,17 +101,17 @@ export class FakeCoordinator {
     return join(this.#dir, "token");
   }
 
-  /** A directory for the test's own files; gone after `close`. */
+  /** A directory for the test's own files, which `close` removes. */
   get dir(): string {
     return this.#dir;
   }
 
-  /** Environment that points the command here. */
+  /** The environment with which the command connects to this coordinator. */
   get env(): Record<string, string> {
     return { FORAGE_SERVER: this.address, FORAGE_CA_FILE: this.caFile, FORAGE_TOKEN_FILE: this.tokenFile };
   }
 
-  /** Opens the port, the same one each time. */
+  /** Listens on the port, which stays the same after a restart. */
   async listen(): Promise<void> {
     const { cert, key } = await this.issueServer();
     const credentials = ServerCredentials.createSsl(null, [
@@ -121,7 +127,7 @@ export class FakeCoordinator {
     this.#server = server;
   }
 
-  /** A certificate that the command accepts from a server on loopback. */
+  /** Issues a certificate that the command accepts from a server on loopback. */
   async issueServer(): Promise<{ readonly cert: string; readonly key: string }> {
     const { chainPem, keyPem } = await this.#authority.issueServer({
       dnsNames: ["localhost"],
@@ -130,7 +136,7 @@ export class FakeCoordinator {
     return { cert: chainPem, key: keyPem };
   }
 
-  /** Cuts every connection, as a kill would. */
+  /** Closes every connection abruptly, as if the process were killed. */
   cut(): void {
     this.#server?.forceShutdown();
     this.#server = undefined;

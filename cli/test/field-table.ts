@@ -5,7 +5,7 @@ import { type Draft, NO_SCOPE, type Rules, readFields, type Scope } from "../src
 import { parseSource } from "../src/manifest/document.ts";
 import type { Problem } from "../src/manifest/problem.ts";
 
-/** The effect of a field: it can't be carried over, it has no effect, or it gives a draft. */
+/** The expected effect of a field: it is lost, it has no effect, or it results in a draft. */
 export type Expected = "lost" | "no effect" | Draft;
 
 export interface ReadResult {
@@ -32,7 +32,7 @@ export function read(rules: Rules, yaml: string, scope = SCOPE): ReadResult {
   return { draft: readFields(field, rules, scope), problems, losses };
 }
 
-/** Tests every field of a message: the table must have exactly the fields that the rules have. */
+/** Tests every field of a message. The table must have exactly the fields of the rules. */
 export function testFields(
   message: string,
   rules: Rules,
@@ -52,7 +52,7 @@ export function testFields(
   });
 }
 
-/** A part whose only field is lost is empty. */
+/** Removes a part that is empty because its only field is lost. */
 function withoutEmpty(draft: Draft): Draft {
   return Object.fromEntries(
     Object.entries(draft).filter(([, value]) => !(Array.isArray(value) && value.length === 0)),

@@ -30,7 +30,7 @@ beforeEach(() => {
   fake.answers = { listPods: () => ({ kept: [], pods: [aPod()] }) };
 });
 
-/** Runs port-forward until `use` is done with the ports it announces. */
+/** Runs port-forward until `use` has finished with the announced ports. */
 async function forwarding(args: string, use: (ports: readonly number[]) => Promise<void>): Promise<Result> {
   const stop = new AbortController();
   const announced = Promise.withResolvers<readonly number[]>();
@@ -54,7 +54,7 @@ async function talk(port: number, text: string): Promise<string> {
 }
 
 describe("port-forward", LIMIT, () => {
-  test("the end of each side is passed on separately", async () => {
+  test("passes on the end of each side separately", async () => {
     const starts: unknown[] = [];
     fake.answers.portForward = (call) => {
       let heard = "";
@@ -76,7 +76,7 @@ describe("port-forward", LIMIT, () => {
     assert.deepEqual(starts[0], { namespace: "shop", pod: "web-1", port: 80 });
   });
 
-  test("a refusal is reported, resets the connection, and leaves the others alone", async () => {
+  test("reports a refusal, resets the connection, and keeps other connections", async () => {
     fake.answers.portForward = (call) =>
       void call.emit("error", grpcError(status.FAILED_PRECONDITION, "connection refused: nothing listens"));
     const { stderr } = await forwarding("web-1 :80", async ([port = 0]) => {
@@ -86,7 +86,7 @@ describe("port-forward", LIMIT, () => {
     assert.match(stderr, /^(forage: connection refused: nothing listens\n){2}/);
   });
 
-  test("a pod that is gone ends it", async () => {
+  test("ends when the pod is deleted", async () => {
     fake.answers.portForward = (call) =>
       void call.emit("error", grpcError(status.NOT_FOUND, 'there is no pod "web-1"'));
     const { stderr, exitCode } = await forwarding("web-1 :80", async ([port = 0]) => {
@@ -96,7 +96,7 @@ describe("port-forward", LIMIT, () => {
     assert.match(stderr, /there is no pod "web-1"/);
   });
 
-  test("ports", async () => {
+  test("parses ports", async () => {
     assert.deepEqual(parsePorts("80"), { local: 80, remote: 80 });
     assert.deepEqual(parsePorts("8080:80"), { local: 8080, remote: 80 });
     assert.deepEqual(parsePorts(":80"), { local: 0, remote: 80 });
@@ -121,7 +121,7 @@ describe("cp", LIMIT, () => {
     };
   };
 
-  test("out: to a new name, or into a directory under its own", async () => {
+  test("copies out to a new name, or into a directory under its own name", async () => {
     sending("real-name");
     assert.equal((await cp("web-1:/var/log/app", join(dir, "new"))).exitCode, 0);
     assert.equal((await cp("pod/web-1:/var/log/app", dir)).exitCode, 0);
@@ -130,7 +130,7 @@ describe("cp", LIMIT, () => {
     assert.match((await cp("web-1:/x", join(dir, "none/x"))).stderr, /no such file or directory/);
   });
 
-  test("out: a container that names other places writes nowhere", async () => {
+  test("writes nothing outside of the target if a container's archive names other paths", async () => {
     const target = join(dir, "target");
     mkdirSync(target);
     for (const path of ["../evil", "/etc/evil", "a/../../evil", "a//b"]) {
@@ -144,7 +144,7 @@ describe("cp", LIMIT, () => {
     assert.deepEqual(readdirSync(target), ["file"]);
   });
 
-  test("out: links of a container that lead out of the copy are left out", async () => {
+  test("omits a container's links that lead out of the copy", async () => {
     fake.answers.copy = (call) => {
       const header = { ...entry, sizeBytes: 0 };
       const made = [
@@ -160,7 +160,7 @@ describe("cp", LIMIT, () => {
     assert.deepEqual(readdirSync(join(dir, "linked")), []);
   });
 
-  test("into: the stream holds the existing files; warnings and failures of the other side are shown", async () => {
+  test("streams existing files into a container, and shows warnings and failures of the other side", async () => {
     const names: string[] = [];
     fake.answers.copy = (call) => {
       const chunks = new PassThrough();
@@ -185,7 +185,7 @@ describe("cp", LIMIT, () => {
     assert.match((await cp(join(dir, "dir"), "web-1:/tmp")).stderr, /there is no room left/);
   });
 
-  test("refuses unclear operands before anything is sent", async () => {
+  test("refuses ambiguous operands before anything is sent", async () => {
     for (const [args, message] of [
       [["a", "b"], /exactly one of SOURCE and TARGET is POD:\/PATH/],
       [["p:/a", "p:/b"], /exactly one of/],

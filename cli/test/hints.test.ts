@@ -19,17 +19,17 @@ after(() => fake.close());
 
 interface Hint {
   readonly place: string;
-  /** The line. Expressions of the source are replaced by text between angle brackets. */
+  /** The line, with expressions of the source replaced by text in angle brackets. */
   readonly line: string;
 }
 
 const sources = globSync("{cli,coordinator,agent,identity,hack}/**/*.ts", { cwd: root })
   .filter((path) => !/node_modules|\.test\.ts$|\/(test|e2e|system)\/|\/gen\//.test(path))
   .sort();
-/** Texts that only begin like a command. */
+/** Texts that begin like a command but are not. */
 const PROSE = /^forage (secret key|journal (key|pod)|for [a-z]+:|offers|workspace login$)/;
 
-/** Commands that are about the whole cluster, or about this machine. */
+/** Commands that concern the whole cluster or this machine. */
 const WITHOUT_NAMESPACE =
   /^forage (node|coordinator|namespace|token|backup|ca|certificate|notification|context|rebalance|whatif|version|completion|help|why node|rollout status <\w+>)/;
 
@@ -48,7 +48,7 @@ function withoutComments(text: string): string {
   return text.replaceAll(/\/\*.*?\*\//gs, "").replaceAll(/(^|\s)\/\/ .*$/gm, "$1");
 }
 
-/** The line with each of these in place of its expressions. */
+/** Returns the line with each possible value of its expressions. */
 function readings(line: string): string[][] {
   const names = ["container_service/x", "x", "job/x", "node/x", "1", "pods"];
   const text = line
@@ -68,7 +68,7 @@ function readings(line: string): string[][] {
 const hints = sources.flatMap(hintsOf);
 
 describe("commands that messages and help name", () => {
-  test("are found", () => {
+  test("finds commands in messages and help", () => {
     assert.ok(hints.length > 40, `${hints.length}`);
     for (const known of ["forage node drain <name> --wait", "forage rollout promote <title> -n shop"])
       assert.ok(
@@ -77,7 +77,7 @@ describe("commands that messages and help name", () => {
       );
   });
 
-  test("name the namespace of what they are about", () => {
+  test("includes the namespace in commands about objects of a namespace", () => {
     const without = hints.filter(
       ({ line }) =>
         line.includes("<") && !WITHOUT_NAMESPACE.test(line) && !/ (-n|--namespace|-A) /.test(line),
@@ -92,12 +92,12 @@ describe("commands that messages and help name", () => {
     });
 });
 
-/** The files with the usage of the daemons' own commands, which they print. */
+/** The files with the usage of the daemons' own commands. */
 const DAEMONS: Readonly<Record<string, string>> = {
   "forage-agent": "agent/src/setup/setup-flags.ts",
   "forage-coordinator": "coordinator/src/help-text.ts",
 };
-/** Texts that only begin like a command of a daemon. */
+/** Texts that begin like a command of a daemon but are not. */
 const DAEMON_PROSE = /^forage-(agent (on|and)|coordinator acme-client)\b/;
 
 describe("commands of the daemons that messages and help name", () => {
@@ -108,7 +108,8 @@ describe("commands of the daemons that messages and help name", () => {
   });
   const hints = lines.filter(({ line }) => !DAEMON_PROSE.test(line));
 
-  test("are found", () => assert.ok(hints.length > 15, `${hints.length}`));
+  test("finds commands of the daemons in messages and help", () =>
+    assert.ok(hints.length > 15, `${hints.length}`));
 
   for (const { place, line, daemon, rest } of hints)
     test(`${place}: ${line}`, () => {
@@ -120,7 +121,10 @@ describe("commands of the daemons that messages and help name", () => {
     });
 });
 
-/** Returns what the command's own checks reject before it calls the coordinator. */
+/**
+ * Returns the problem that the command finds before it calls the coordinator; undefined if there is
+ * none.
+ */
 async function problemOf([, ...argv]: readonly string[]): Promise<string | undefined> {
   try {
     const { command } = parseLine(program, argv);

@@ -16,7 +16,7 @@ after(() => fake.close());
 const prefetch = (...argv: readonly string[]) =>
   runCommand(["image", "prefetch", "web:1", "-n", "shop", ...argv], { env: fake.env });
 
-test("image prefetch --from --all names the node that sends the image, and leaves that one out", async () => {
+test("names the node that sends the image with --from --all, and sends the image to all others", async () => {
   const { exitCode, stderr } = await prefetch("--from", "n1", "--all");
   assert.equal(exitCode, 0, stderr);
   const requests = fake.requests("prefetchImage") as { node: string; fromNode: string }[];
@@ -26,7 +26,29 @@ test("image prefetch --from --all names the node that sends the image, and leave
   ]);
 });
 
-test("image prefetch --from takes no credentials of a registry", async () => {
+test("refuses credentials of a registry with --from", async () => {
   const { exitCode, stderr } = await prefetch("--from", "n1", "--node", "n2", "--pull-secret", "a");
   assert.deepEqual([exitCode, /which --from does not query: leave one out/.test(stderr)], [1, true], stderr);
+});
+
+test("prefetches with --all on the ready nodes, and refuses if none is ready", async (t) => {
+  const { listNodes } = fake.answers;
+  t.after(() => Object.assign(fake.answers, { listNodes }));
+  const nodesAre = (...ready: readonly boolean[]): void => {
+    fake.calls.length = 0;
+    const nodes = ready.map((isReady, index) => aNode({ name: `n${index}`, ready: isReady }));
+    fake.answers.listNodes = () => ({ nodes });
+  };
+  nodesAre(false, true);
+  assert.equal((await prefetch("--all")).exitCode, 0);
+  const requests = fake.requests("prefetchImage") as { node: string }[];
+  assert.deepEqual(
+    requests.map(({ node }) => node),
+    ["n1"],
+  );
+  nodesAre(false, false);
+  const { exitCode, stderr } = await prefetch("--all");
+  assert.notEqual(exitCode, 0);
+  assert.match(stderr, /no node is ready/);
+  assert.deepEqual(fake.requests("prefetchImage"), []);
 });

@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 
 describe("jobs", () => {
-  test("are listed with how they went", async () => {
+  test("lists jobs with their results", async () => {
     const resources = [
       aJob("migrate", { condition: "Complete", succeeded: 1, finishedAt: ago(60) }),
       aJob("resize", {
@@ -46,7 +46,7 @@ describe("jobs", () => {
     ]);
   });
 
-  test("of a schedule are listed with their last and next time, and whether they are suspended", async () => {
+  test("lists cron jobs with their last and next runs, and whether they are suspended", async () => {
     const cronJob = {
       schedule: "0 3 * * *",
       timezone: "UTC",
@@ -67,7 +67,7 @@ describe("jobs", () => {
     ]);
   });
 
-  test("are described with their last failure", async () => {
+  test("describes a job with its last failure", async () => {
     const lastFailure = {
       pod: "migrate-x",
       node: "n1",
@@ -102,7 +102,7 @@ describe("job run", () => {
     assert.match((await forage("job run")).stderr, /--from-cron NAME/);
   });
 
-  test("waits for its end, which is the exit code", async () => {
+  test("waits for the end of the run, and exits with its result", async () => {
     for (const [condition, exitCode] of [
       ["Complete", 0],
       ["Failed", 1],

@@ -25,7 +25,7 @@ describe("failed pods that are kept after a rollback", () => {
 
   const forage = (words: string) => runCommand(words.split(" "), { env: fake.env });
 
-  test("get pods lists them last, as failed and with the end of their time", async () => {
+  test("lists kept pods last, as failed and with the time until which they are kept", async () => {
     const lines = (await forage("get pods")).stdout.trimEnd().split("\n");
     assert.match(
       lines.at(-1) ?? "",
@@ -33,7 +33,7 @@ describe("failed pods that are kept after a rollback", () => {
     );
   });
 
-  test("describe shows the last status as the last one, and the end of its time", async () => {
+  test("describes the last status of a kept pod, and the time until which it is kept", async () => {
     const { stdout, exitCode } = await forage("describe pod web-9");
     assert.equal(exitCode, 0);
     assert.match(stdout, /Status: +Failed/);

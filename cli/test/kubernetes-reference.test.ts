@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { END, renderKubernetes } from "./kubernetes-reference.ts";
 
-test("docs/reference/kubernetes.md has the rules of every field (node cli/test/write-reference.ts writes it)", () => {
+test("documents the rules of every field in docs/reference/kubernetes.md, as written by cli/test/write-reference.ts", () => {
   const path = join(import.meta.dirname, "../../docs/reference/kubernetes.md");
   const text = readFileSync(path, "utf8");
   const rendered = renderKubernetes();

@@ -58,7 +58,10 @@ const MESSAGES: Readonly<Record<string, Rules>> = {
   PriorityClass: object.PRIORITY_CLASS_FIELDS,
 };
 
-/** Renders the fields of each message: those that are carried over, those that can't be, and those without effect. */
+/**
+ * Renders the fields of each message: converted ones, those that can't be converted, and those
+ * without effect.
+ */
 export function renderKubernetes(): string {
   const sections = Object.entries(MESSAGES).map(([message, rules]) => section(message, rules));
   return `${BEGIN}\n${sections.join("\n")}\n${END}`;

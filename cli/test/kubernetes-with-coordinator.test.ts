@@ -13,9 +13,9 @@ after(() => coordinator.close());
 
 describe("Kubernetes manifests with a real coordinator", { timeout: 180_000 }, () => {
   for (const file of readdirSync(MANIFESTS).sort())
-    test(`${file} is planned and applied as it is, and then nothing would change`, async () => {
+    test(`plans and applies ${file} unchanged, after which nothing would change`, async () => {
       const path = join(MANIFESTS, file);
-      // Each file has a namespace of its own, unless it names one.
+      // Each file has its own namespace, unless it names one.
       const env = { ...coordinator.env, FORAGE_NAMESPACE: file.replace(".yaml", "") };
       const forage = (...argv: string[]): Promise<Result> => runCommand(argv, { env });
       const planned = await forage("plan", "-f", path);

@@ -62,7 +62,7 @@ describe("manifests in the shape that people have", () => {
   test("lists every manifest in the table of counts", () =>
     assert.deepEqual(readdirSync(MANIFESTS).sort(), Object.keys(counts).sort()));
   for (const [file, count] of Object.entries(counts))
-    test(`${file} is valid, and its converted manifest deploys the same`, async () => {
+    test(`accepts ${file}, and converts it to an equivalent manifest`, async () => {
       const text = readFileSync(new URL(file, MANIFESTS), "utf8");
       assert.equal((await forage("validate -f -", text)).stdout, `valid: ${count}\n`);
       const { exitCode, stderr } = await forage("apply -f -", text);
@@ -75,7 +75,7 @@ describe("manifests in the shape that people have", () => {
 });
 
 describe("Kubernetes manifests", () => {
-  test("put their objects before the resources, and show no values", async () => {
+  test("puts objects before the resources, and shows no values", async () => {
     const { exitCode, stderr, stdout } = await forage("apply -f - -n shop", WITHOUT_LOSS);
     assert.equal(exitCode, 0, stderr);
     assert.deepEqual(
@@ -90,7 +90,7 @@ describe("Kubernetes manifests", () => {
     assert.doesNotMatch(stdout + stderr, new RegExp(CANARY));
   });
 
-  test("are compared with what is stored by plan and diff, without values of secrets", async () => {
+  test("compares objects with the stored ones in plan and diff, without values of secrets", async () => {
     for (const verb of ["plan", "diff", "plan -o json", "diff -o yaml"]) {
       const { exitCode, stdout, stderr } = await forage(`${verb} -f -`, WITHOUT_LOSS);
       assert.equal(exitCode, 1, stderr);
@@ -107,7 +107,7 @@ describe("Kubernetes manifests", () => {
     assert.deepEqual((await forage("plan -f -", WITHOUT_LOSS)).stdout, "nothing would change\n");
   });
 
-  test("are planned without a priority class that does not exist yet, and a note says so", async () => {
+  test("plans without a priority class that does not exist yet, and prints a note", async () => {
     fake.answers.planObject = () => ({ action: "create", changes: [] });
     const text = readFileSync(new URL("autoscaled.yaml", MANIFESTS), "utf8");
     const { exitCode, stderr } = await forage("plan -f -", text);
@@ -124,14 +124,14 @@ describe("Kubernetes manifests", () => {
     assert.deepEqual(classes, ["", "front"]);
   });
 
-  test("are converted without their objects, which are named", async () => {
+  test("converts manifests without their objects, which are named", async () => {
     const { stdout, stderr } = await forage("convert -f -", WITHOUT_LOSS);
     assert.match(stderr, /^not in the manifest: default secret\/db; apply puts it from the original file\n$/);
     assert.match(stdout, /secret_name: db/);
     assert.doesNotMatch(stdout, new RegExp(CANARY));
   });
 
-  test("a field that can't be carried over is an error with its line; --lossy makes it a warning", async () => {
+  test("reports a field that can't be converted with its line, and only warns of it with --lossy", async () => {
     for (const verb of ["apply", "plan", "diff", "validate", "convert"]) {
       const { exitCode, stderr } = await forage(`${verb} -f -`, WEB);
       assert.notEqual(exitCode, 0);
@@ -167,7 +167,7 @@ describe("Kubernetes manifests", () => {
     );
   });
 
-  test("objects stay when the resources are deleted, and the namespace must not contradict -n", async () => {
+  test("keeps objects when the resources are deleted, and refuses a namespace that contradicts -n", async () => {
     fake.answers.listResources = () => ({ resources: [] });
     const { stderr } = await forage("delete -f -", WITHOUT_LOSS);
     assert.match(stderr, /^default secret\/db stays: delete it by its own command\n/);
@@ -175,7 +175,7 @@ describe("Kubernetes manifests", () => {
     assert.match((await forage("validate -f - -n b", inA)).stderr, /"a" contradicts -n b/);
   });
 
-  test("a namespace alone is nothing to apply", async () => {
+  test("has nothing to apply for a namespace alone", async () => {
     const namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: a}}";
     assert.equal((await forage("validate -f -", namespace)).stdout, "valid: 0 resources in 0 bundles\n");
     const { exitCode, stderr } = await forage("apply -f -", namespace);

@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 
 describe("get", () => {
-  test("resources of the namespace, with the token", async () => {
+  test("lists resources of the namespace, with the token", async () => {
     const resources = [
       aResource(),
       aResource({ kind: "service", name: "web", readyEndpoints: 2 }),
@@ -48,7 +48,7 @@ describe("get", () => {
     ]);
   });
 
-  test("where a load balancer is reached, and by which node", async () => {
+  test("shows the address of a load balancer, and the node that announces it", async () => {
     const service = {
       kind: "service",
       name: "web",
@@ -71,7 +71,7 @@ describe("get", () => {
     assert.match((await forage("describe service/web")).stdout, /2001:db8::50, announced by no node\n/);
   });
 
-  test("all namespaces", async () => {
+  test("lists all namespaces", async () => {
     fake.answers.listResources = () => ({ resources: [aResource({ namespace: "shop" })] });
     const { stdout } = await forage("get -A -o wide");
     assert.match(stdout, /^NAMESPACE {2}KIND .*GENERATION.*ROLLOUT/);
@@ -82,7 +82,7 @@ describe("get", () => {
     assert.match((await forage("get -A -n shop")).stderr, /contradict/);
   });
 
-  test("one kind, in all the ways people write it", async () => {
+  test("lists one kind in all its spellings", async () => {
     fake.answers.listResources = () => ({
       resources: [aResource(), aResource({ kind: "service", name: "front" })],
     });
@@ -101,12 +101,12 @@ describe("get", () => {
     assert.match((await forage("get podz")).stderr, /there is no "podz" to list \(did you mean "pods"\?\)/);
   });
 
-  test("flags that would do nothing are refused", async () => {
+  test("refuses flags that would have no effect", async () => {
     assert.match((await forage("get endpoints -l a=b")).stderr, /endpoints can't be chosen by label/);
     assert.match((await forage("get cs --node n1")).stderr, /--node is for pods/);
   });
 
-  test("a name stands behind its kind, with a space or a slash", async () => {
+  test("accepts a name after its kind, separated by a space or a slash", async () => {
     fake.answers.listPods = ({ name }) => ({ kept: [], pods: [aPod({ name })] });
     for (const line of ["get pod web-7 -o name", "get pod/web-7 -o name", "get pods/web-7 -o name"])
       assert.equal((await forage(line)).stdout, "pod/web-7\n", line);
@@ -115,7 +115,7 @@ describe("get", () => {
       assert.match((await forage(`get ${target}`)).stderr, /is not KIND\/NAME/, target);
   });
 
-  test("labels select what the coordinator and the command compare", async () => {
+  test("selects by labels that the coordinator and the command evaluate", async () => {
     fake.answers.listPods = () => ({
       kept: [],
       pods: [aPod({ labels: { app: "web" } }), aPod({ name: "api-1", labels: { app: "api" } })],
@@ -125,13 +125,13 @@ describe("get", () => {
     assert.deepEqual(fake.requests("listPods"), [
       { namespace: "default", labels: { tier: "front" }, workload: "", node: "", name: "" },
     ]);
-    assert.match((await forage("get pods -l app>1")).stderr, /--label: "app>1" is no selector such as/);
+    assert.match((await forage("get pods -l app>1")).stderr, /--label: "app>1" is not a selector such as/);
     fake.answers.listNodes = () => ({ nodes: [aNode({ labels: { zone: "a" } })] });
     assert.equal((await forage("get nodes -l zone=a -o name")).stdout, "node/n1\n");
     assert.equal((await forage("get nodes -l zone!=a")).stderr, "no node has these labels\n");
   });
 
-  test("pods with what troubles them", async () => {
+  test("lists pods with their problems", async () => {
     const waiting = aContainer({
       ready: false,
       restartCount: 7,
@@ -178,7 +178,7 @@ describe("get", () => {
     );
   });
 
-  test("one pod by name or uid; near names where there is none", async () => {
+  test("finds one pod by name or uid, and suggests similar names if there is none", async () => {
     fake.answers.listPods = ({ name }) => ({
       kept: [],
       pods: name === "" || "0123456789abcdef".startsWith(name) ? [aPod()] : [],
@@ -192,7 +192,7 @@ describe("get", () => {
     );
   });
 
-  test("documents for programs: a list, or one object for a name; empty lists too", async () => {
+  test("prints documents: a list, or one object for a name, even if the list is empty", async () => {
     fake.answers.listResources = () => ({ resources: [aResource()] });
     const [one] = JSON.parse((await forage("get -o json")).stdout);
     assert.deepEqual([one.kind, one.generation, one.readyReplicas], ["container_service", "1", 2]);
@@ -210,7 +210,7 @@ describe("get", () => {
     });
   });
 
-  test("endpoints", async () => {
+  test("lists endpoints", async () => {
     const endpoint = {
       namespace: "default",
       service: "web",
@@ -235,7 +235,7 @@ describe("get", () => {
     assert.deepEqual(fake.requests("listEndpoints"), [{ namespace: "default", service: "web" }]);
   });
 
-  test("nodes, as node ls", async () => {
+  test("lists nodes like node ls", async () => {
     fake.answers.listNodes = () => ({
       nodes: [
         aNode(),
@@ -266,7 +266,7 @@ describe("get", () => {
 });
 
 describe("describe", () => {
-  test("a pod, with how its container ended", async () => {
+  test("describes a pod with the termination of its container", async () => {
     const ended = {
       exitCode: 3,
       signal: 0,
@@ -309,7 +309,7 @@ describe("describe", () => {
     assert.match(stdout, /\n {2}data +claim\/db +-\n {2}keys +secret\/tls +main:\/keys \(read only\)\n/);
   });
 
-  test("a workload with its pods and its rollout", async () => {
+  test("describes a workload with its pods and its rollout", async () => {
     fake.answers.listResources = () => ({ resources: [aResource()] });
     fake.answers.listPods = () => ({
       kept: [],
@@ -326,7 +326,7 @@ describe("describe", () => {
     assert.deepEqual(Object.keys(document), ["resource", "pods", "endpoints", "rollout"]);
   });
 
-  test("a node with its pods", async () => {
+  test("describes a node with its pods", async () => {
     fake.answers.listNodes = () => ({ nodes: [aNode()] });
     fake.answers.listPods = () => ({ kept: [], pods: [aPod()] });
     const { stdout } = await forage("describe node/n1");
@@ -340,7 +340,7 @@ describe("describe", () => {
     ]);
   });
 
-  test("missing and ambiguous names are errors", async () => {
+  test("reports missing and ambiguous names", async () => {
     fake.answers.listResources = () => ({ resources: [aResource({ name: "shop" })] });
     assert.match(
       (await forage("describe cs/shpo")).stderr,

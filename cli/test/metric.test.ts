@@ -30,7 +30,7 @@ beforeEach(() => {
   };
 });
 
-test("metric set pushes a value, of whom and for how long", async () => {
+test("pushes a value with its owner and lifetime", async () => {
   const { stdout, exitCode } = await forage("metric set rps 12.5 --workload web --for 1m30s");
   assert.equal(exitCode, 0);
   assert.match(stdout, /^rps +web +12\.5 +2d5h +2d5h$/m);
@@ -56,13 +56,13 @@ for (const line of [
   "metric set rps 1 --for soon",
   "metric set rps NaN",
 ]) {
-  test(`${line} is refused before anyone is asked`, async () => {
+  test(`refuses ${line} before any call`, async () => {
     assert.equal((await forage(line)).exitCode, 1);
     assert.deepEqual(fake.calls, []);
   });
 }
 
-test("metric ls lists them, metric delete takes one back", async () => {
+test("lists metrics, and deletes one", async () => {
   assert.match((await forage("metric ls rps")).stdout, /NAME +OF +VALUE/);
   assert.match((await forage("metric delete rps --pod web-1")).stdout, /metric\/rps deleted/);
   assert.deepEqual(fake.requests("listMetrics"), [{ namespace: "default", name: "rps" }]);

@@ -56,7 +56,7 @@ describe("a coordinator that is newer than the command", () => {
         call.end();
       },
       exec: (call) => {
-        // A frame of a kind that this command lacks.
+        // A frame of an unknown type.
         call.write({ frame: undefined });
         call.write({ frame: { $case: "exitCode", value: 3 } });
         call.end();
@@ -80,7 +80,7 @@ describe("a coordinator that is newer than the command", () => {
     ["logs web-1", EXIT.ok, /a line/],
     ["exec web-1 -- false", 3, /^$/],
   ] as const) {
-    test(`${line} ends with ${exitCode} and shows what it understands`, async () => {
+    test(`ends ${line} with ${exitCode}, and shows the known fields`, async () => {
       const result = await runCommand(line.split(" "), { env: fake.env, stdin: HELLO });
       assert.doesNotMatch(result.stderr, /internal error/);
       assert.equal(result.exitCode, exitCode, result.stderr);

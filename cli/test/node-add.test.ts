@@ -24,7 +24,7 @@ test("prints the command for the new host, with the address that the coordinator
   );
 });
 
-test("prints one address of each of several coordinators, or all that the operator gives", async () => {
+test("prints one address of each coordinator, or all that the operator gives", async () => {
   const before = fake.answers.createJoinToken;
   assert.ok(before);
   const all = Array.from({ length: 12 }, (_, at) => `c${at}.example:7600`);
@@ -45,7 +45,7 @@ test("prints one address of each of several coordinators, or all that the operat
   }
 });
 
-test("binds the token to the name, and gives the node its labels and taints", async () => {
+test("binds the token to the name, and sets labels and taints of the node", async () => {
   fake.calls.length = 0;
   const line =
     "node add edge-2 --label zone=a --taint new=1:NoSchedule --ttl 5m --coordinator 192.0.2.9:7600";
@@ -66,7 +66,7 @@ test("prints the parts as JSON", async () => {
   assert.match(answer.command, /^echo FLT1\.x \| sudo forage-agent join /);
 });
 
-test("refuses an address that would be more than one word in the command", async () => {
+test("refuses an address that is more than one word in the command", async () => {
   const { stderr, exitCode } = await runCommand(["node", "add", "--coordinator", "x;reboot"], {
     env: fake.env,
   });

@@ -17,7 +17,7 @@ beforeEach(() => {
   fake.answers = { drainNode: () => ({ node: aNode({ name: "n1", unschedulable: true }) }) };
 });
 
-test("node drain starts a drain and prints how to follow it", async () => {
+test("starts a drain, and prints how to follow it", async () => {
   const { stdout, exitCode } = await forage(
     "node drain n1 --force --include-claims --uncordon-on-return --timeout 90s",
   );
@@ -28,7 +28,7 @@ test("node drain starts a drain and prints how to follow it", async () => {
   ]);
 });
 
-test("node drain --wait prints what changes and which pods stay", async () => {
+test("prints changes and the remaining pods with --wait", async () => {
   const waiting = (...names: string[]) =>
     names.map((name) => ({ namespace: "shop", name, why: "waits for its turn" }));
   const staying = [{ namespace: "shop", name: "db-1", why: 'its claim "data" lies on n1' }];
@@ -50,7 +50,7 @@ test("node drain --wait prints what changes and which pods stay", async () => {
   ]);
 });
 
-test("a drain that gave up ends with the code of a time that is over", async () => {
+test("exits with the code of a time-out for a failed drain", async () => {
   fake.answers.watchDrain = (call) => {
     call.write(drainOf("failed", { message: "the deadline passed with 1 pods left: web-1" }));
     call.end();
@@ -60,7 +60,7 @@ test("a drain that gave up ends with the code of a time that is over", async () 
   assert.equal(exitCode, 4);
 });
 
-test("node drain --wait goes on after a coordinator that stopped meanwhile", async () => {
+test("continues after the coordinator stopped with --wait", async () => {
   let streams = 0;
   fake.answers.watchDrain = (call) => {
     streams++;
@@ -71,7 +71,7 @@ test("node drain --wait goes on after a coordinator that stopped meanwhile", asy
   assert.deepEqual([streams, exitCode, stdout], [2, 0, "node/n1 is drained\n"]);
 });
 
-test("a drain in a state that only a newer coordinator has is no success", async () => {
+test("does not treat the unknown state of a drain as success", async () => {
   fake.answers.watchDrain = (call) => {
     call.write(drainOf("postponed", {}));
     call.end();
@@ -81,14 +81,14 @@ test("a drain in a state that only a newer coordinator has is no success", async
   assert.equal(exitCode, 1);
 });
 
-test("node remove prints what was removed with the node", async () => {
+test("prints what was removed with the node", async () => {
   fake.answers.forgetNode = () => ({ pods: 2, claims: ["shop/data"] });
   const { stdout } = await forage("node remove n1 --force");
   assert.equal(stdout, "node/n1 is removed, with 2 pods\nthe data of claim shop/data is lost\n");
   assert.deepEqual(fake.requests("forgetNode"), [{ name: "n1", force: true }]);
 });
 
-test("node forget, the former name, does the same as node remove", async () => {
+test("accepts node forget, the former name of node remove", async () => {
   fake.answers.forgetNode = () => ({ pods: 0, claims: [] });
   const { stdout } = await forage("node forget n1");
   assert.equal(stdout, "node/n1 is removed, with 0 pods\n");
@@ -99,7 +99,7 @@ test("node forget, the former name, does the same as node remove", async () => {
   );
 });
 
-test("rebalance prints each move, and with --dry-run the plan", async () => {
+test("prints each move of a rebalance, and the plan with --dry-run", async () => {
   const move = { namespace: "shop", pod: "web-1", from: "n1", to: "n2", state: "planned", message: "" };
   fake.answers.rebalance = (call) => {
     call.write({ summary: "1 move to spread replicas evenly", moves: [move], changed: undefined });
@@ -118,10 +118,10 @@ test("rebalance prints each move, and with --dry-run the plan", async () => {
   };
   const plan = await forage("rebalance --dry-run --goal pack");
   assert.match(plan.stdout, /POD +FROM +TO +STATE\nshop\/web-1 +n1 +n2 +planned/);
-  assert.match((await forage("rebalance --at-once many")).stderr, /--at-once: "many" is no count/);
+  assert.match((await forage("rebalance --at-once many")).stderr, /--at-once: "many" is not a count/);
 });
 
-test("nodes say since when and why they are not ready, and whether they are drained", async () => {
+test("shows since when and why nodes are not ready, and whether they are drained", async () => {
   const since = { seconds: BigInt(Math.floor(Date.now() / 1000) - 65), nanos: 0 };
   fake.answers.listNodes = () => ({
     nodes: [

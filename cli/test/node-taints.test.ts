@@ -17,7 +17,7 @@ beforeEach(() => {
   fake.answers = { updateNode: () => ({ node: aNode({ name: "n1", unschedulable: true }) }) };
 });
 
-test("node cordon and uncordon", async () => {
+test("cordons and uncordons a node", async () => {
   const { stdout, exitCode } = await forage("node cordon n1");
   assert.match(stdout, /n1 .*Unschedulable/);
   assert.equal(exitCode, 0);
@@ -28,7 +28,7 @@ test("node cordon and uncordon", async () => {
   );
 });
 
-test("node taint and untaint", async () => {
+test("sets and removes taints of a node", async () => {
   await forage("node taint n1 example.com/gpu=yes:NoSchedule broken:NoExecute");
   await forage("node untaint n1 broken example.com/gpu:NoSchedule");
   assert.deepEqual(fake.requests("updateNode"), [
@@ -51,7 +51,7 @@ test("node taint and untaint", async () => {
   ]);
 });
 
-test("refuses a text that is no taint before anything is sent", async () => {
+test("refuses an invalid taint before anything is sent", async () => {
   for (const text of ["gpu", "gpu=yes", "=yes:NoSchedule", "gpu:"]) {
     const { stderr, exitCode } = await forage(`node taint n1 ${text}`);
     assert.match(stderr, /is not KEY=VALUE:EFFECT/, text);

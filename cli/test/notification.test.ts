@@ -32,7 +32,7 @@ test("lists receivers with their filters, counts and problems", async () => {
   assert.match((await forage("notification ls")).stderr, /events are sent nowhere/);
 });
 
-test("a test shows the receiver's answer, and fails without one", async () => {
+test("shows the receiver's answer to a test, and fails without one", async () => {
   fake.answers.testNotification = () => ({ delivery: "ops-test-1", delivered: true, reason: "" });
   const good = await forage("notification test ops");
   assert.deepEqual([good.stdout, good.exitCode], ["ops has accepted the message ops-test-1\n", 0]);

@@ -18,7 +18,7 @@ before(() => coordinator.start());
 after(() => coordinator.close());
 
 describe("objects", { timeout: 120_000 }, () => {
-  test("a secret: from files, standard input and lines; its values only with --show-values", async () => {
+  test("reads a secret from files, standard input and lines, and shows its values only with --show-values", async () => {
     const key = file("tls.key", "first\nsecond\n");
     const env = file("env", "# comment\n\nUSER=anna\nPASS=a=b c\n");
     const set = await forage(
@@ -49,12 +49,12 @@ describe("objects", { timeout: 120_000 }, () => {
     assert.match((await forage("secret get db -n shop")).stderr, /there is no secret/i);
   });
 
-  test("there is no way to give a secret's value on the command line", async () => {
+  test("offers no way to pass a secret's value on the command line", async () => {
     assert.match((await forage("secret set db --from-literal a=b")).stderr, /unknown option --from-literal/);
     assert.match((await forage("registry set r s --password x")).stderr, /unknown option --password/);
   });
 
-  test("a config map may have literals, and shows its values", async () => {
+  test("accepts literals for a config map, and shows its values", async () => {
     const set = await forage("config set app --from-literal mode=fast --from-literal empty=");
     assert.equal(set.stdout, "config/app created\n", set.stderr);
     assert.match((await forage("describe config/app")).stdout, /mode {7}4 {2}fast/);
@@ -62,7 +62,7 @@ describe("objects", { timeout: 120_000 }, () => {
     assert.equal((await forage("get configs -o name")).stdout, "config/app\n");
   });
 
-  test("registry credentials: the password from standard input, never shown", async () => {
+  test("reads the password of a registry from standard input, and never shows it", async () => {
     const set = await forage(
       "registry set hub registry.example:5000 --username anna --password-stdin",
       "pass\n",
@@ -75,7 +75,7 @@ describe("objects", { timeout: 120_000 }, () => {
     assert.match(missing.stderr, /exactly one of --password-stdin and --password-file/);
   });
 
-  test("claims and priority classes", async () => {
+  test("creates and lists claims and priority classes", async () => {
     assert.equal((await forage("claim create data --capacity 1Gi")).stdout, "claim/data created\n");
     assert.match((await forage("claim create data --capacity 1Gi")).stderr, /data/);
     assert.match((await forage("claim ls")).stdout, /data {2}1Gi/);

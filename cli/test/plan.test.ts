@@ -25,7 +25,7 @@ beforeEach(() => {
   fake.answers = {};
 });
 
-test("steps by rounds, fields that change, and how it ends; the exit code says that something would change", async () => {
+test("shows steps by rounds, changed fields and the result, and exits with 1 if something would change", async () => {
   fake.answers.plan = () =>
     PlanResponse.fromPartial({
       changes: true,
@@ -81,7 +81,7 @@ test("steps by rounds, fields that change, and how it ends; the exit code says t
   assert.equal(request?.bundle.resources.length, 1);
 });
 
-test("a plan without changes says so and exits with 0", async () => {
+test("states that nothing would change, and exits with 0", async () => {
   fake.answers.plan = () =>
     PlanResponse.fromPartial({ changes: false, resources: [about("service", "web", "unchanged")] });
   const { stdout, exitCode } = await forage("plan", "-f", file);
@@ -89,7 +89,7 @@ test("a plan without changes says so and exits with 0", async () => {
   assert.equal(exitCode, 0);
 });
 
-test("a refusal names the place in the manifest and exits with 255", async () => {
+test("shows the position of a refusal in the manifest, and exits with 255", async () => {
   fake.answers.plan = () => {
     const field = "resources[0].container_service.container.image";
     throw grpcError(status.INVALID_ARGUMENT, "invalid", [{ field, description: "must have a tag" }]);
@@ -100,7 +100,7 @@ test("a refusal names the place in the manifest and exits with 255", async () =>
   assert.equal((await forage("plan", "-f", join(fake.dir, "missing.yaml"))).exitCode, 255);
 });
 
-test("as JSON it is what the coordinator answered, by bundle", async () => {
+test("prints the coordinator's answer for each bundle as JSON", async () => {
   fake.answers.plan = () =>
     PlanResponse.fromPartial({ changes: true, resources: [about("service", "web", "create")] });
   const { stdout, exitCode } = await forage("plan", "-f", file, "-o", "json");

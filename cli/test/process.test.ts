@@ -10,7 +10,7 @@ import { aPod, aResource, aRollout } from "./builders.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
 import { anEvent, HELLO, rollout } from "./rollout.ts";
 
-/** The command as its own process: what only a process has are signals, pipes that close and a terminal. */
+/** Runs the command as a process, to test signals, closed pipes and terminals. */
 const main = join(import.meta.dirname, "../src/main.ts");
 let fake: FakeCoordinator;
 const STARTED: (ChildProcess | IPty)[] = [];
@@ -53,7 +53,7 @@ function start(argv: readonly string[]): Running {
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {
     output.stderr += text;
   });
-  // Its input may close before all of ours is written.
+  // The process may close its input before the test has written everything.
   child.stdin?.on("error", () => {});
   return { child, output, ended: new Promise((resolve) => child.on("close", resolve)) };
 }
@@ -66,11 +66,11 @@ async function until(condition: () => boolean, what: string): Promise<void> {
   }
 }
 
-/** A command that does not end fails its test instead of holding up all others. */
+/** The time limit of a test. It keeps a command that never ends from delaying other tests. */
 const LIMIT = { timeout: 180_000 };
 
 describe("a process", LIMIT, () => {
-  test("SIGINT while a rollout is followed: 130, and how to follow it on", async () => {
+  test("exits with 130 at SIGINT during a rollout, and prints how to follow it further", async () => {
     fake.answers = {
       ...rollout([], aRollout([{}])),
       watchRollout: (call) => void call.write(anEvent(RolloutStatus.PENDING)),
@@ -82,12 +82,12 @@ describe("a process", LIMIT, () => {
     assert.equal(await ended, 130);
     assert.match(
       output.stderr,
-      /the rollout goes on\. Follow it with\n {2}forage rollout status r-1 --watch/,
+      /the rollout continues\. Follow it with\n {2}forage rollout status r-1 --watch/,
     );
     assert.equal(output.stdout, "");
   });
 
-  test("SIGTERM: 143", async () => {
+  test("exits with 143 at SIGTERM", async () => {
     fake.answers.exec = () => {};
     const { child, ended } = start(["exec", "web-1", "--", "sleep", "100"]);
     await until(() => fake.requests("exec").length === 1, "it runs");
@@ -95,7 +95,7 @@ describe("a process", LIMIT, () => {
     assert.equal(await ended, 143);
   });
 
-  test("ends with the command though its standard input stays open", async () => {
+  test("ends with the command although its standard input stays open", async () => {
     fake.answers.exec = (call) =>
       call.once("data", () => {
         call.write({ frame: { $case: "exitCode", value: 9 } });
@@ -105,7 +105,7 @@ describe("a process", LIMIT, () => {
     assert.equal(await ended, 9);
   });
 
-  test("passes standard input on to its end", async () => {
+  test("passes on standard input up to its end", async () => {
     let received = "";
     fake.answers.exec = (call) =>
       call.on("data", ({ frame }: ExecRequest) => {
@@ -121,7 +121,7 @@ describe("a process", LIMIT, () => {
     assert.equal(output.stdout, "got 1000000\n");
   });
 
-  test("a reader that goes away ends it without a word", async () => {
+  test("ends silently when the reader of its output closes it", async () => {
     fake.answers.logs = (call) => {
       const send = (): void => {
         while (call.write({ data: Buffer.from("line\n".repeat(1000)) }));
@@ -136,7 +136,7 @@ describe("a process", LIMIT, () => {
     assert.equal(output.stderr, "");
   });
 
-  test("output that can't be written is an error, also when all is done by then", async () => {
+  test("reports output that can't be written, even after all work is done", async () => {
     const full = openSync("/dev/full", "w");
     const child = spawn(process.execPath, [main, "version"], {
       env: environment(),
@@ -152,7 +152,7 @@ describe("a process", LIMIT, () => {
     assert.match(stderr, /^forage: the output can't be written: ENOSPC.*\n$/);
   });
 
-  test("a coordinator that isn't there", async () => {
+  test("reports an unreachable coordinator", async () => {
     fake.cut();
     try {
       const { output, ended } = start(["get"]);
@@ -164,7 +164,7 @@ describe("a process", LIMIT, () => {
   });
 });
 
-/** Returns the terminal's settings after the command, as stty prints them in the same terminal. */
+/** Starts a command in a terminal, followed by stty, which prints the terminal's settings. */
 function startPty(line: string): { pty: IPty; output: () => string; ended: Promise<void> } {
   const command = `trap : INT; "$NODE" "$MAIN" ${line}; echo "exit=$?"; stty -a | tr -s ' ;' '\\n\\n' | grep -xE -- '-?(echo|icanon|isig)' | tr '\\n' ' '`;
   const env = { ...environment(), NODE: process.execPath, MAIN: main };
@@ -178,7 +178,7 @@ function startPty(line: string): { pty: IPty; output: () => string; ended: Promi
 }
 
 describe("on a terminal", LIMIT, () => {
-  test("exec -it passes keys raw, reports the size and its changes, and restores the terminal", async () => {
+  test("passes raw keys, reports the size and its changes, and restores the terminal with exec -it", async () => {
     const frames: ExecRequest["frame"][] = [];
     fake.answers.exec = (call) =>
       call.on("data", ({ frame }: ExecRequest) => {
@@ -199,6 +199,7 @@ describe("on a terminal", LIMIT, () => {
       tty: true,
       size: { columns: 80, rows: 24 },
       attach: undefined,
+      endInput: undefined,
     });
     pty.resize(100, 30);
     await until(() => frames.some((frame) => frame?.$case === "resize"), "the new size");
@@ -206,7 +207,7 @@ describe("on a terminal", LIMIT, () => {
       frames.find((frame) => frame?.$case === "resize"),
       { $case: "resize", value: { columns: 100, rows: 30 } },
     );
-    // Ctrl-C is the other program's business, as is Ctrl-D.
+    // Ctrl-C and Ctrl-D are sent to the remote program.
     pty.write("a\u0003");
     await until(
       () => frames.some((frame) => frame?.$case === "stdin" && Buffer.from(frame.value).includes(3)),
@@ -219,7 +220,7 @@ describe("on a terminal", LIMIT, () => {
     assert.doesNotMatch(output(), /prompt> a/);
   });
 
-  test("the terminal comes back, too, when the connection breaks", async () => {
+  test("restores the terminal when the connection breaks", async () => {
     fake.answers.exec = (call) => {
       call.write({ frame: { $case: "stdout", value: Buffer.from("prompt> ") } });
     };
@@ -234,7 +235,7 @@ describe("on a terminal", LIMIT, () => {
     assert.match(output(), /exit=125\r\n(?=.*\bisig )(?=.*\bicanon )(?=.*\becho )/);
   });
 
-  test("apply draws over its lines in colour, and not with NO_COLOR", async () => {
+  test("redraws lines in colour during an apply, and without colour with NO_COLOR", async () => {
     fake.answers = rollout(
       [anEvent(RolloutStatus.PENDING), anEvent(RolloutStatus.SUCCEEDED, "2/2 ready")],
       aRollout([{}]),
@@ -253,7 +254,7 @@ describe("on a terminal", LIMIT, () => {
     assert.match(bare.output(), /✓ container_service\/web/);
   });
 
-  test("delete --all asks first", async () => {
+  test("asks before delete --all", async () => {
     fake.answers.listResources = () => ({ resources: [aResource()] });
     fake.answers.delete = () => ({ deleted: [] });
     const no = startPty("delete --all -n shop");
@@ -273,7 +274,7 @@ describe("on a terminal", LIMIT, () => {
     assert.equal(fake.requests("delete").length, 1);
   });
 
-  test("delete --all: Ctrl-C or Ctrl-D at the question deletes nothing", async () => {
+  test("deletes nothing after Ctrl-C or Ctrl-D at the question of delete --all", async () => {
     fake.answers.listResources = () => ({ resources: [aResource()] });
     for (const [key, exit] of [
       ["\u0003", "exit=130"],

@@ -4,22 +4,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const main = join(import.meta.dirname, "../../coordinator/src/main.ts");
-/** A cold start takes a second; a loaded machine gets time. */
+/** The time limit of a start. A cold start takes a second, and more on a loaded machine. */
 const START_LIMIT_MS = 120_000;
 
-/** The coordinator as its own process with a store of its own, on loopback; no node ever joins it. */
+/** A real coordinator in its own process with its own store on loopback. No node joins it. */
 export class RealCoordinator {
   readonly dir = mkdtempSync(join(tmpdir(), "forage-cli-test-"));
   readonly #settings: object;
   #process: ChildProcess | undefined;
   #address = "127.0.0.1:0";
 
-  /** `settings`: further settings of its configuration. */
+  /** Creates a coordinator. `settings` are further settings of its configuration. */
   constructor(settings: object = {}) {
     this.#settings = settings;
   }
 
-  /** Starts it, the second time at the address that it had. */
+  /** Starts the process. A later start uses the same address. */
   async start(): Promise<void> {
     const config = join(this.dir, "coordinator.yaml");
     writeFileSync(config, JSON.stringify(this.#config()));

@@ -27,7 +27,7 @@ beforeEach(() => {
 const { PENDING, SUCCEEDED, FAILED } = RolloutStatus;
 
 describe("rollout status", () => {
-  test("by id and by resource; the exit code is apply's once it is over", async () => {
+  test("shows a rollout by id and by resource, and exits like apply once it has ended", async () => {
     fake.answers.getRollout = () =>
       aRollout([{ status: FAILED, reason: "unschedulable", message: "no node fits" }]);
     const { exitCode, stdout } = await forage("rollout status r-1");
@@ -45,7 +45,7 @@ describe("rollout status", () => {
     ]);
   });
 
-  test("of one that has ended shows when, and how its resources stand now", async () => {
+  test("shows when a rollout ended, and the present state of its resources", async () => {
     fake.answers.getRollout = () =>
       aRollout([{ message: "2/2 ready", finishedAt: ago(3 * 3600), now: "0/2 ready" }]);
     const { stdout } = await forage("rollout status r-1");
@@ -57,7 +57,7 @@ describe("rollout status", () => {
     ]);
   });
 
-  test("while it goes on: 0, or followed with --watch", async () => {
+  test("exits with 0 during a rollout, or follows it with --watch", async () => {
     const going = aRollout([{ status: PENDING }], false);
     fake.answers = rollout([anEvent(SUCCEEDED)], going);
     assert.equal((await forage("rollout status r-1")).exitCode, 0);
@@ -67,7 +67,7 @@ describe("rollout status", () => {
     assert.deepEqual([exitCode, JSON.parse(stdout).finished], [0, true]);
   });
 
-  test("one that is unknown", async () => {
+  test("reports an unknown rollout", async () => {
     fake.answers.getRollout = () => {
       throw grpcError(status.NOT_FOUND, 'there is no rollout "r-9"');
     };

@@ -22,7 +22,7 @@ beforeEach(() => {
   fake.answers = {};
 });
 
-test("rollout history lists revisions, the newest first, or shows one", async () => {
+test("lists revisions, newest first, or shows one", async () => {
   const image = (name: string) => {
     const value = { container: { name: "main", image: name } };
     return { name: "web", spec: { $case: "containerService", value } } as const;
@@ -46,7 +46,7 @@ test("rollout history lists revisions, the newest first, or shows one", async ()
   assert.equal((await forage("rollout history cs/web --revision x")).exitCode, 1);
 });
 
-test("rollout undo and restart are followed to their end", async () => {
+test("follows undo and restart to their end", async () => {
   fake.answers = {
     ...rollout([anEvent(SUCCEEDED)], aRollout([{}])),
     updateRollout: () => ({ rolloutId: "r-1", message: "undone to revision 2" }),
@@ -66,7 +66,7 @@ test("rollout undo and restart are followed to their end", async () => {
   ]);
 });
 
-test("rollout undo --dry-run shows what it would do, and changes nothing", async () => {
+test("shows the effect of an undo with --dry-run, and changes nothing", async () => {
   const change = { path: "container_service.container.image", before: "app:v2", after: "app:v1" };
   fake.answers.plan = () =>
     PlanResponse.fromPartial({
@@ -95,7 +95,7 @@ test("rollout undo --dry-run shows what it would do, and changes nothing", async
   assert.deepEqual(fake.requests("updateRollout"), []);
 });
 
-test("rollout pause, resume and promote", async () => {
+test("pauses, resumes and promotes a rollout", async () => {
   fake.answers.updateRollout = ({ action }) => ({ rolloutId: "r-1", message: `${action?.$case}d` });
   const { stdout, exitCode } = await forage("rollout pause cs/web -n shop");
   assert.deepEqual([stdout, exitCode], ["cs/web paused: rollout r-1\n", 0]);

@@ -15,7 +15,7 @@ export function anEvent(value: RolloutStatus, message = ""): RolloutEvent {
   return { resourceKind: "container_service", resourceName: "web", status: value, message };
 }
 
-/** Returns a rollout that goes through these states and has this end. */
+/** Returns answers for a rollout that passes through these states and ends like this. */
 export function rollout(states: readonly RolloutEvent[], end: ReturnType<typeof aRollout>): Answers {
   return {
     applyResources: () => ({ rolloutId: "r-1" }),

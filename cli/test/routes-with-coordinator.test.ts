@@ -14,7 +14,7 @@ const forage = (line: string, options: RunOptions = {}): Promise<Result> =>
 before(() => coordinator.start());
 after(() => coordinator.close());
 
-test("the example with routes is what it says", LIMIT, async () => {
+test("applies the example with routes as documented", LIMIT, async () => {
   const manifest = readFileSync(join(root, "examples/routes.yaml"), "utf8");
   const { stderr } = await forage("apply -f -", { stdin: manifest });
   assert.match(stderr, /^route\/shop: done: GatewayNotFound: no node is gateway "default"/m, stderr);
@@ -26,7 +26,7 @@ test("the example with routes is what it says", LIMIT, async () => {
   assert.match(described.stdout, /^ *shop\.example\.com +- +4\/4$/m);
 });
 
-test("the manifest of the reference is taken, and says what it lacks", LIMIT, async () => {
+test("applies the manifest of the reference, and reports what is missing", LIMIT, async () => {
   const reference = readFileSync(join(root, "docs/reference/routes.md"), "utf8");
   const [, manifest = ""] = /^```yaml\n([\s\S]*?)^```/m.exec(reference) ?? [];
   const { stderr } = await forage("apply -f -", { stdin: manifest });

@@ -30,7 +30,7 @@ const HIDDEN = {
 };
 const PENDING = { type: "Programmed", status: false, reason: "Pending", message: "0 of 1 gateways serve it" };
 
-test("routes are listed with those of services, and with the first thing that is wrong", async () => {
+test("lists routes and those of services, with the first problem", async () => {
   const app = { hostname: "app.org", tls: "Terminate" };
   fake.answers.listResources = () => ({
     resources: [
@@ -52,7 +52,7 @@ test("routes are listed with those of services, and with the first thing that is
   assert.match(stdout, /^route +late +MatchShadowed /m);
 });
 
-test("a route is described with its conditions, hostnames and gateways", async () => {
+test("describes a route with its conditions, hostnames and gateways", async () => {
   const route = {
     conditions: [...WELL.slice(0, 2), PENDING],
     hostnames: [
@@ -79,7 +79,7 @@ test("a route is described with its conditions, hostnames and gateways", async (
   assert.match((await forage("describe route/front")).stdout, /no node is gateway "default"/);
 });
 
-test("a node is labelled, and says how it does as a gateway", async () => {
+test("labels a node, and shows its state as a gateway", async () => {
   const gateway = { name: "edge", ready: true, upToDate: false, message: "", proxyVersion: "1.40.0" };
   fake.answers = {
     updateNode: () => ({ node: aNode() }),

@@ -12,10 +12,10 @@ export interface Result {
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
-  /** An input stream to use in place of `stdin`. */
+  /** The input stream that replaces `stdin`. */
   readonly input?: Readable;
   readonly signal?: AbortSignal;
-  /** Default: the machine's clock. */
+  /** The clock. Default: the machine's clock. */
   readonly nowMs?: () => number;
   /** Called with each piece written to standard output. */
   readonly onOutput?: (text: string) => void;
@@ -23,12 +23,12 @@ export interface RunOptions {
   readonly onError?: (text: string) => void;
 }
 
-/** Runs a command line in this process; its home is empty and nothing is a terminal. */
+/** Runs a command line in this process, with an empty home directory and without a terminal. */
 export async function runCommand(argv: readonly string[], options: RunOptions = {}): Promise<Result> {
   const stdout = new Collector(options.onOutput);
   const stderr = new Collector(options.onError);
   const world: World = {
-    // The machine's own configuration must not reach the test.
+    // Keeps the machine's own configuration out of the test.
     env: { FORAGE_CONFIG: "/dev/null", ...options.env },
     homeDir: "/nonexistent",
     stdin: options.input ?? Readable.from(options.stdin === undefined ? [] : [Buffer.from(options.stdin)]),

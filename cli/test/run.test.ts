@@ -32,7 +32,7 @@ const IMAGE = "registry.example/team/web:1";
 const FULL = `run ${IMAGE} -n shop --replicas 2 -p 80:8080 -p 81:8080 -p 53:53/udp --type NodePort --route a.example --route b.example --route c.example/api --tls -e A=b -e COLOUR --secret P=db/password --config-map conf:/conf -v data:/data --cpu 250m:1 --memory 128Mi --constraint zone=a --constraint disk!=hdd --constraint !gpu --command sh --health /healthz --registry r -l team=x -- -c ls`;
 
 describe("forage run", () => {
-  test("deploys what its flags say, and the manifest of --dry-run deploys the same", async () => {
+  test("deploys as the flags specify, with the same result as the manifest of --dry-run", async () => {
     const { exitCode, stderr } = await forage(FULL);
     assert.equal(exitCode, 0, stderr);
     const [sent] = fake.requests("applyResources") as ApplyResourcesRequest[];
@@ -49,7 +49,7 @@ describe("forage run", () => {
     }
   });
 
-  test("--dry-run calls no coordinator", async () => {
+  test("calls no coordinator with --dry-run", async () => {
     assert.match(
       (await forage(`run ${IMAGE} --dry-run`)).stdout,
       /^namespace: default\nlabels:\n {2}run: web\n/,
@@ -86,7 +86,7 @@ describe("forage run", () => {
     );
   });
 
-  test("--env overrides the variables of a file", async () => {
+  test("overrides the variables of a file by --env", async () => {
     const file = join(fake.dir, "web.env");
     writeFileSync(file, "# comment\nA=1\nB=2\n");
     const { stdout } = await forage(`run ${IMAGE} --env-file ${file} -e A=3 --dry-run -o json`);
@@ -96,7 +96,7 @@ describe("forage run", () => {
     ]);
   });
 
-  test("prints where it answers", async () => {
+  test("prints the addresses of the service", async () => {
     const service = { target: "web", ports: [{ port: 80, protocol: "" }] };
     fake.answers.listNodes = () => ({ nodes: [aNode()] });
     fake.answers.listResources = ({ labels }) => ({
@@ -138,7 +138,7 @@ describe("forage run", () => {
     );
   });
 
-  test("changes nothing that was deployed in another way", async () => {
+  test("changes no resource that was deployed in another way", async () => {
     fake.answers.listResources = () => ({ resources: [aResource({ labels: { app: "web" } })] });
     const { exitCode, stderr } = await forage(`run ${IMAGE}`);
     assert.equal(exitCode, 1);
@@ -148,7 +148,7 @@ describe("forage run", () => {
     assert.equal((await forage(`run ${IMAGE} --detach`)).stdout, "r-1\n");
   });
 
-  test("refuses flags that don't fit together before anything is sent", async () => {
+  test("refuses contradictory flags before anything is sent", async () => {
     for (const [flags, message] of [
       ["--route a.example", /--route needs a port/],
       ["--type NodePort", /--type needs a port/],

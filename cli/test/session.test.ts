@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Readable, Writable } from "node:stream";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { LogOptions } from "@forage/proto/forage/agent/v1/agent";
+import { ExecOptions, LogOptions, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import type { ExecRequest, ExecResponse } from "@forage/proto/forage/operator/v1/operator";
 import { type ServerDuplexStream, status } from "@grpc/grpc-js";
 import { loadProgram } from "../src/commands/program.ts";
@@ -34,11 +34,13 @@ function finish(call: ExecCall, exitCode: number): void {
   call.end();
 }
 
-/** A command that does not end fails its test instead of holding up all others. */
+const NO_OPTIONS = ExecOptions.fromPartial({});
+
+/** The time limit of a test. It keeps a command that never ends from delaying other tests. */
 const LIMIT = { timeout: 180_000 };
 
 describe("attach", LIMIT, () => {
-  test("requests the container's own program, and ends with the detach keys in the input", async () => {
+  test("attaches to the container's own program, and ends with the detach keys", async () => {
     let started: ExecRequest | undefined;
     let input = "";
     fake.answers.exec = (call) => {
@@ -53,22 +55,61 @@ describe("attach", LIMIT, () => {
     const { exitCode, stderr } = await forage("attach web-1 --detach-keys ctrl-p,q", "one\n\x10x\x10qtwo");
     assert.deepEqual([exitCode, stderr], [0, ""]);
     assert.equal(input, "one\n\x10x");
-    const options = { command: [], stdin: true, tty: false, size: undefined, attach: true };
+    const options = { ...NO_OPTIONS, stdin: true, attach: true };
     assert.deepEqual(started?.frame?.$case === "start" && started.frame.value.options, options);
   });
 
-  test("without input it ends with the container, with its exit code", async () => {
+  test("passes keys and the size of the terminal to a container with a terminal", async () => {
+    const main = { name: "main", tty: true, stdin: true };
+    fake.answers.listPods = () => ({
+      ...{ kept: [], pods: [aPod({ template: PodTemplate.fromPartial({ container: main }) })] },
+    });
+    let started: ExecRequest | undefined;
+    fake.answers.exec = (call) =>
+      onStart(call, (first) => {
+        started = first;
+        finish(call, 0);
+      });
+    const modes: boolean[] = [];
+    const setRawMode = (mode: boolean) => void modes.push(mode);
+    const stdin = Object.assign(new Readable({ read() {} }), { isTTY: true, setRawMode });
+    const stdout = Object.assign(sink(), { isTTY: true, columns: 90, rows: 30 });
+    assert.equal(await run(await loadProgram(), ["attach", "web-1"], aWorld({ stdin, stdout })), 0);
+    assert.deepEqual(modes, [true, false]);
+    const options = { ...NO_OPTIONS, stdin: true, size: { columns: 90, rows: 30 }, attach: true };
+    assert.deepEqual(started?.frame?.$case === "start" && started.frame.value.options, options);
+  });
+
+  test("passes the end of input to the program only with --end-input", async () => {
+    for (const endInput of [undefined, true]) {
+      let started: ExecRequest | undefined;
+      fake.answers.exec = (call) => {
+        onStart(call, (first) => {
+          started = first;
+        });
+        call.on("data", ({ frame }: ExecRequest) => {
+          if (frame?.$case === "stdinClosed") finish(call, 0);
+        });
+      };
+      assert.equal((await forage(`attach web-1${endInput ? " --end-input" : ""}`, "one\n")).exitCode, 0);
+      assert.equal(started?.frame?.$case === "start" && started.frame.value.options?.endInput, endInput);
+    }
+  });
+
+  test("ends with the container and its exit code if there is no input", async () => {
     for (const code of [0, 7]) {
       fake.answers.exec = (call) => onStart(call, () => finish(call, code));
       assert.equal((await forage("attach web-1 --no-stdin", "")).exitCode, code);
     }
-    const refused = await forage("attach web-1 --no-stdin --detach-keys a", "");
-    assert.match(refused.stderr, /--detach-keys is for input/);
+    for (const flag of ["--detach-keys a", "--end-input"]) {
+      const refused = await forage(`attach web-1 --no-stdin ${flag}`, "");
+      assert.match(refused.stderr, new RegExp(`${flag.split(" ")[0]} is for input`));
+    }
   });
 });
 
 describe("exec", LIMIT, () => {
-  test("passes on the command as it is, the output by kind, and the exit code", async () => {
+  test("passes on the command unchanged, both output streams, and the exit code", async () => {
     let start: ExecRequest | undefined;
     fake.answers.exec = (call) =>
       onStart(call, (first) => {
@@ -85,13 +126,7 @@ describe("exec", LIMIT, () => {
         namespace: "shop",
         pod: "web-1",
         container: "side",
-        options: {
-          command: ["sh", "-c", "exit\u00a042", "--help", "--", "-x"],
-          stdin: false,
-          tty: false,
-          size: undefined,
-          attach: undefined,
-        },
+        options: { ...NO_OPTIONS, command: ["sh", "-c", "exit\u00a042", "--help", "--", "-x"] },
       },
     });
   });
@@ -109,7 +144,7 @@ describe("exec", LIMIT, () => {
     assert.ok(received.every((chunk) => chunk.length <= 32 * 1024));
   });
 
-  test("ends with the command, though standard input stays open", async () => {
+  test("ends with the command although standard input stays open", async () => {
     fake.answers.exec = (call) => onStart(call, () => finish(call, 3));
     const endless = new Readable({ read() {} });
     const exitCode = await run(
@@ -121,7 +156,7 @@ describe("exec", LIMIT, () => {
     assert.equal(endless.isPaused(), true);
   });
 
-  test("input is read no faster than the other side takes it", async () => {
+  test("reads input no faster than the remote side accepts it", async () => {
     let call: ExecCall | undefined;
     fake.answers.exec = (given) => {
       call = given;
@@ -147,7 +182,7 @@ describe("exec", LIMIT, () => {
     assert.equal(await running, 0);
   });
 
-  test("output is taken no faster than ours is read", async () => {
+  test("reads output no faster than it can be written", async () => {
     let sent = 0;
     fake.answers.exec = (call) => {
       const send = (): void => {
@@ -178,7 +213,7 @@ describe("exec", LIMIT, () => {
     assert.equal(taken, 64 * 1024 * 1024);
   });
 
-  test("exits with 125 when the command did not end by itself", async () => {
+  test("exits with 125 if the command did not end by itself", async () => {
     const refusals: [ExecAnswer, RegExp][] = [
       [
         (call) => void call.emit("error", grpcError(status.FAILED_PRECONDITION, "pod web-1 has no node yet")),
@@ -197,14 +232,14 @@ describe("exec", LIMIT, () => {
     assert.equal((await forage("exec nobody -- true")).exitCode, 125);
   });
 
-  test("a terminal is only for terminals", async () => {
+  test("refuses -t without a terminal", async () => {
     const { exitCode, stderr } = await forage("exec -it web-1 -- sh", "");
     assert.equal(exitCode, 1);
     assert.match(stderr, /-t needs a terminal/);
     assert.deepEqual(fake.requests("exec"), []);
   });
 
-  test("Ctrl-C and --timeout end it", async () => {
+  test("ends a session at Ctrl-C and after --timeout", async () => {
     fake.answers.exec = () => {};
     assert.equal((await forage("exec web-1 --timeout 200ms -- sleep 100")).exitCode, 4);
   });
@@ -215,7 +250,7 @@ const logOptions = (fields: Partial<LogOptions>): LogOptions => LogOptions.fromP
 type ExecAnswer = (call: ExecCall) => void;
 
 describe("logs", LIMIT, () => {
-  test("byte by byte, with its options", async () => {
+  test("prints a log byte by byte, with its options", async () => {
     fake.answers.logs = (call) => {
       call.write({ data: Buffer.from("é".slice(0)).subarray(0, 1) });
       call.write({ data: Buffer.from("é").subarray(1) });
@@ -244,7 +279,7 @@ describe("logs", LIMIT, () => {
     );
   });
 
-  test("of a workload: lines stay whole, each with its pod; one pod's failure doesn't hide the others", async () => {
+  test("prefixes whole lines of a workload's logs by the pod, and continues after the failure of one pod", async () => {
     fake.answers.listPods = ({ workload }) => ({
       kept: [],
       pods:
@@ -274,7 +309,7 @@ describe("logs", LIMIT, () => {
     assert.deepEqual(stdout.split("\n").sort(), all);
   });
 
-  test("hints for what has no logs", async () => {
+  test("gives hints for objects without logs", async () => {
     fake.answers.listPods = ({ name }) => ({ kept: [], pods: name === "" ? [aPod()] : [] });
     assert.match(
       (await forage("logs web")).stderr,
@@ -294,10 +329,10 @@ describe("logs", LIMIT, () => {
       (await forage("logs svc/front")).stderr,
       /svc\/front has no pods; try container_service\/web/,
     );
-    assert.match((await forage("logs web --tail all")).stderr, /--tail: "all" is no number of lines/);
+    assert.match((await forage("logs web --tail all")).stderr, /--tail: "all" is not a number of lines/);
   });
 
-  test("no faster than ours is read", async () => {
+  test("reads logs no faster than they can be written", async () => {
     let sent = 0;
     fake.answers.logs = (call) => {
       const send = (): void => {
@@ -323,8 +358,9 @@ describe("logs", LIMIT, () => {
   });
 });
 
+const sink = () => new Writable({ write: (_chunk, _encoding, done) => done() });
+
 function aWorld(parts: Partial<Parameters<typeof run>[2]>): Parameters<typeof run>[2] {
-  const sink = () => new Writable({ write: (_chunk, _encoding, done) => done() });
   return {
     env: { FORAGE_CONFIG: "/dev/null", ...fake.env },
     homeDir: "/nonexistent",
@@ -339,7 +375,9 @@ function aWorld(parts: Partial<Parameters<typeof run>[2]>): Parameters<typeof ru
   };
 }
 
-/** Waits until the value has stood still for a while: whatever moves it is held back. */
+/**
+ * Waits until the value has not changed for a while, because the sender is stopped by flow control.
+ */
 async function settled(value: () => number): Promise<void> {
   let last = -1;
   let since = performance.now();

@@ -12,7 +12,7 @@ import { type Result, runCommand } from "./run-command.ts";
 let first: FakeCoordinator;
 let second: FakeCoordinator;
 let stranger: FakeCoordinator;
-/** Nothing listens at its address. */
+/** A coordinator at whose address nothing listens. */
 let down: FakeCoordinator;
 
 before(async () => {
@@ -37,30 +37,30 @@ function forage(line: string, ...servers: readonly FakeCoordinator[]): Promise<R
   return runCommand(line.split(" "), { env: { ...first.env, FORAGE_SERVER: addresses } });
 }
 
-test("a command goes to the next coordinator while the first one is down", async () => {
+test("uses the next coordinator while the first one is down", async () => {
   const { exitCode, stdout, stderr } = await forage("get nodes -o name", down, second);
   assert.deepEqual([exitCode, stdout], [0, "node/n1\n"], stderr);
   assert.equal(second.requests("listNodes").length, 1);
 });
 
-test("a coordinator of another authority gets no token, and is named when there is no other one", async () => {
+test("sends no token to a coordinator of another authority, and reports it if there is no other coordinator", async () => {
   const found = await forage("get nodes -o name", stranger, second);
   assert.equal(found.exitCode, 0, found.stderr);
   const { stderr, exitCode } = await forage("get nodes", down, stranger);
   assert.notEqual(exitCode, 0);
   const both = `none of ${down.address}, ${stranger.address} can be reached`;
-  assert.ok(stderr.includes(`${both}: ${stranger.address} is not vouched for by the CA`), stderr);
+  assert.ok(stderr.includes(`${both}: ${stranger.address} has no certificate from the CA`), stderr);
   assert.deepEqual(stranger.calls, []);
 });
 
-test("a stream that breaks is opened again at the same position, wherever a coordinator answers", async () => {
+test("reopens a broken stream at the same position at any coordinator that answers", async () => {
   const event = Event.fromPartial({ type: "Normal", reason: "Started", message: "has started", count: 1 });
   const positions: bigint[] = [];
   for (const fake of [first, second]) {
     fake.answers.listEvents = () => ({ events: [], sequence: 3n });
     fake.answers.watchEvents = (call) => {
       positions.push(call.request.after ?? 0n);
-      // An error that no retry can mend ends the command.
+      // An error without a useful retry ends the command.
       if (positions.length > 1) {
         call.emit("error", grpcError(status.PERMISSION_DENIED, "the test is over"));
         return;
@@ -75,7 +75,7 @@ test("a stream that breaks is opened again at the same position, wherever a coor
   assert.deepEqual(positions, [3n, 7n]);
 });
 
-test("commands list the coordinators once an hour, also with a token that is refused", async (t) => {
+test("lists the coordinators once an hour, even with a token that is refused", async (t) => {
   const home = mkdtempSync(join(tmpdir(), "forage-several-"));
   t.after(() => rmSync(home, { recursive: true, force: true }));
   const config = join(home, "config.yaml");
@@ -105,7 +105,7 @@ test("commands list the coordinators once an hour, also with a token that is ref
   assert.deepEqual([await command(), await command()], [3, 4], "other failures are not remembered");
 });
 
-test("doctor examines each coordinator, and warns of one that is down", async () => {
+test("examines each coordinator with doctor, and warns of one that is down", async () => {
   Object.assign(second.answers, {
     listCertificates: () => ({ certificates: [], issuer: "" }),
     listPods: () => ({ pods: [], kept: [] }),

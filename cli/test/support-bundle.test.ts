@@ -44,13 +44,13 @@ test("writes every file into an archive that only its owner can read", async () 
   assert.match(read(path, "client/doctor.json"), /"subject": "coordinator"/);
   assert.match(read(path, "contents.json"), /"problem": "node n1 is not connected"/);
   assert.deepEqual(fake.requests("getSupportBundle").at(-1), { nodes: ["n1", "n2"] });
-  // The token of the client is in no file.
+  // No file contains the token of the client.
   const token = readFileSync(fake.env.FORAGE_TOKEN_FILE ?? "", "utf8").trim();
   assert.ok(token.length > 10);
   assert.ok(!execFileSync("tar", ["-xzOf", path]).toString().includes(token));
 });
 
-test("keeps what came before the coordinator failed, and exits with 1", async () => {
+test("keeps complete files when the coordinator fails, and exits with 1", async () => {
   const path = join(fake.dir, "cut.tar.gz");
   fake.answers = {
     getSupportBundle: (call) => {
@@ -64,7 +64,7 @@ test("keeps what came before the coordinator failed, and exits with 1", async ()
   assert.equal(read(path, "nodes.jsonl"), "{}\n");
 });
 
-test("replaces no file, and leaves none after a mistake in the command line", async () => {
+test("replaces no existing file, and leaves none after an invalid command line", async () => {
   const path = join(fake.dir, "whole.tar.gz");
   const present = await forage("support-bundle", path);
   assert.match(present.stderr, /whole\.tar\.gz exists: name another file/);

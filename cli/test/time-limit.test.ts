@@ -145,9 +145,12 @@ let coordinator: FakeCoordinator;
 const SERVERS: Server[] = [];
 const sockets = new Set<Socket>();
 const CHILDREN: ChildProcess[] = [];
-/** Make a server that accepts connections and sends nothing, and one that sends nothing after the TLS handshake. */
+/**
+ * Create servers: one that accepts connections and sends nothing, and one that sends nothing after
+ * the TLS handshake.
+ */
 let makeSilent: readonly (() => Server)[];
-/** The addresses of one server of each kind. */
+/** The address of one server of each kind. */
 let silent: readonly string[];
 
 before(async () => {
@@ -171,7 +174,7 @@ after(() => {
 });
 
 function words(path: string, operands: string): string[] {
-  // A command that is abandoned may remove its partial file later than the next one creates its own.
+  // An abandoned command may remove its partial file after the next one has created its own.
   const fresh = operands.includes("NEW") ? join(mkdtempSync(join(dir, "new-")), "file") : "";
   const line = operands
     .replaceAll("MANIFEST", join(dir, "hello.yaml"))
@@ -184,7 +187,7 @@ function words(path: string, operands: string): string[] {
 describe("a coordinator that accepts and never answers", { concurrency: 8 }, () => {
   for (const path of leavesOf(program)) {
     const operands = LINES[path];
-    test(`${path} ends when the time given by --timeout is over`, async () => {
+    test(`ends ${path} when the time given by --timeout is over`, async () => {
       assert.ok(path in LINES, `${path} has no line in this test`);
       if (operands === undefined) return;
       for (const server of silent) {
@@ -193,14 +196,14 @@ describe("a coordinator that accepts and never answers", { concurrency: 8 }, () 
         const env = { ...coordinator.env, FORAGE_SERVER: server };
         const { exitCode, stderr } = await runCommand(argv, { env });
         assert.deepEqual([exitCode, stderr !== ""], [4, true], `${argv.join(" ")}: ${stderr}`);
-        // Far from the 30 s that a request may take without --timeout.
+        // The limit is well below the 30 s of a request without --timeout.
         assert.ok(performance.now() - started < 15_000, argv.join(" "));
       }
     });
   }
 });
 
-test("a command that waits for standard input ends when the time is over, and when it is interrupted", async () => {
+test("ends a command that waits for standard input when it times out or is interrupted", async () => {
   const open = new PassThrough();
   const slow = await runCommand(["--timeout", "20ms", "validate", "-f", "-"], { input: open });
   assert.deepEqual([slow.exitCode, slow.stderr], [4, "forage: the time given by --timeout is over\n"]);
@@ -208,13 +211,13 @@ test("a command that waits for standard input ends when the time is over, and wh
   assert.equal((await runCommand(["apply", "-f", "-"], { input: open, signal })).exitCode, 1);
 });
 
-test("--timeout is checked by every command", async () => {
+test("validates --timeout in every command", async () => {
   const { exitCode, stderr } = await runCommand(["version", "--timeout", "soon"]);
   assert.equal(exitCode, 1);
-  assert.match(stderr, /--timeout: "soon" is no duration/);
+  assert.match(stderr, /--timeout: "soon" is not a duration/);
 });
 
-test("a time-out beyond the longest timer of node does not fire at once", async () => {
+test("accepts a time-out beyond the longest timer of node without firing at once", async () => {
   const { exitCode } = await runCommand(["--timeout", "40d", "get", "pods"], {
     env: coordinator.env,
     signal: AbortSignal.timeout(200),
@@ -227,11 +230,12 @@ describe("the process", { timeout: 120_000 }, () => {
     ["get", "pods"],
     ["logs", "-f", "a"],
   ]) {
-    test(`forage ${argv.join(" ")} exits when the time is over, and on the first SIGTERM`, async () => {
+    test(`exits forage ${argv.join(" ")} when the time is over, and on the first SIGTERM`, async () => {
       for (const make of makeSilent) {
         const timed = start(["--timeout", "100ms", ...argv], await listen(make()));
         assert.equal(await timed.ended, 4, timed.stderr());
-        // A server of its own: another one may accept the connection of the first process only now.
+        // Each process needs its own server, which might otherwise accept an earlier connection
+        // only now.
         const server = make();
         const isConnected = once(server, "connection");
         const terminated = start(argv, await listen(server));
@@ -242,9 +246,9 @@ describe("the process", { timeout: 120_000 }, () => {
     });
   }
 
-  test("forage apply -f - exits on the first SIGTERM while its standard input is open", async () => {
+  test("exits forage apply -f - on the first SIGTERM while its standard input is open", async () => {
     const { child, ended, stderr } = start(["apply", "-f", "-"], silent[0] ?? "");
-    // More than a pipe holds: once it is written, the command reads.
+    // This is more than a pipe buffers, so once it is written the command must be reading.
     await new Promise((resolve) => child.stdin?.write(Buffer.alloc(1_000_000, " "), resolve));
     child.kill("SIGTERM");
     assert.equal(await ended, 143, stderr());

@@ -21,7 +21,7 @@ beforeEach(() => {
 });
 
 describe("token create", () => {
-  test("to join with", async () => {
+  test("creates a token to join with", async () => {
     fake.answers.createJoinToken = () => ({
       token: "FLT1.x",
       expiresAt: { seconds: 1_800_000_000n, nanos: 0 },
@@ -39,7 +39,7 @@ describe("token create", () => {
     ]);
   });
 
-  test("for people and programs", async () => {
+  test("creates a token for people and programs", async () => {
     fake.answers.createApiToken = () => ({ token: "flt_x", id: "abc", expiresAt: undefined });
     assert.equal(
       (await forage("token create --role viewer --namespace shop --ttl 7d --description ci")).stdout,
@@ -55,7 +55,7 @@ describe("token create", () => {
     ]);
   });
 
-  test("refuses flags that don't belong together", async () => {
+  test("refuses contradictory flags", async () => {
     assert.match((await forage("token create --role viewer --node n1")).stderr, /--node is for join tokens/);
     assert.match((await forage("token create --description x")).stderr, /--description is for API tokens/);
     assert.match((await forage("token create --role owner")).stderr, /--role is one of/);

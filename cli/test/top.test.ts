@@ -37,7 +37,7 @@ beforeEach(() => {
   };
 });
 
-test("shows what nodes use, the busiest first", async () => {
+test("lists the use of nodes, the busiest first", async () => {
   const { stdout, exitCode } = await forage("top nodes");
   assert.deepEqual(stdout.split("\n"), [
     "NODE    CPU  CPU%  MEMORY  MEMORY%  PODS",
@@ -49,7 +49,7 @@ test("shows what nodes use, the busiest first", async () => {
   assert.equal(exitCode, 0);
 });
 
-test("shows what the pods of a namespace use, sorted as asked, those without values last", async () => {
+test("lists the use of a namespace's pods in the chosen order, those without values last", async () => {
   assert.deepEqual((await forage("top pods -n shop --node n1 -l app=web")).stdout.split("\n"), [
     "POD    CPU  MEMORY  NODE",
     "web-3    1    32Mi  n1",
@@ -67,7 +67,7 @@ test("shows what the pods of a namespace use, sorted as asked, those without val
   assert.deepEqual(await namesBy("name"), ["pod/new", "pod/web-1", "pod/web-2", "pod/web-3"]);
 });
 
-test("chooses by name and label, in all namespaces, and prints documents", async () => {
+test("selects by name and label, in all namespaces, and prints documents", async () => {
   const one = JSON.parse((await forage("top node n1 -o json")).stdout);
   assert.deepEqual(one, { name: "n1", usage: { cpuMilli: "380", memoryBytes: `${3_072n * MEBIBYTE}` } });
   assert.equal((await forage("top nodes -l zone!=a -o name")).stdout, "node/n2\nnode/n3\n");
@@ -76,7 +76,7 @@ test("chooses by name and label, in all namespaces, and prints documents", async
   assert.deepEqual(pods.usage, { memoryBytes: `${128n * MEBIBYTE}` });
 });
 
-test("refuses names that don't exist and flags that contradict each other", async () => {
+test("refuses unknown names and contradictory flags", async () => {
   for (const [line, message] of [
     ["top", /WHAT/],
     ["top services", /WHAT is one of nodes, pods/],

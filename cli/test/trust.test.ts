@@ -17,19 +17,19 @@ after(() => {
 });
 
 describe("the coordinator that the command calls", () => {
-  test("a coordinator that another authority vouches for gets no token", async () => {
+  test("sends no token to a coordinator whose certificate is from another authority", async () => {
     const { exitCode, stderr } = await runCommand(["get"], {
       env: { ...fake.env, FORAGE_SERVER: other.address },
     });
     assert.equal(exitCode, 1);
     assert.equal(
       stderr,
-      `forage: ${other.address} is not vouched for by the CA in ${fake.caFile}: take the CA file of this coordinator (--ca-file)\n`,
+      `forage: ${other.address} has no certificate from the CA in ${fake.caFile}: use the CA file of this coordinator (--ca-file)\n`,
     );
     assert.deepEqual(other.calls, []);
   });
 
-  test("a certificate for other names", async () => {
+  test("refuses a certificate for other names", async () => {
     const server = fake.address.replace("127.0.0.1", "127.0.0.2");
     const relay = await listen("127.0.0.2", Number(server.split(":")[1]), fake.address);
     try {
@@ -58,7 +58,7 @@ describe("the coordinator that the command calls", () => {
       /^forage: the CA in \S+ is valid from \S+Z to \S+Z, and the clock of this host says \S+Z: set this clock if it is wrong/,
     ],
   ] as const) {
-    test(`${what}: the clocks are named, not the CA file`, async (t) => {
+    test(`names the clocks and not the CA file: ${what}`, async (t) => {
       const skewed = await FakeCoordinator.start({}, aheadMs);
       t.after(() => skewed.close());
       for (const line of [["get"], ["events", "--watch"]]) {
@@ -71,7 +71,7 @@ describe("the coordinator that the command calls", () => {
     });
   }
 
-  test("something that speaks no TLS", async () => {
+  test("refuses a server that does not speak TLS", async () => {
     const plain = createServer((socket) =>
       socket.on("error", () => {}).end("HTTP/1.1 400 Bad Request\r\n\r\n"),
     );
@@ -88,19 +88,19 @@ describe("the coordinator that the command calls", () => {
     }
   });
 
-  test("an unknown name", async () => {
+  test("reports an unknown host name", async () => {
     const { stderr } = await runCommand(["get"], { env: { ...fake.env, FORAGE_SERVER: "nowhere.invalid" } });
     assert.match(stderr, /^forage: the name in nowhere\.invalid:7600 is unknown/);
   });
 
-  test("one that never answers", async () => {
+  test("reports a server that never answers", async () => {
     fake.answers.listResources = () => new Promise(() => {});
     const { exitCode, stderr } = await runCommand(["get", "--timeout", "200ms"], { env: fake.env });
     assert.equal(exitCode, 4);
     assert.match(stderr, /the time given by --timeout is over|did not answer in time/);
   });
 
-  test("a token that isn't accepted is never shown", async () => {
+  test("never shows a token that is refused", async () => {
     fake.answers.listResources = () => {
       throw grpcError(status.UNAUTHENTICATED, "the token is unknown or was revoked");
     };
@@ -112,19 +112,19 @@ describe("the coordinator that the command calls", () => {
     assert.ok(!`${stdout}${stderr}`.includes(fake.token));
   });
 
-  test("a CA file that holds no certificate", async () => {
+  test("reports a CA file without a certificate", async () => {
     const { exitCode, stderr } = await runCommand(["get", "--ca-file", fake.tokenFile], { env: fake.env });
     assert.equal(exitCode, 1);
     assert.match(stderr, /^forage: the CA file .* can't be used: there is no authority to trust\n$/);
   });
 
-  test("there is no way to give a token on the command line", async () => {
+  test("offers no way to pass a token on the command line", async () => {
     const { stderr } = await runCommand(["get", "--token", "x"], { env: fake.env });
     assert.match(stderr, /unknown option --token/);
   });
 });
 
-/** Passes connections on, so that a coordinator answers at an address that its certificate lacks. */
+/** Forwards connections, so that a coordinator answers at an address that its certificate lacks. */
 async function listen(host: string, port: number, target: string): Promise<Server> {
   const relay = createServer((socket) => {
     const upstream = connect(Number(target.split(":")[1]), "127.0.0.1");

@@ -15,13 +15,16 @@ beforeEach(() => {
   fake.calls.length = 0;
 });
 
-/** Runs the command while the coordinator lists one set of pods after the other, and interrupts it after the last. */
+/**
+ * Runs the command while the coordinator returns the sets of pods one after the other, and
+ * interrupts it after the last.
+ */
 async function watch(line: string, lists: readonly (readonly Pod[])[]): Promise<Result> {
   const interrupt = new AbortController();
   let asked = 0;
   fake.answers.listPods = () => {
     const pods = lists[asked++] ?? lists.at(-1) ?? [];
-    // The answer after the last set shows that this set has been printed.
+    // The request after the last set shows that the set was printed.
     if (asked > lists.length) interrupt.abort(new CliError("INTERRUPTED", "interrupted"));
     return { pods: [...pods], kept: [] };
   };
@@ -31,7 +34,7 @@ async function watch(line: string, lists: readonly (readonly Pod[])[]): Promise<
 const starting = aPod({ status: aPodStatus({ ready: false }) });
 
 describe("get --watch", () => {
-  test("prints all rows first, and then those that are new or have changed", async () => {
+  test("prints all rows first, and then new or changed rows", async () => {
     const { exitCode, stdout, stderr } = await watch("get pods -w", [
       [starting],
       [aPod()],
@@ -54,7 +57,7 @@ describe("get --watch", () => {
     assert.match(stderr, /^default pod\/web-1 is gone\n/);
   });
 
-  test("-o json prints one object a line, and -o name the names", async () => {
+  test("prints one object on each line with -o json, and names with -o name", async () => {
     const lists = [[starting], [aPod()]];
     const { stdout } = await watch("get pods -w -o json", lists);
     assert.deepEqual(
@@ -67,7 +70,7 @@ describe("get --watch", () => {
     assert.equal((await watch("get pods -w -o name", lists)).stdout, "pod/web-1\npod/web-1\n");
   });
 
-  test("a pod that was named and goes away is reported, and an unknown one is an error", async () => {
+  test("reports when a pod given by name is deleted, and fails for an unknown one", async () => {
     const gone = await watch("get pods web-1 -w", [[aPod()], [], []]);
     assert.equal(gone.exitCode, 130);
     assert.match(gone.stderr, /pod\/web-1 is gone/);

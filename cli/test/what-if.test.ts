@@ -17,7 +17,7 @@ beforeEach(() => {
   fake.answers = {};
 });
 
-test("whatif sends each flag as a supposition, and prints the outcome of each workload", async () => {
+test("sends each flag as a supposition, and prints the outcome of each workload", async () => {
   fake.answers.whatIf = () =>
     WhatIfResponse.fromPartial({
       workloads: [
@@ -74,7 +74,7 @@ a note
   assert.equal(exitCode, 1);
 });
 
-test("the last line of whatif says what would be worse than now", async () => {
+test("states in the last line what would be worse than now", async () => {
   const web = { namespace: "shop", kind: "container_service", name: "web" };
   const waiting = [{ pods: 5, why: "full", already: 2 }];
   const lastLine = async (outcome: Parameters<typeof WhatIfResponse.fromPartial>[0]): Promise<string> => {
@@ -96,7 +96,7 @@ test("the last line of whatif says what would be worse than now", async () => {
   );
 });
 
-test("the loss of any one node: the worst in full, others in short, and which were only estimated", async () => {
+test("prints the worst loss of any one node in full, others in short, and names estimated ones", async () => {
   const web = { namespace: "shop", kind: "container_service", name: "web" };
   const waiting = [{ ...web, pods: 2, why: "full" }];
   const short = [{ ...web, name: "api", readyBefore: 2, readyLowest: 0, minimum: 1 }];
@@ -150,7 +150,7 @@ the loss of 2 of 9 nodes would leave pods without a place or services below thei
   assert.equal(safe.exitCode, 0);
 });
 
-test("whatif: answers for programs, failures with 255, and bad flags", async () => {
+test("prints documents, exits with 255 for failures, and refuses invalid flags", async () => {
   fake.answers.whatIf = () => WhatIfResponse.fromPartial({ safe: true });
   const json = await forage("whatif --drain n1 -o json");
   assert.equal((JSON.parse(json.stdout) as { safe: boolean }).safe, true);
@@ -164,8 +164,8 @@ test("whatif: answers for programs, failures with 255, and bad flags", async () 
   for (const [flags, message] of [
     ["", /the change to try is missing/],
     ["--add 3", /--add and --like go together/],
-    ["--add some --like n1", /--add: "some" is no number/],
-    ["--lose =a", /--lose: "=a" is no label/],
+    ["--add some --like n1", /--add: "some" is not a number/],
+    ["--lose =a", /--lose: "=a" is not a label/],
     ["--scale web", /--scale: "web" is not understood/],
   ] as const) {
     const { stderr, exitCode } = await forage(`whatif ${flags}`.trim());
@@ -174,7 +174,7 @@ test("whatif: answers for programs, failures with 255, and bad flags", async () 
   }
 });
 
-test("capacity prints how many more fit, where, and what runs out first", async () => {
+test("prints how many more pods fit, where, and which resource runs out first", async () => {
   fake.answers.capacity = () =>
     CapacityResponse.fromPartial({
       pods: 3n,
@@ -210,7 +210,7 @@ test("capacity prints how many more fit, where, and what runs out first", async 
   assert.equal(exitCode, 0);
 });
 
-test("capacity like a workload, and bad flags", async () => {
+test("computes the capacity for pods like a workload's, and refuses invalid flags", async () => {
   fake.answers.capacity = () => CapacityResponse.fromPartial({ pods: 100_000n, more: true });
   const { stdout } = await forage("capacity --like job/import -n shop");
   assert.deepEqual(fake.requests("capacity"), [

@@ -17,7 +17,7 @@ beforeEach(() => {
   fake.answers = {};
 });
 
-test("causes in their order, with what can be done and what happened last", async () => {
+test("prints causes in order with remedies and the last events", async () => {
   fake.answers.why = () =>
     WhyResponse.fromPartial({
       summary: "pod web-1 is not ready: container main exited with code 3",
@@ -62,7 +62,7 @@ test("causes in their order, with what can be done and what happened last", asyn
   assert.deepEqual(fake.requests("why"), [{ namespace: "shop", kind: "pod", name: "web-1" }]);
 });
 
-test("a bare name is found among pods, resources and nodes; a node is in no namespace", async () => {
+test("finds a bare name among pods, resources and nodes, and sends no namespace for a node", async () => {
   fake.answers.why = () => WhyResponse.fromPartial({ summary: "fine", healthy: true });
   fake.answers.listPods = ({ name }) => ({ kept: [], pods: name === "web-1" ? [aPod()] : [] });
   fake.answers.listResources = () => ({

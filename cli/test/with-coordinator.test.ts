@@ -7,12 +7,15 @@ import { RealCoordinator } from "./real-coordinator.ts";
 import { HELLO } from "./rollout.ts";
 import { type Result, type RunOptions, runCommand } from "./run-command.ts";
 
-/** Tests against the real coordinator, whose answers the fake one only imitates. The command depends on the wording of some. */
+/**
+ * The tests use the real coordinator, because the command depends on the wording of some answers
+ * that the fake only imitates.
+ */
 const coordinator = new RealCoordinator();
 const forage = (line: string, options: RunOptions = {}): Promise<Result> =>
   runCommand(line.split(" "), { ...options, env: { ...coordinator.env, ...options.env } });
 
-/** Lists until the output matches: a status is stored a moment after what it is of. */
+/** Lists until the output matches, because a status is stored slightly after the event. */
 async function listed(line: string, pattern: RegExp): Promise<void> {
   const endMs = performance.now() + 30_000;
   for (;;) {
@@ -27,7 +30,7 @@ before(() => coordinator.start());
 after(() => coordinator.close());
 
 describe("with a real coordinator", { timeout: 120_000 }, () => {
-  test("apply without nodes: not placed, and why; get, describe and rollout status say the same", async () => {
+  test("explains without nodes why a pod is not placed, equally in apply, get, describe and rollout status", async () => {
     const { exitCode, stdout, stderr } = await forage("apply -f -", { stdin: HELLO });
     assert.equal(exitCode, 2, stderr);
     assert.match(
@@ -48,7 +51,7 @@ describe("with a real coordinator", { timeout: 120_000 }, () => {
     assert.equal((await forage("rollout status cs/web -n shop")).exitCode, 2);
   });
 
-  test("a workspace is started, listed without its token, and stopped", async () => {
+  test("starts, lists without its token, and stops a workspace", async () => {
     const start = "workspace start w-1 --image registry.example/workspace:1 --workspace my-work";
     const { stdout, stderr } = await forage(start);
     assert.equal(stdout, "https://w-1.ws.localhost\n", stderr);
@@ -63,7 +66,7 @@ describe("with a real coordinator", { timeout: 120_000 }, () => {
     assert.match(invalid.stderr, /id: .*spec.workspace_image: /s);
   });
 
-  test("a violation is shown where it stands", async () => {
+  test("shows a violation at its position", async () => {
     const { exitCode, stderr } = await forage("apply -f -", {
       stdin: HELLO.replace("registry.example/web:1", "no image"),
     });
@@ -71,7 +74,7 @@ describe("with a real coordinator", { timeout: 120_000 }, () => {
     assert.match(stderr, /\n {2}standard input:5:80: resources\[0\]\.container_service\.container\.image: /);
   });
 
-  test("killed while a rollout is followed, and started again", async () => {
+  test("continues to follow a rollout when the coordinator is killed and restarted", async () => {
     let restarted: Promise<void> | undefined;
     const running = forage("apply -f -", {
       stdin: HELLO.replace("shop", "killed"),
@@ -85,7 +88,7 @@ describe("with a real coordinator", { timeout: 120_000 }, () => {
     assert.equal(exitCode, 2, stderr);
   });
 
-  test("tokens: a viewer of one namespace sees it, no other, and changes nothing", async () => {
+  test("lets a viewer of one namespace read only this namespace, and change nothing", async () => {
     const { stdout } = await forage("token create --role viewer -n shop -o json");
     const file = join(coordinator.dir, "viewer-token");
     writeFileSync(file, JSON.parse(stdout).token, { mode: 0o600 });
@@ -103,7 +106,7 @@ describe("with a real coordinator", { timeout: 120_000 }, () => {
     assert.match((await forage("token create --ttl 10m")).stdout, /^FLT1\.\S+\n$/);
   });
 
-  test("delete by manifest, twice", async () => {
+  test("deletes the resources of a manifest twice", async () => {
     assert.equal((await forage("delete -f - --wait --timeout 20s", { stdin: HELLO })).exitCode, 0);
     assert.equal((await forage("get -n shop -o json")).stdout, "[]\n");
     assert.match((await forage("delete -f -", { stdin: HELLO })).stderr, /there was nothing left to delete/);

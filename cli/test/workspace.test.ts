@@ -35,7 +35,7 @@ beforeEach(() => {
 });
 
 describe("workspace", LIMIT, () => {
-  test("open prints a login link, by instance id and by meta id", async () => {
+  test("prints a login link by instance id and by meta id", async () => {
     for (const name of ["i1", "wolf"]) {
       const { stdout, exitCode } = await forage("workspace", "open", name);
       assert.equal(exitCode, 0);
@@ -44,7 +44,7 @@ describe("workspace", LIMIT, () => {
     }
   });
 
-  test("open explains a workspace that doesn't exist and a bad port", async () => {
+  test("explains an unknown workspace and an invalid port", async () => {
     const unknown = await forage("workspace", "open", "none");
     assert.deepEqual([unknown.exitCode, /no workspace "none"/.test(unknown.stderr)], [1, true]);
     const bad = await forage("workspace", "open", "i1", "--port", "x");
@@ -53,7 +53,7 @@ describe("workspace", LIMIT, () => {
     assert.match(hidden.stderr, /does not expose port 4000/);
   });
 
-  test("ssh runs a command in the workspace's pod, and passes its arguments and its exit code on", async () => {
+  test("runs a command in the workspace's pod, and passes on its arguments and exit code", async () => {
     let start: ExecRequest | undefined;
     fake.answers.exec = (call) =>
       call.once("data", (first: ExecRequest) => {
@@ -70,7 +70,7 @@ describe("workspace", LIMIT, () => {
     assert.equal(value?.options?.tty, false);
   });
 
-  test("ssh refuses a workspace without a pod", async () => {
+  test("refuses ssh to a workspace without a pod", async () => {
     const { exitCode, stderr } = await forage("workspace", "ssh", "old");
     assert.deepEqual([exitCode, /has no pod/.test(stderr)], [1, true]);
   });

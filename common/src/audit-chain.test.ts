@@ -9,18 +9,18 @@ import {
   sealEntry,
 } from "./audit-chain.ts";
 
-test("an entry is read as it was sealed", () => {
+test("a sealed entry can be opened", () => {
   const [line = ""] = chain(1);
   const entry = openEntry(line);
   assert.equal(entry?.method, "/a/M1");
   assert.deepEqual([entry?.sequence, entry?.previous], [1, EMPTY_CHAIN.hash]);
 });
 
-test("a chain is accepted from its start and from any entry on", () => {
+test("accepts a chain from its start or from any later entry", () => {
   const lines = chain(5);
   for (const from of [0, 3]) {
     const check = new ChainCheck();
-    for (const line of lines.slice(from)) assert.equal(problemOf(check.take(line)), undefined);
+    for (const line of lines.slice(from)) assert.equal(problemOf(check.check(line)), undefined);
     assert.deepEqual([check.first, check.head?.sequence, check.count], [from + 1, 5, 5 - from]);
   }
 });
@@ -56,14 +56,14 @@ for (const [name, change, problem] of [
   ],
   ["a line that is no entry", (lines: string[]) => [...lines, "{}"], /after entry 5 was changed/],
 ] as const) {
-  test(`${name} is noticed`, () => {
+  test(`detects ${name}`, () => {
     const check = new ChainCheck();
-    const problems = change(chain(5)).flatMap((line) => problemOf(check.take(line)) ?? []);
+    const problems = change(chain(5)).flatMap((line) => problemOf(check.check(line)) ?? []);
     assert.match(problems[0] ?? "", problem);
   });
 }
 
-function problemOf(result: ReturnType<ChainCheck["take"]>): string | undefined {
+function problemOf(result: ReturnType<ChainCheck["check"]>): string | undefined {
   return "problem" in result ? result.problem : undefined;
 }
 
@@ -76,7 +76,7 @@ function chain(count: number): string[] {
   });
 }
 
-/** Returns the third entry with another method and a hash that fits it. */
+/** Returns the third entry with another method and a matching hash. */
 function resealed(lines: readonly string[]): string {
   const second = openEntry(lines[1] ?? "") as AuditEntry;
   return sealEntry({ event: "call", method: "/a/Other" }, "now", second).line;

@@ -3,15 +3,16 @@ import { createHash } from "node:crypto";
 /** One entry of an audit log. */
 export interface AuditFields {
   /**
-   * `call`: a call has ended. `stream-opened`: a call with a stream has begun. `refused`: a call was refused for its credentials.
-   * `refusals-left-out`, `entries-lost`: `count` entries are missing. `coordinator-started`.
+   * The kind of entry. `call`: a call has ended. `stream-opened`: a streaming call has begun. `refused`: a call was
+   * rejected for its credentials. `refusals-left-out`, `entries-lost`: `count` entries are missing.
+   * `coordinator-started`.
    */
   readonly event: string;
-  /** `token:ID`, `node NAME`; empty for a caller without accepted credentials. */
+  /** The caller: `token:ID` or `node NAME`. Empty without accepted credentials. */
   readonly caller?: string;
-  /** `address:port`. */
+  /** The peer's `address:port`. */
   readonly peer?: string;
-  /** `/package.Service/Method`. */
+  /** The called method: `/package.Service/Method`. */
   readonly method?: string;
   /** The objects that the request names. */
   readonly target?: Readonly<Record<string, string>>;
@@ -23,17 +24,17 @@ export interface AuditFields {
 }
 
 export interface AuditEntry extends AuditFields {
-  /** Starts at 1 and grows by 1. */
+  /** The entry's number, which starts at 1 and grows by 1. */
   readonly sequence: number;
-  /** ISO 8601, UTC. */
+  /** The time in ISO 8601, UTC. */
   readonly time: string;
-  /** The hash of the entry before; 64 zeros for the first one. */
+  /** The hash of the previous entry; 64 zeros for the first one. */
   readonly previous: string;
-  /** SHA-256 of the line without this field, hex. */
+  /** The SHA-256 of the line without this field, in hex. */
   readonly hash: string;
 }
 
-/** The end of a chain, to which the next entry is joined. */
+/** The end of a chain, to which the next entry is appended. */
 export interface ChainHead {
   readonly sequence: number;
   readonly hash: string;
@@ -56,7 +57,7 @@ export function sealEntry(
   return { line: `${body.slice(0, -1)},"hash":"${hash}"}`, head: { sequence, hash } };
 }
 
-/** Returns the entry of a line; undefined if the line is not one that `sealEntry` made. */
+/** Returns the entry of a line, or undefined if `sealEntry` did not make the line. */
 export function openEntry(line: string): AuditEntry | undefined {
   const [, start = "", hash = ""] = SEALED.exec(line) ?? [];
   const body = `${start}}`;
@@ -66,18 +67,18 @@ export function openEntry(line: string): AuditEntry | undefined {
   return entry !== undefined && isEntry ? { ...entry, hash } : undefined;
 }
 
-/** Checks that lines continue one chain. Lines are given in batches, so that a long log needs no memory. */
+/** Checks that lines continue one chain. Lines are passed in batches, so that a long log needs little memory. */
 export class ChainCheck {
   #head: ChainHead | undefined;
   #first: number | undefined;
   #count = 0;
 
-  /** The last entry that was taken. */
+  /** The last checked entry. */
   get head(): ChainHead | undefined {
     return this.#head;
   }
 
-  /** The sequence of the first entry that was taken. */
+  /** The sequence of the first checked entry. */
   get first(): number | undefined {
     return this.#first;
   }
@@ -86,8 +87,8 @@ export class ChainCheck {
     return this.#count;
   }
 
-  /** Takes the next line. Returns its entry, or what is wrong with it. */
-  take(line: string): AuditEntry | { readonly problem: string } {
+  /** Checks the next line. Returns its entry, or the problem. */
+  check(line: string): AuditEntry | { readonly problem: string } {
     const after = this.#head === undefined ? "at the start" : `after entry ${this.#head.sequence}`;
     const entry = openEntry(line);
     if (entry === undefined) return { problem: `the entry ${after} was changed` };

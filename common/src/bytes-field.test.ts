@@ -4,7 +4,7 @@ import { BYTES_FIELD_HEADER_MAX, readBytesField, writeBytesFieldHeader } from ".
 
 const SIZES = [0, 1, 127, 128, 16_383, 16_384, 262_144];
 
-test("reads the value that was written, and shares its memory", () => {
+test("reads the encoded value, and shares its memory", () => {
   for (const size of SIZES) {
     const buffer = Buffer.alloc(BYTES_FIELD_HEADER_MAX + size, 7);
     const message = writeBytesFieldHeader(buffer, 2, size);

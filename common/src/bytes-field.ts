@@ -2,9 +2,9 @@ const LENGTH_DELIMITED = 2;
 const VARINT_BYTES_MAX = 5;
 
 /**
- * Returns the value of a protobuf message that consists of one field of type bytes, without copying it. Undefined: the message is
- * another one, which a general decoder must read.
- * @param field the field's number, below 16, so that its tag is one byte
+ * Returns the value of a protobuf message that consists of a single field of type bytes, without copying it. Returns
+ * undefined for any other message, which needs a general decoder. @param field the field's number, below 16, so that
+ * its tag is one byte
  */
 export function readBytesField(message: Buffer, field: number): Buffer | undefined {
   if (message[0] !== tagOf(field)) return undefined;
@@ -17,13 +17,13 @@ export function readBytesField(message: Buffer, field: number): Buffer | undefin
   return undefined;
 }
 
-/** The bytes that `writeBytesFieldHeader` needs before the value. */
+/** The number of bytes that `writeBytesFieldHeader` needs before the value. */
 export const BYTES_FIELD_HEADER_MAX = 1 + VARINT_BYTES_MAX;
 
 /**
- * Writes tag and length of a field of type bytes whose value lies at `BYTES_FIELD_HEADER_MAX` of `buffer`, directly before the value.
- * Returns the encoded field, which shares the buffer's memory.
- * @param field the field's number, below 16
+ * Writes the tag and length of a bytes field whose value is at offset `BYTES_FIELD_HEADER_MAX` of `buffer`, directly
+ * before the value. Returns the encoded field, which shares the buffer's memory. @param field the field's number, below
+ * 16
  */
 export function writeBytesFieldHeader(buffer: Buffer, field: number, valueBytes: number): Buffer {
   const varint: number[] = [];

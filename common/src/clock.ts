@@ -1,17 +1,20 @@
-/** The clock of a part that measures durations only. A step of the wall clock does not affect it. */
+/** A clock for measuring durations only. Changes of the wall clock do not affect it. */
 export interface MonotonicClock {
-  /** Milliseconds since a fixed moment. Never goes back; only differences have a meaning. */
+  /** Milliseconds since a fixed moment. Never decreases; only differences are meaningful. */
   monotonicMs(): number;
   /**
-   * Calls `run` once after `delayMs`, however long the delay is; `Infinity` never calls it. Returns a function that cancels the
-   * call.
+   * Calls `run` once after `delayMs`, however long that is; `Infinity` never calls it. Returns a function that cancels
+   * the call.
    */
   schedule(delayMs: number, run: () => void): () => void;
 }
 
-/** Time as every part of Forage reads it. Programs pass `systemClock`; tests, simulations and dry runs pass a `VirtualClock`. */
+/**
+ * The clock that every part of Forage uses. Programs pass `systemClock`; tests, simulations and dry runs pass a
+ * `VirtualClock`.
+ */
 export interface Clock extends MonotonicClock {
-  /** Wall clock in milliseconds since the epoch, for records and people. It can step in both directions. */
+  /** The wall clock in milliseconds since the epoch, for records and people. It can jump in both directions. */
   nowMs(): number;
 }
 
@@ -39,7 +42,7 @@ export function pause(clock: MonotonicClock, delayMs: number, signal: AbortSigna
   });
 }
 
-/** Splits a delay that one timer can't hold into several timers. */
+/** Splits a delay that is too long for one timer into several timers. */
 function scheduleTimeout(delayMs: number, run: () => void): () => void {
   let timer: NodeJS.Timeout;
   const arm = (restMs: number): void => {

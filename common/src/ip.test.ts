@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { containsIp, formatIp, normalIp, overlaps, parseCidr, parseIp } from "./ip.ts";
 
-test("refuses texts that are no address", () => {
+test("rejects text that is not an address", () => {
   for (const text of [
     "",
     "10.0.0",
@@ -19,7 +19,7 @@ test("refuses texts that are no address", () => {
     assert.equal(parseIp(text), undefined, text);
 });
 
-test("reads and writes any address without a loss", () => {
+test("parsing and formatting preserve any address", () => {
   for (let round = 0n; round < 500n; round += 1n) {
     const value = (round * 0x9e3779b97f4a7c15f39cc0605cedc835n) % 2n ** 128n;
     for (const ip of [
@@ -30,7 +30,7 @@ test("reads and writes any address without a loss", () => {
   }
 });
 
-test("a subnet is normalised", () => {
+test("normalises a subnet", () => {
   for (const [text, expected] of [
     ["10.64.3.7/16", "10.64.0.0/16"],
     ["10.64.3.7", "10.64.3.7/32"],
@@ -99,7 +99,7 @@ test("an address has one normal text", () => {
   assert.equal(normalIp("nowhere"), "nowhere");
 });
 
-describe("addresses are written as the kernel writes them", () => {
+describe("formats addresses as the kernel does", () => {
   for (const [given, written] of [
     ["192.0.2.1", "192.0.2.1"],
     ["2001:0DB8:0:0:0:0:0:1", "2001:db8::1"],

@@ -11,7 +11,7 @@ export interface IpNumber {
 
 /** A subnet, or one address with the longest prefix. */
 export interface Cidr {
-  /** Normalised: host bits are zero, and IPv6 has its shortest form (RFC 5952). */
+  /** The normalised text: host bits are zero, and IPv6 has its shortest form (RFC 5952). */
   readonly text: string;
   readonly family: IpFamily;
   readonly prefix: number;
@@ -22,8 +22,9 @@ export interface Cidr {
 export const ADDRESS_BITS: Readonly<Record<IpFamily, number>> = { 4: 32, 6: 128 };
 
 /**
- * Reads an address. Undefined: the text is none, or an IPv6 address with an interface, such as `fe80::1%eth0`, or one with an IPv4
- * address in it, such as `::ffff:192.0.2.1`. IPv4 has four decimal numbers; shorter, octal and hexadecimal forms are refused.
+ * Parses an address. Returns undefined for any other text, for an IPv6 address with an interface, such as
+ * `fe80::1%eth0`, and for one that contains an IPv4 address, such as `::ffff:192.0.2.1`. IPv4 must have four decimal
+ * numbers; shorter, octal and hexadecimal forms are rejected.
  */
 export function parseIp(text: string): IpNumber | undefined {
   if (isIPv4(text)) return { family: 4, value: toNumber(ipaddr.IPv4.parse(text).toByteArray()) };
@@ -31,17 +32,20 @@ export function parseIp(text: string): IpNumber | undefined {
   return { family: 6, value: toNumber(ipaddr.IPv6.parse(text).toByteArray()) };
 }
 
-/** Writes an address as the kernel does: an IPv6 address without its longest run of zeros. */
+/** Formats an address as the kernel does: IPv6 with its longest run of zeros shortened. */
 export function formatIp({ family, value }: IpNumber): string {
   return ipaddr.fromByteArray(toBytes(value, ADDRESS_BITS[family] / 8)).toString();
 }
 
-/** Returns the family of the text of an address or a CIDR. */
+/** Returns the address family of an address or CIDR. */
 export function familyOf(text: string): IpFamily {
   return text.includes(":") ? 6 : 4;
 }
 
-/** Returns one text for all notations of an address. An IPv4 address within IPv6 becomes IPv4; a text that is no address stays as it is. */
+/**
+ * Returns the same text for all notations of an address. An IPv4 address within IPv6 becomes IPv4. Returns text that is
+ * not an address unchanged.
+ */
 export function normalIp(text: string): string {
   const ip = parseIp(/^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(text)?.[1] ?? text);
   if (ip === undefined) return text;
@@ -51,7 +55,7 @@ export function normalIp(text: string): string {
     : formatIp(ip);
 }
 
-/** Reads `ADDRESS/PREFIX`, or an address alone. Undefined: the text is neither. */
+/** Parses `ADDRESS/PREFIX`, or a single address. Returns undefined for any other text. */
 export function parseCidr(text: string): Cidr | undefined {
   const [address = "", prefixText, ...rest] = text.split("/");
   const ip = parseIp(address);
@@ -72,7 +76,7 @@ export function parseCidr(text: string): Cidr | undefined {
   };
 }
 
-/** Reports whether the text is an address of the subnet. */
+/** Reports whether the text is an address in the subnet. */
 export function containsIp(cidr: Cidr, address: string): boolean {
   const ip = parseIp(address);
   return ip?.family === cidr.family && ip.value >= cidr.first && ip.value <= cidr.last;

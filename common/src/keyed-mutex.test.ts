@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { KeyedMutex } from "./keyed-mutex.ts";
 
-test("work of one key waits for what came before, also if that failed; other keys don't", async () => {
+test("a task waits for earlier tasks of its key, even if they failed, but not for other keys", async () => {
   const mutex = new KeyedMutex();
   const log: string[] = [];
   const opened: (() => void)[] = [];

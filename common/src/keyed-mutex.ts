@@ -1,6 +1,6 @@
 /**
- * Runs tasks of one key one after the other, in the order of the calls, and tasks of different keys side by side. The number of waiting
- * tasks is bounded by the callers.
+ * Runs tasks with the same key one after the other, in the order of the calls, and tasks with different keys
+ * concurrently. Callers have to bound the number of waiting tasks.
  */
 export class KeyedMutex {
   readonly #last = new Map<string, Promise<unknown>>();
@@ -19,7 +19,7 @@ export class KeyedMutex {
     return mine;
   }
 
-  /** Resolves when all tasks that were given before the call have ended. */
+  /** Resolves when all tasks from earlier calls have ended. */
   async idle(): Promise<void> {
     await Promise.all(this.#last.values());
   }

@@ -4,7 +4,7 @@ import { KnownSecrets } from "./known-secrets.ts";
 
 const SECRET = 'hun"ter2/ümlaut?';
 
-test("finds a value as it is, in JSON, in a URL and in base64 at every place", () => {
+test("finds a value in plain text, in JSON, in a URL and in base64 at every offset", () => {
   const known = new KnownSecrets([SECRET]);
   for (const form of [
     SECRET,
@@ -19,18 +19,18 @@ test("finds a value as it is, in JSON, in a URL and in base64 at every place", (
     const encoded = Buffer.from(`${user}:${SECRET}@host`).toString("base64");
     const scrubbed = known.scrub(encoded);
     assert.match(scrubbed, /\[left out\]/, user);
-    // At most two characters at each end belong to the value and to its neighbours.
+    // At most two characters at each end depend on the neighbours too.
     assert.ok(scrubbed.replace("[left out]", "").length < 16 + user.length, scrubbed);
   }
 });
 
-test("leaves other text as it is", () => {
+test("leaves other text unchanged", () => {
   const text = "nothing of this is secret, not even hunter or sec";
   assert.equal(new KnownSecrets([SECRET, "sec", ""]).scrub(text), text);
   assert.equal(new KnownSecrets([]).scrub(text), text);
 });
 
-test("finds each line of a value, and all of a long one", () => {
+test("finds each line of a value, and the whole of a long one", () => {
   const long = Array.from({ length: 500 }, (_, n) => `${n}`).join("-");
   const known = new KnownSecrets([`first line\n  second line\nend`, long]);
   assert.equal(known.scrub("x second line y"), "x [left out] y");

@@ -1,28 +1,30 @@
 import { Buffer } from "node:buffer";
 import { LEFT_OUT } from "./scrub-text.ts";
 
-/** Shorter values occur by chance. */
+/** Shorter values would match by chance. */
 const MIN_LENGTH = 6;
 /** The number of leading characters by which values are indexed. */
 const INDEX_LENGTH = 6;
-/** A longer value is recognised by its beginning. The text after it is compared too, so that the whole value is left out. */
+/**
+ * A longer value is recognised by its beginning. The text after it is compared too, so that the whole value is removed.
+ */
 const MAX_BEGINNING = 256;
 const FILTER_SIZE = 1 << 16;
 
-/** The values of one length, by themselves or by their beginnings. */
+/** Values of one length, either whole or as beginnings. */
 interface SameLength {
   readonly length: number;
   readonly forms: Map<string, string>;
 }
 
-/** Finds values that are known to be secret in any text, also in base64, in URLs and in JSON. One pass finds all of them. */
+/** Finds known secret values in any text, also in base64, URLs and JSON, in a single pass. */
 export class KnownSecrets {
   readonly #filter = new Uint8Array(FILTER_SIZE);
-  /** The longest ones first: a secret may begin with another one. */
+  /** The values by their first characters, the longest first, because a secret may begin with another one. */
   readonly #byBeginning = new Map<string, SameLength[]>();
 
   constructor(values: Iterable<string>) {
-    // Of several values with the same compared beginning, the longest one stays.
+    // If several values have the same compared beginning, keep the longest one.
     const forms = [...new Set(formsOf(values))].sort((a, b) => a.length - b.length);
     for (const form of forms) {
       this.#filter[hashAt(form, 0)] = 1;
@@ -52,7 +54,7 @@ export class KnownSecrets {
     return parts.length === 0 ? text : parts.join("") + text.slice(from);
   }
 
-  /** Returns the length of the value that stands at this place; 0: there is none. */
+  /** Returns the length of the value at this position, or 0 if there is none. */
   #lengthAt(text: string, at: number): number {
     for (const { length, forms } of this.#byBeginning.get(text.slice(at, at + INDEX_LENGTH)) ?? []) {
       const form = forms.get(text.slice(at, at + length));
@@ -70,7 +72,7 @@ function hashAt(text: string, at: number): number {
   return (a * 961 + b * 31 + c) % FILTER_SIZE;
 }
 
-/** A value of several lines is also recognised by each of them. */
+/** Yields the forms of values. Each line of a multi-line value is a form of its own. */
 function* formsOf(values: Iterable<string>): Generator<string> {
   for (const value of values) {
     for (const part of new Set([value, value.trim(), ...value.split("\n").map((line) => line.trim())])) {
@@ -83,7 +85,10 @@ function* formsOf(values: Iterable<string>): Generator<string> {
   }
 }
 
-/** The value may begin at each of three places in a group of base64. Characters that depend on its neighbours are not compared. */
+/**
+ * Yields the base64 forms of a value, which may begin at three offsets in a group. Characters that depend on neighbours
+ * are left out.
+ */
 function* base64Forms(value: string): Generator<string> {
   for (const before of [0, 1, 2]) {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(value)]);

@@ -3,7 +3,7 @@ import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { linkSignals, streamWithLinkedSignal, withLinkedSignal } from "./link-signals.ts";
 
-test("links that have ended leave nothing behind in a signal that lives on", () => {
+test("ended links leave no listeners on long-lived signals", () => {
   const lasting = new AbortController();
   for (let at = 0; at < 1_000; at++) {
     const own = new AbortController();
@@ -18,7 +18,7 @@ test("links that have ended leave nothing behind in a signal that lives on", () 
   assert.deepEqual(kept, []);
 });
 
-test("the first of the signals aborts, with its reason, also if it was aborted before", () => {
+test("the linked signal aborts with the first signal and its reason, also if that was aborted before", () => {
   const [a, b] = [new AbortController(), new AbortController()];
   const linked = linkSignals(a.signal, b.signal);
   b.abort("b");
@@ -30,7 +30,7 @@ test("the first of the signals aborts, with its reason, also if it was aborted b
   assert.equal(ended.signal.aborted, false);
 });
 
-test("work with linked signals leaves nothing behind, whether it ends, fails or is not read to its end", async () => {
+test("work with linked signals leaves no listeners, whether it ends, fails or is not read to its end", async () => {
   const [lasting, own] = [new AbortController().signal, new AbortController().signal];
   const listeners = (): number => getEventListeners(lasting, "abort").length;
   assert.equal(await withLinkedSignal([lasting, own], async () => listeners()), 1);

@@ -1,12 +1,12 @@
-/** A signal that is aborted with the first of others, until `unlink`. */
+/** A signal that aborts with the first of others, until `unlink` is called. */
 export interface LinkedSignal {
   readonly signal: AbortSignal;
   readonly unlink: () => void;
 }
 
 /**
- * Links a signal to others. Unlike with `AbortSignal.any`, nothing is left in a signal that lives long once the link has ended: the
- * caller ends it when its work is over.
+ * Links a signal to others. Unlike `AbortSignal.any`, it leaves no listeners on long-lived signals once the caller has
+ * called `unlink`.
  */
 export function linkSignals(...signals: readonly AbortSignal[]): LinkedSignal {
   const linked = new AbortController();
@@ -22,7 +22,7 @@ export function linkSignals(...signals: readonly AbortSignal[]): LinkedSignal {
   return { signal: linked.signal, unlink };
 }
 
-/** Runs the work with a signal that is aborted with the first of others. Nothing is left in them once the work is over. */
+/** Runs work with a signal that aborts with the first of others. Leaves no listeners on them afterwards. */
 export async function withLinkedSignal<T>(
   signals: readonly AbortSignal[],
   work: (signal: AbortSignal) => Promise<T>,
@@ -35,7 +35,7 @@ export async function withLinkedSignal<T>(
   }
 }
 
-/** The same for work that yields. Nothing is left in the signals either if it is not read to its end. */
+/** Like `withLinkedSignal`, for work that yields. Leaves no listeners even if it is not read to its end. */
 export async function* streamWithLinkedSignal<T>(
   signals: readonly AbortSignal[],
   stream: (signal: AbortSignal) => AsyncIterable<T>,

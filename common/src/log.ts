@@ -1,10 +1,10 @@
-/** An entry of a log: the name of an event, in kebab-case, and its fields. */
+/** A log entry: the name of an event, in kebab-case, and its fields. */
 export interface LogEntry {
   readonly event: string;
   readonly [field: string]: unknown;
 }
 
-/** Takes the entries of a program. None has prose: its event and fields say all. */
+/** Writes the log entries of a program. They contain no prose, only an event and fields. */
 export interface Log {
   debug(entry: LogEntry): void;
   info(entry: LogEntry): void;

@@ -4,13 +4,13 @@ import { randomOf } from "./random.ts";
 
 const DRAWS = 10_000;
 
-test("makes the choices of mulberry32", () => {
+test("draws the numbers of mulberry32", () => {
   const random = randomOf(1);
   const numbers = Array.from({ length: 3 }, () => random.next() * 2 ** 32);
   assert.deepEqual(numbers, [2_693_262_067, 11_749_833, 2_265_367_787]);
 });
 
-test("makes the same choices for the same seed, and others for another", () => {
+test("draws the same numbers for the same seed, and others for another seed", () => {
   const draws = (seed: number): number[] => {
     const random = randomOf(seed);
     return Array.from({ length: 20 }, () => random.below(1_000));
@@ -30,7 +30,7 @@ test("draws each whole number below the limit about equally often", () => {
   for (const count of counts) assert.ok(count > 900 && count < 1_100, counts.join());
 });
 
-test("chance returns true as often as the probability says", () => {
+test("chance returns true with the given probability", () => {
   const random = randomOf(4);
   const hits = Array.from({ length: DRAWS }, () => random.chance(0.2)).filter(Boolean).length;
   assert.ok(hits > 1_800 && hits < 2_200, `${hits}`);
@@ -38,7 +38,7 @@ test("chance returns true as often as the probability says", () => {
   assert.equal(random.chance(1), true);
 });
 
-test("shuffles into another order with the same items, and leaves the argument as it was", () => {
+test("shuffles the items into another order, and leaves the argument unchanged", () => {
   const items = Array.from({ length: 50 }, (_, index) => index);
   const shuffled = randomOf(5).shuffled(items);
   assert.notDeepEqual(shuffled, items);
@@ -48,7 +48,7 @@ test("shuffles into another order with the same items, and leaves the argument a
   );
 });
 
-test("picks an item that may be undefined, and throws without items", () => {
+test("picks an item, which may be undefined, and throws without items", () => {
   const random = randomOf(6);
   assert.equal(random.pick(["only"]), "only");
   assert.equal(random.pick([undefined]), undefined);

@@ -1,4 +1,4 @@
-/** A source of choices. */
+/** A source of random numbers. */
 export interface Random {
   /** Returns a number from 0 up to, but not including, 1. */
   next(): number;
@@ -15,7 +15,7 @@ export interface Random {
 const STEP = 0x6d2b79f5;
 const RANGE = 2 ** 32;
 
-/** Returns a source that makes the same choices for the same seed (the algorithm is mulberry32). It is not for secrets. */
+/** Returns a source that gives the same numbers for the same seed (mulberry32). Not suitable for secrets. */
 export function randomOf(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {

@@ -8,7 +8,7 @@ test("keeps the newest lines within the limit", () => {
   assert.equal(lines.text(), "line 97\nline 98\nline 99\n");
 });
 
-test("cuts off a long line and keeps the others", () => {
+test("truncates a long line and keeps the others", () => {
   const lines = new RecentLines(40_000);
   lines.add("before\n");
   lines.add(`${"x".repeat(1_000_000)}\n`);

@@ -1,19 +1,19 @@
-/** A longer line is cut off, so that one line can't take the place of all others. */
+/** Longer lines are truncated, so that a single line can't displace all others. */
 const MAX_LINE_LENGTH = 16 * 1024;
 
-/** Holds the newest lines of a log in bounded memory. */
+/** Keeps the newest lines of a log in bounded memory. */
 export class RecentLines {
   readonly #maxLength: number;
   #lines: string[] = [];
   #first = 0;
   #length = 0;
 
-  /** `maxLength` is the number of characters that are held. */
+  /** `maxLength` is the limit in characters. */
   constructor(maxLength: number) {
     this.#maxLength = maxLength;
   }
 
-  /** Takes one line, with its line break. */
+  /** Adds one line, including its line break. */
   add(line: string): void {
     const kept = line.length <= MAX_LINE_LENGTH ? line : `${line.slice(0, MAX_LINE_LENGTH)}…\n`;
     this.#lines.push(kept);
@@ -22,7 +22,7 @@ export class RecentLines {
       this.#length -= this.#lines[this.#first]?.length ?? 0;
       this.#first++;
     }
-    // Moving the lines is seldom, so that adding one takes constant time on average.
+    // Lines are moved rarely, so adding one takes constant time on average.
     if (this.#first <= this.#lines.length / 2) return;
     this.#lines = this.#lines.slice(this.#first);
     this.#first = 0;

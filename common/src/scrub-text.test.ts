@@ -25,13 +25,13 @@ const SECRETS: readonly string[] = [
 ];
 
 for (const text of SECRETS)
-  test(`leaves out the secret of ${text.replaceAll(CANARY, "…").slice(0, 50)}`, () => {
+  test(`removes the secret of ${text.replaceAll(CANARY, "…").slice(0, 50)}`, () => {
     const scrubbed = scrubText(`before ${text}`);
     assert.doesNotMatch(scrubbed, new RegExp(CANARY));
     assert.match(scrubbed, /^before .*\[left out\]/s);
   });
 
-test("keeps what only names a secret", () => {
+test("keeps text that only names a secret", () => {
   for (const text of [
     '{"kind":"secret","name":"db"}',
     '{"secretName":"db-login","tokenId":"0123456789ab"}',

@@ -1,16 +1,16 @@
-/** Stands in place of what may be secret. */
+/** Replaces possible secrets. */
 export const LEFT_OUT = "[left out]";
 
-/** The parts of names after which a secret stands: `db_password`, `X-Api-Key`. */
+/** Parts of names whose values are secret, such as `db_password` or `X-Api-Key`. */
 const SECRET_NAMES =
   "password|passwd|passphrase|secret|token|credentials?|authorization|api[_-]?key|access[_-]?key|private[_-]?key|signature";
 
 /**
- * Each pattern keeps its first group. Repetitions have limits where a long text of the same character would take quadratic time
- * otherwise.
+ * Each pattern keeps its first group. Repetitions are limited where a long run of one character would otherwise take
+ * quadratic time.
  */
 const PATTERNS: readonly RegExp[] = [
-  // Without its end, the rest of the text is the key.
+  // Without an end mark, the rest of the text counts as the key.
   /(-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----)[\s\S]*?(?:-----END|$)/g,
   // Join tokens, tokens of coordinators and API tokens.
   /(\bF[LC]T1\.)[\w.-]+/g,
@@ -24,7 +24,7 @@ const PATTERNS: readonly RegExp[] = [
     `([?&;][\\w.-]{0,40}(?:${SECRET_NAMES}|sig|auth|code|key)[\\w.-]{0,40}=)[^\\s&#"'<>\\\\]+`,
     "gi",
   ),
-  // A name that ends like this names something else than the secret: `secretName`, `tokenId`.
+  // Names with these endings refer to something other than the secret: `secretName`, `tokenId`.
   new RegExp(
     `((?:${SECRET_NAMES})(?![\\w-]{0,40}(?:id|ids|name|names|file|files|path|kind|count|total|size|bytes)\\b)[\\w-]{0,40}\\\\?"?\\s{0,3}[=:]\\s{0,3}\\\\?["']?)[^\\s"',;&}\\\\\\[]{3,}`,
     "gi",
@@ -33,7 +33,9 @@ const PATTERNS: readonly RegExp[] = [
   /(\b(?:AKIA|ASIA))[A-Z0-9]{16}\b/g,
 ];
 
-/** Returns the text without what looks like a secret: keys, tokens, passwords in URLs, values of parameters with such names. */
+/**
+ * Returns the text without apparent secrets: keys, tokens, passwords in URLs, and values of parameters with such names.
+ */
 export function scrubText(text: string): string {
   return PATTERNS.reduce((rest, pattern) => rest.replace(pattern, `$1${LEFT_OUT}`), text);
 }

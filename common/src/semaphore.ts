@@ -1,4 +1,4 @@
-/** Runs a bounded number of tasks at a time, in the order of the calls. */
+/** Runs at most a fixed number of tasks at a time, in the order of the calls. */
 export class Semaphore {
   #free: number;
   readonly #waiting = new Set<() => void>();
@@ -7,7 +7,7 @@ export class Semaphore {
     this.#free = limit;
   }
 
-  /** Runs `task` once there is room. Rejects with the signal's reason if that aborts while it still waits. */
+  /** Runs `task` once there is a slot. Rejects with the signal's reason if that aborts during the wait. */
   async run<Result>(signal: AbortSignal, task: () => Promise<Result>): Promise<Result> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free -= 1;
@@ -34,7 +34,7 @@ export class Semaphore {
     });
   }
 
-  // Passes the place directly to the next waiter, so that none overtakes another.
+  // The next waiter gets the slot directly, so that none is overtaken.
   #leave(): void {
     const [next] = this.#waiting;
     if (next === undefined) {

@@ -21,7 +21,7 @@ test("sends a status only when it has changed, in one line", async () => {
   assert.deepEqual(sent.slice(1), [["WATCHDOG=1", "STATUS=1 node STATUS=other"], ["WATCHDOG=1"]]);
 });
 
-test("does not start a second report while one has not ended", async () => {
+test("does not start a report while one is in progress", async () => {
   const { manager, clock, sent, hang, release } = aManager(WATCHED);
   manager.ready();
   hang();
@@ -32,7 +32,7 @@ test("does not start a second report while one has not ended", async () => {
   assert.equal(sent.length, 3);
 });
 
-test("sends nothing without systemd, and no watchdog's reports when it watches another process", async () => {
+test("sends nothing without systemd, and feeds no watchdog of another process", async () => {
   const without = aManager({});
   without.manager.ready();
   without.manager.stopping();
@@ -45,7 +45,7 @@ test("sends nothing without systemd, and no watchdog's reports when it watches a
   assert.deepEqual(other.sent, [["READY=1", "STATUS=0 nodes"]]);
 });
 
-test("reports the stop, and nothing after it", async () => {
+test("reports the stop, and sends nothing afterwards", async () => {
   const { manager, clock, sent } = aManager(WATCHED);
   manager.ready();
   manager.stopping();

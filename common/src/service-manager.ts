@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import type { MonotonicClock } from "./clock.ts";
 
 export interface ServiceManagerOptions {
-  /** The variables that systemd sets for a unit of the type notify. Without them nothing is sent. */
+  /** The variables that systemd sets for a unit of type notify. Without them nothing is sent. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly pid: number;
   readonly clock: MonotonicClock;
@@ -12,16 +12,16 @@ export interface ServiceManagerOptions {
   readonly send?: (assignments: readonly string[], done: () => void) => void;
 }
 
-/** systemd recommends half of its limit. */
+/** The number of watchdog messages per limit. systemd recommends two. */
 const SENDS_PER_LIMIT = 2;
-/** The status of a unit without a watchdog is sent this often. */
+/** The interval of status messages for a unit without a watchdog. */
 const STATUS_PERIOD_MS = 30_000;
 const STATUS_MAX_CHARS = 200;
 const SEND_LIMIT_MS = 10_000;
 
 /**
- * Reports to systemd that the program is ready, that its main loop still runs, and its status. A program whose main loop hangs stops
- * reporting, and systemd restarts it.
+ * Reports to systemd that the program is ready, that its main loop runs, and its status. If the main loop hangs, the
+ * reports stop, and systemd restarts the program.
  */
 export class ServiceManager {
   readonly #options: ServiceManagerOptions;
@@ -38,14 +38,14 @@ export class ServiceManager {
     this.#periodMs = limitMs === undefined ? STATUS_PERIOD_MS : limitMs / SENDS_PER_LIMIT;
   }
 
-  /** Reports readiness, and begins to feed the watchdog. */
+  /** Reports readiness, and starts to feed the watchdog. */
   ready(): void {
     if (!this.#options.environment.NOTIFY_SOCKET) return;
     this.#send(["READY=1", ...this.#statusChange()]);
     this.#schedule();
   }
 
-  /** Reports that the program stops, and ends the reports. */
+  /** Reports that the program is stopping, and ends the reports. */
   stopping(): void {
     if (this.#cancel === undefined) return;
     this.#cancel();
@@ -56,7 +56,7 @@ export class ServiceManager {
   #schedule(): void {
     this.#cancel = this.#options.clock.schedule(this.#periodMs, () => {
       this.#schedule();
-      // The next period repeats what a slow sender holds up.
+      // If sending is slow, the next period repeats this report.
       if (this.#isSending) return;
       const assignments = [...(this.#isWatched ? ["WATCHDOG=1"] : []), ...this.#statusChange()];
       if (assignments.length > 0) this.#send(assignments);
@@ -78,7 +78,7 @@ export class ServiceManager {
   }
 }
 
-/** Undefined without a watchdog, and with one that waits for another process. */
+/** Returns the watchdog's limit. Undefined if there is none, or if it watches another process. */
 function watchdogLimitMs({ environment, pid }: ServiceManagerOptions): number | undefined {
   const { WATCHDOG_USEC: limit, WATCHDOG_PID: watched } = environment;
   if (limit === undefined || !/^[1-9]\d{0,15}$/.test(limit)) return undefined;
@@ -89,7 +89,10 @@ function oneLine(text: string): string {
   return text.replaceAll(/\s+/g, " ").slice(0, STATUS_MAX_CHARS);
 }
 
-/** Node has no unix datagram sockets, so systemd's own program sends them. Without it the unit's start fails by its time limit. */
+/**
+ * Sends through systemd's own program, because Node has no Unix datagram sockets. If the program is missing, the unit's
+ * start times out.
+ */
 function sendByProgram(assignments: readonly string[], done: () => void): void {
   execFile("systemd-notify", [...assignments], { timeout: SEND_LIMIT_MS, killSignal: "SIGKILL" }, () =>
     done(),

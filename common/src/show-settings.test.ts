@@ -20,7 +20,7 @@ const MARKS = {
   classes: { id: "shown", note: "left-out" },
 } as const;
 
-test("shows values that are marked so, origins of URLs, and that others are set", () => {
+test("shows marked values and origins of URLs, and that others are set", () => {
   const settings: Settings = {
     ...{ dataDir: "/data", password: "canary", hook: "https://user:canary@hooks.example/canary" },
     ...{ args: ["canary", "canary"], labels: { zone: "a" } },
@@ -33,7 +33,7 @@ test("shows values that are marked so, origins of URLs, and that others are set"
   });
 });
 
-test("leaves out a setting without a mark, and values of other forms than their marks", () => {
+test("leaves out a setting without a mark, and values whose form doesn't match the mark", () => {
   const settings = {
     ...aSetting(),
     hook: "no URL",

@@ -1,14 +1,14 @@
 import { LEFT_OUT } from "./scrub-text.ts";
 
-/** Decides how a setting is shown: by its value, by the origin of its URL, or as left out. */
+/** The form in which a setting is shown: its value, the origin of its URL, or a note that it was left out. */
 export type SettingMark = "shown" | "origin" | "left-out";
 
-/** The mark of every setting. A group, and a list of groups, has the marks of its own settings. */
+/** The marks of all settings. A group, or a list of groups, has the marks of its settings. */
 export type SettingMarks<Settings> = {
   readonly [Key in keyof Settings]-?: MarkOf<Exclude<Settings[Key], undefined>>;
 };
 
-/** Groups whose keys are not known, such as labels, have one mark. */
+/** A group with arbitrary keys, such as labels, has one mark. */
 type MarkOf<Value> = Value extends readonly (infer Item)[]
   ? MarkOf<Item>
   : Value extends object

@@ -1,5 +1,5 @@
 /**
- * The header of an answer that a coordinator gives from its own copy of the store because the one that leads can't be reached. Its
- * value is the time since this copy was last complete, in milliseconds.
+ * The header of a response that a follower gives from its own copy of the store because the leader is unreachable. Its
+ * value is the time in milliseconds since the copy was last complete.
  */
 export const STALE_HEADER = "forage-stale";

@@ -1,6 +1,6 @@
 export interface DueTimer {
   readonly atMs: number;
-  /** Calls the timer's function, unless the timer was cancelled meanwhile. */
+  /** Calls the timer's function, unless the timer has been cancelled. */
   fire(): void;
 }
 
@@ -9,11 +9,11 @@ interface Timer extends DueTimer {
   isOpen: boolean;
 }
 
-/** Cancelled timers stay in the heap until they outnumber the others by this factor, so that cancelling costs nothing. */
+/** Cancelled timers stay in the heap until they outnumber the others by this factor, so that cancelling is cheap. */
 const MAX_CANCELLED_SHARE = 2;
 const LEAST_COMPACTED = 64;
 
-/** Timers in the order of their moments, and of their setting within one moment: a binary heap. */
+/** Timers in the order of their due times, and of their creation within the same time: a binary heap. */
 export class TimerQueue {
   #heap: Timer[] = [];
   #order = 0;
@@ -46,7 +46,7 @@ export class TimerQueue {
     };
   }
 
-  /** Takes the first timer out, if it is due at the moment or before it. */
+  /** Removes and returns the first timer if it is due at `untilMs` or before. */
   takeNext(untilMs: number): DueTimer | undefined {
     for (;;) {
       const first = this.#heap[0];
@@ -56,7 +56,7 @@ export class TimerQueue {
     }
   }
 
-  /** Takes all timers of the first moment out, if it is not after `untilMs`. */
+  /** Removes and returns all timers with the earliest due time, if that is not after `untilMs`. */
   takeNextMoment(untilMs: number): readonly DueTimer[] {
     const first = this.takeNext(untilMs);
     if (first === undefined) return [];

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { pause } from "./clock.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
-test("fires timers by their moments, and timers of one moment in the order in which they were set", () => {
+test("fires timers by due time, and timers with the same due time in order of creation", () => {
   const clock = new VirtualClock({ startMs: 0 });
   const fired: string[] = [];
   clock.schedule(20, () => fired.push(`c at ${clock.monotonicMs()}`));
@@ -27,7 +27,7 @@ test("does not fire a cancelled timer, however many were cancelled", () => {
   assert.deepEqual(fired, [900, 800, 700, 600, 500, 400, 300, 200, 100, 0]);
 });
 
-test("a timer that cancels another one of the same moment prevents it", () => {
+test("a timer can cancel another one with the same due time", () => {
   for (const advance of [(it: VirtualClock) => it.advance(5), (it: VirtualClock) => void it.next(1e9)]) {
     const clock = new VirtualClock();
     const fired: string[] = [];
@@ -41,7 +41,7 @@ test("a timer that cancels another one of the same moment prevents it", () => {
   }
 });
 
-test("next fires the timers of one moment and not those that they set", () => {
+test("next fires the timers of one due time, but not those that they create", () => {
   const clock = new VirtualClock({ startMs: 0 });
   const fired: string[] = [];
   clock.schedule(5, () => {
@@ -57,7 +57,7 @@ test("next fires the timers of one moment and not those that they set", () => {
   assert.equal(clock.next(Number.MAX_SAFE_INTEGER), false);
 });
 
-test("a step of the wall clock affects neither timers nor the monotonic clock", () => {
+test("a jump of the wall clock affects neither timers nor the monotonic clock", () => {
   const clock = new VirtualClock({ startMs: 0, wallMs: 500_000 });
   let fired = 0;
   clock.schedule(1_000, () => fired++);
@@ -68,7 +68,7 @@ test("a step of the wall clock affects neither timers nor the monotonic clock", 
   assert.deepEqual([fired, clock.monotonicMs(), clock.nowMs()], [1, 1_000, 501_000 - 86_400_000]);
 });
 
-test("timers that fall due during a stall fire with the next advance", () => {
+test("timers that become due during a stall fire at the next advance", () => {
   const clock = new VirtualClock({ startMs: 0 });
   const fired: number[] = [];
   clock.schedule(10, () => fired.push(clock.monotonicMs()));
@@ -78,7 +78,7 @@ test("timers that fall due during a stall fire with the next advance", () => {
   assert.deepEqual([fired, clock.monotonicMs()], [[50], 51]);
 });
 
-test("run settles promises between timers, and runUntil stops where the condition holds", async () => {
+test("run settles promises between timers, and runUntil stops when the condition holds", async () => {
   const clock = new VirtualClock({ startMs: 0 });
   const { signal } = new AbortController();
   let rounds = 0;

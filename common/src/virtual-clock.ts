@@ -5,11 +5,11 @@ export interface VirtualClockOptions {
   /** The first value of the monotonic clock. Default: 1,000,000. */
   readonly startMs?: number;
   /**
-   * The first value of the wall clock. Default: `startMs` if that is given, otherwise far from the monotonic clock, so that code that
-   * mixes the two up fails.
+   * The first value of the wall clock. Default: `startMs` if set, otherwise far from the monotonic clock, so that code
+   * that confuses the two fails.
    */
   readonly wallMs?: number;
-  /** Rounds delays up to whole milliseconds, so that every moment is a whole number. Default: false. */
+  /** Rounds delays up to whole milliseconds, so that all times are whole numbers. Default: false. */
   readonly wholeMs?: boolean;
 }
 
@@ -17,8 +17,8 @@ const DEFAULT_START_MS = 1_000_000;
 const DEFAULT_WALL_MS = Date.UTC(2030, 0, 1);
 
 /**
- * A clock that advances only on demand, for tests, simulations and dry runs. Timers fire in the order of their moments, and timers
- * of one moment in the order in which they were set.
+ * A clock that advances only on demand, for tests, simulations and dry runs. Timers fire by due time, and timers with
+ * the same due time in order of creation.
  */
 export class VirtualClock implements Clock {
   #nowMs: number;
@@ -32,7 +32,7 @@ export class VirtualClock implements Clock {
     this.#wholeMs = wholeMs;
   }
 
-  // Arrow functions, because callers pass the parts of a clock on one by one.
+  // Arrow functions, because callers pass single functions of a clock on.
   readonly nowMs = (): number => this.#nowMs + this.#wallOffsetMs;
 
   readonly monotonicMs = (): number => this.#nowMs;
@@ -50,7 +50,7 @@ export class VirtualClock implements Clock {
     return new Promise((resolve) => this.schedule(delayMs, resolve));
   }
 
-  /** Lets time pass without firing timers, as a stopped process does. Due timers fire with the next advance. */
+  /** Lets time pass without firing timers, as in a stopped process. Due timers fire at the next advance. */
   stall(ms: number): void {
     this.#nowMs += ms;
   }
@@ -60,7 +60,7 @@ export class VirtualClock implements Clock {
     this.#wallOffsetMs += ms;
   }
 
-  /** Fires all timers that fall due within the time, in order and without a turn of the event loop between them. */
+  /** Fires all timers that become due within the time, in order and without a turn of the event loop between them. */
   advance(ms: number): void {
     const untilMs = this.#nowMs + ms;
     while (this.#fireNext(untilMs));
@@ -72,7 +72,7 @@ export class VirtualClock implements Clock {
     return this.runUntil(this.#nowMs + ms);
   }
 
-  /** Advances to the moment of the monotonic clock, or to the first timer after which `holds` returns true. */
+  /** Advances to a time of the monotonic clock, or to the first timer after which `holds` returns true. */
   async runUntil(untilMs: number, holds: () => boolean = () => false): Promise<void> {
     await settle();
     while (this.#fireNext(untilMs)) {
@@ -82,7 +82,7 @@ export class VirtualClock implements Clock {
     this.#nowMs = Math.max(this.#nowMs, untilMs);
   }
 
-  /** Advances to the next moment at which timers are due, not beyond `untilMs`, and fires these timers. Returns false if none is. */
+  /** Advances to the next due time, at most to `untilMs`, and fires its timers. Returns false if no timer is due. */
   next(untilMs: number): boolean {
     const due = this.#timers.takeNextMoment(untilMs);
     if (due.length === 0) return false;
@@ -102,7 +102,9 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** Virtual worlds do no real input or output, so one turn of the event loop empties all promise queues. */
+/**
+ * Waits until all promises have settled. Virtual worlds do no real I/O, so one turn of the event loop is sufficient.
+ */
 function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -4,14 +4,14 @@ import type { Clock } from "../src/clock.ts";
 
 export interface ClockUnderTest {
   readonly clock: Clock;
-  /** Lets time pass and fires the timers that fall due. */
+  /** Lets time pass and fires the timers that become due. */
   readonly advance: (ms: number) => void;
 }
 
-/** More than one timer of Node can hold. */
+/** A delay longer than a single timer of Node supports. */
 const LONG_MS = 2 ** 31 + 5_000;
 
-/** The contract of every Clock. `open` makes a clock of its own for each test. */
+/** Tests the contract of Clock. `open` creates a separate clock for each test. */
 export function testClock(name: string, open: (t: TestContext) => ClockUnderTest): void {
   const check = (what: string, run: (it: ClockUnderTest) => void) =>
     test(`${name}: ${what}`, (t) => run(open(t)));
@@ -28,7 +28,7 @@ export function testClock(name: string, open: (t: TestContext) => ClockUnderTest
     assert.equal(calls, 1);
   });
 
-  check("calls in the order of the moments, and within one moment in the order of setting", (it) => {
+  check("calls by due time, and for the same due time in order of creation", (it) => {
     const fired: string[] = [];
     it.clock.schedule(30, () => fired.push("late"));
     it.clock.schedule(20, () => fired.push("first"));
@@ -41,7 +41,7 @@ export function testClock(name: string, open: (t: TestContext) => ClockUnderTest
     assert.deepEqual(fired, ["first", "second", "late"]);
   });
 
-  check("a cancelled call is not made, and a late cancellation does nothing", ({ clock, advance }) => {
+  check("a cancelled call never runs, and a late cancellation has no effect", ({ clock, advance }) => {
     const fired: string[] = [];
     const cancel = clock.schedule(10, () => fired.push("cancelled"));
     const tooLate = clock.schedule(10, () => fired.push("called"));
@@ -66,7 +66,7 @@ export function testClock(name: string, open: (t: TestContext) => ClockUnderTest
     assert.deepEqual(fired, ["scheduled within"]);
   });
 
-  check("a negative delay is none", ({ clock, advance }) => {
+  check("a negative delay counts as zero", ({ clock, advance }) => {
     let calls = 0;
     clock.schedule(-5, () => calls++);
     assert.equal(calls, 0, "not within the call of schedule");
@@ -85,7 +85,7 @@ export function testClock(name: string, open: (t: TestContext) => ClockUnderTest
     cancel();
   });
 
-  check("works with its functions passed on one by one", ({ clock, advance }) => {
+  check("works if single functions are passed on", ({ clock, advance }) => {
     const { nowMs, monotonicMs, schedule } = clock;
     const startMs = monotonicMs();
     let calls = 0;

@@ -7,7 +7,7 @@ const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 testClock("the machine's clock", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  // A tick takes the timers that are set during it for timers that begin at its end.
+  // A tick treats timers that are created during it as if they began at its end.
   const advance = (ms: number): void => {
     for (let restMs = ms; restMs > 0; restMs -= MAX_TIMEOUT_MS)
       t.mock.timers.tick(Math.min(restMs, MAX_TIMEOUT_MS));

@@ -5,7 +5,7 @@ import { asApiError } from "./data/app.ts";
 import { Failure } from "./parts/pieces.tsx";
 
 export interface LoginProps {
-  /** Whether a session has just ended by itself. */
+  /** Whether a session has just expired. */
   readonly isAgain: boolean;
   readonly onLogin: (me: Me) => void;
 }

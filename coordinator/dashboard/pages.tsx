@@ -15,13 +15,13 @@ import { WorkspacesPage } from "./pages/workspaces.tsx";
 import { Head } from "./parts/pieces.tsx";
 
 interface Page {
-  /** The first part of its address. */
+  /** The first segment of the page's address. */
   readonly name: string;
   readonly title: string;
   readonly show: (place: Place) => ComponentChild;
 }
 
-/** The pages in the order of the navigation. */
+/** The pages, in the order of the navigation. */
 export const PAGES: readonly Page[] = [
   { name: "fleet", title: "Fleet", show: () => <FleetPage /> },
   { name: "workloads", title: "Workloads", show: () => <WorkloadsPage /> },

@@ -2,14 +2,15 @@ import { useEffect, useState } from "preact/hooks";
 import { type Me, whoAmI } from "./data/api.ts";
 import type { ApiError } from "./data/api-error.ts";
 import { asApiError } from "./data/app.ts";
-import { onDoubtedSession } from "./data/session.ts";
+import { announceSessionEnd, onSuspectedSession } from "./data/session.ts";
 import { Login } from "./login.tsx";
+import { dropManifest } from "./manifest/kept-manifest.ts";
 import { Failure } from "./parts/pieces.tsx";
 import { Shell } from "./shell.tsx";
 
 /**
- * Shows the log-in until there is a session, and then the page that the address names. A session that ends leads back to the log-in,
- * and the address stays.
+ * Shows the log-in page until there is a session, and then the page in the address. When a session
+ * ends, the log-in page is shown again and the address stays.
  */
 export function Root() {
   const [me, setMe] = useState<Me | "none" | "ended">();
@@ -23,6 +24,10 @@ export function Root() {
   }, []);
   const hasSession = typeof me === "object";
   useEffect(() => (hasSession ? onEndedSession(() => setMe("ended")) : undefined), [hasSession]);
+  const logout = (): void => {
+    dropManifest(sessionStorage);
+    setMe("none");
+  };
   if (error !== undefined)
     return (
       <main class="alone">
@@ -32,10 +37,13 @@ export function Root() {
     );
   if (me === undefined) return null;
   if (me === "none" || me === "ended") return <Login isAgain={me === "ended"} onLogin={setMe} />;
-  return <Shell me={me} onLogout={() => setMe("none")} />;
+  return <Shell me={me} onLogout={logout} />;
 }
 
-/** Calls when the session has ended. A refusal alone may be the answer to a request of a session before this one. */
+/**
+ * Calls `ended` when the session has ended. A single refusal is not enough: it may answer a request
+ * of an earlier session.
+ */
 function onEndedSession(ended: () => void): () => void {
   let isWatching = true;
   let isAsking = false;
@@ -44,9 +52,12 @@ function onEndedSession(ended: () => void): () => void {
     isAsking = true;
     const failure = await whoAmI().then(() => undefined, asApiError);
     isAsking = false;
-    if (isWatching && failure?.code === "UNAUTHENTICATED") ended();
+    if (isWatching && failure?.code === "UNAUTHENTICATED") {
+      announceSessionEnd();
+      ended();
+    }
   };
-  const stop = onDoubtedSession(() => void ask());
+  const stop = onSuspectedSession(() => void ask());
   return () => {
     isWatching = false;
     stop();

@@ -96,7 +96,7 @@ function Side({
   );
 }
 
-/** Pages of single objects belong to the list that leads to them. */
+/** Returns the list page to which the page of a single object belongs. */
 function listOf({ path: [name = "fleet", , kind = ""] }: Place): string {
   if (name === "nodes") return "fleet";
   if (name !== "resources") return name;
@@ -106,7 +106,7 @@ function listOf({ path: [name = "fleet", , kind = ""] }: Place): string {
 
 const CONNECTIONS = { connecting: "Loading", live: "Live", lost: "No connection" } as const;
 
-/** "/" goes to the filter of the page, as in other lists on the web. */
+/** Moves the focus to the filter of the page when "/" is pressed. */
 function useKeys(): void {
   useEffect(() => {
     const pressed = (event: KeyboardEvent): void => {

@@ -2,7 +2,7 @@ import { type Config, ConfigError, portRange } from "./config.ts";
 import type { AddressRanges } from "./control/addresses/controller.ts";
 import { parseIpRange } from "./ip/ip-range.ts";
 
-/** Returns the configured ranges that services' addresses come from. Throws ConfigError. */
+/** Returns the configured ranges of service addresses. Throws ConfigError. */
 export function addressRanges({ services }: Pick<Config, "services">): AddressRanges {
   const virtualIps = virtualIpRanges({ services }).flatMap((text) => parseIpRange(text) ?? []);
   const nodePorts = portRange(services.nodePorts);
@@ -12,7 +12,7 @@ export function addressRanges({ services }: Pick<Config, "services">): AddressRa
   return { virtualIps, loadBalancerIps, nodePorts };
 }
 
-/** Returns the configured ranges of virtual IPs, as text. */
+/** Returns the configured ranges of virtual IPs as texts. */
 export function virtualIpRanges({ services }: Pick<Config, "services">): string[] {
   return [services.virtualIps, ...(services.virtualIps6 === undefined ? [] : [services.virtualIps6])];
 }

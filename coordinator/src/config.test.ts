@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { ConfigError, hostPort, portRange, readConfig } from "./config.ts";
 
-test("a range of ports may have one port, and every port", () => {
+test("accepts ranges from a single port to all ports", () => {
   assert.deepEqual(portRange("30000-30000"), { first: 30_000, last: 30_000 });
   assert.deepEqual(portRange("1-65535"), { first: 1, last: 65_535 });
   for (const text of ["0-1", "2-1", "1-65536", "1", "1-2-3", ""])
@@ -14,7 +14,7 @@ test("a range of ports may have one port, and every port", () => {
 
 const DATA = ["--data-dir", "/var/lib/forage"];
 
-test("archives of workspaces that other coordinators can't read are refused with a store in etcd", (t) => {
+test("refuses a local directory for archives of workspaces with a store in etcd", (t) => {
   const etcd = { endpoints: ["http://127.0.0.1:2379"] };
   const read = (settings: object) =>
     readConfig(["--config", aFile(t, JSON.stringify({ dataDir: "/var/lib/forage", ...settings }))], {});
@@ -28,7 +28,7 @@ test("archives of workspaces that other coordinators can't read are refused with
   read({ store: { etcd }, workspaces: { ...workspaces, content: { directory: "/mnt/shared" } } });
 });
 
-test("there is a value for everything but the data directory", () => {
+test("has defaults for everything but the data directory", () => {
   const config = readConfig(DATA, {});
   assert.partialDeepStrictEqual(config, {
     dataDir: "/var/lib/forage",
@@ -43,7 +43,7 @@ test("there is a value for everything but the data directory", () => {
   assert.throws(() => readConfig([], {}), { name: "ConfigError", message: /dataDir/ });
 });
 
-test("a flag goes before the environment, and that before the file", (t) => {
+test("prefers a flag to the environment, and the environment to the file", (t) => {
   const path = aFile(t, "dataDir: /file\nlogLevel: error\ngrpc: { listen: 127.0.0.1:1 }\n");
   const environment = {
     FORAGE_COORDINATOR_CONFIG: path,
@@ -58,12 +58,12 @@ test("a flag goes before the environment, and that before the file", (t) => {
   assert.equal(readConfig(["--config", other], { FORAGE_COORDINATOR_CONFIG: path }).dataDir, "/other");
 });
 
-test("the configuration of the forage command is not the coordinator's", (t) => {
+test("ignores the configuration of the forage command", (t) => {
   const path = aFile(t, "dataDir: /cli\n");
   assert.equal(readConfig(DATA, { FORAGE_CONFIG: path }).dataDir, "/var/lib/forage");
 });
 
-test("each address can be given by flag and environment", () => {
+test("accepts each address by flag and environment", () => {
   const config = readConfig([...DATA, "--grpc", "[::]:1", "--destination", "off"], {
     FORAGE_HTTP: "127.0.0.1:2",
     FORAGE_DESTINATION: "127.0.0.1:3",
@@ -75,7 +75,7 @@ test("each address can be given by flag and environment", () => {
   assert.deepEqual(readConfig([...DATA, "--destination", "[::1]:9"], {}).destination, { listen: "[::1]:9" });
 });
 
-test("a flag says where HTTP listens and leaves how to the file", (t) => {
+test("overrides only the address of the HTTP listener by its flag", (t) => {
   const file = aFile(t, "dataDir: /d\nhttp: { listen: 'a:1', tls: true }");
   assert.deepEqual(readConfig(["--config", file, "--http", "b:2"], {}).http, { listen: "b:2", tls: true });
 });
@@ -131,7 +131,7 @@ test("names each invalid setting", (t) => {
   assert.throws(() => readConfig([...DATA, "--grpc"], {}), { name: "ConfigError" });
 });
 
-test("Destination in plain text is for this host only", () => {
+test("accepts only loopback addresses for Destination in plain text", () => {
   for (const address of ["127.0.0.1:8086", "127.9.9.9:8086", "[::1]:8086", "localhost:8086"])
     assert.deepEqual(readConfig([...DATA, "--destination", address], {}).destination, { listen: address });
   for (const address of [
@@ -144,7 +144,7 @@ test("Destination in plain text is for this host only", () => {
     assert.throws(() => readConfig([...DATA, "--destination", address], {}), /not a loopback address/);
 });
 
-test("addresses are taken apart", () => {
+test("splits addresses into host and port", () => {
   assert.deepEqual(hostPort("127.0.0.1:80"), { host: "127.0.0.1", port: 80 });
   assert.deepEqual(hostPort("[::1]:80"), { host: "::1", port: 80 });
   assert.deepEqual(hostPort("host.example:65535"), { host: "host.example", port: 65_535 });

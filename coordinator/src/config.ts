@@ -210,21 +210,21 @@ export const CONFIG_SCHEMA = z.strictObject({
 
 export type Config = z.infer<typeof CONFIG_SCHEMA>;
 
-/** The command line's flags. */
+/** The arguments of the command line. */
 export interface CommandLine {
   readonly config: Config;
-  /** Words that are not flags: a task in place of serving. */
+  /** The words that are not flags: a task instead of serving. */
   readonly words: readonly string[];
   readonly epoch: string | undefined;
-  /** The file that holds the token of `join`. */
+  /** The file with the token for `join`. */
   readonly tokenFile: string | undefined;
-  /** A new, empty store may be made although the cluster's authority exists. */
+  /** Whether a new, empty store may be created although the cluster's authority exists. */
   readonly newStore: boolean;
-  /** `restore` replaces the store that is there. */
+  /** Whether `restore` replaces an existing store. */
   readonly replace: boolean;
-  /** Answers the question of a replacement. */
+  /** Whether the question of a replacement is already answered with yes. */
   readonly yes: boolean;
-  /** The unit of systemd that a replacement stops and starts. */
+  /** The systemd unit that a replacement stops and starts. */
   readonly unit: string | undefined;
 }
 
@@ -233,7 +233,7 @@ export interface HostPort {
   readonly port: number;
 }
 
-/** `FIRST-LAST`; undefined: it is no range of ports. */
+/** Parses `FIRST-LAST`. Returns undefined if it is not a range of ports. */
 export function portRange(text: string): { readonly first: number; readonly last: number } | undefined {
   const match = /^(\d{1,5})-(\d{1,5})$/.exec(text);
   if (match === null) return undefined;
@@ -263,7 +263,10 @@ export function readHelp(argv: readonly string[]): string | undefined {
   return values.help === true ? helpText(positionals[0]) : undefined;
 }
 
-/** Flags before environment (FORAGE_…) before file. Throws ConfigError that names the setting and what it must be. */
+/**
+ * Reads the configuration. Flags take precedence over environment variables (FORAGE_…), and these
+ * over the file. Throws ConfigError with the setting and its valid values.
+ */
 export function readConfig(
   argv: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
@@ -278,7 +281,7 @@ function settle(flags: Flags, environment: Readonly<Record<string, string | unde
   override(settings, "logLevel", flags["log-level"] ?? environment.FORAGE_LOG_LEVEL);
   override(settings, "grpc", listen(flags.grpc ?? environment.FORAGE_GRPC));
   const http = listen(flags.http ?? environment.FORAGE_HTTP);
-  // Where it listens is one thing, how is another: the flag leaves `tls` as the file has it.
+  // The flag sets only the address, and keeps `tls` from the file.
   override(settings, "http", http && Object.assign({}, settings.http, http));
   override(settings, "destination", listen(flags.destination ?? environment.FORAGE_DESTINATION));
   const result = CONFIG_SCHEMA.safeParse(settings);
@@ -312,7 +315,7 @@ function checked(config: Config, file: string): Config {
   return config;
 }
 
-/** Rejects archives that only the host of one of several coordinators has. */
+/** Rejects a directory for archives that only one of several coordinators has. */
 function checkContent({ store, workspaces: { enabled, content } }: Config, file: string): void {
   const isShared = content.s3 !== undefined || content.directory !== undefined;
   if (!enabled || store.etcd === undefined || isShared) return;
@@ -321,7 +324,7 @@ function checkContent({ store, workspaces: { enabled, content } }: Config, file:
   );
 }
 
-/** Rejects address ranges for outside clients that are not reachable from outside. */
+/** Rejects address ranges for outside clients that can't be reached from outside. */
 function checkRanges({ virtualIps, virtualIps6, loadBalancerIps }: Config["services"], file: string): void {
   for (const text of loadBalancerIps) {
     const pool = parseIpRange(text);
@@ -385,7 +388,7 @@ function readFile(path: string): Record<string, unknown> {
   } catch (cause) {
     throw new ConfigError(`${path}: ${messageOf(cause)}`, { cause });
   }
-  throw new ConfigError(`${path}: must hold settings, one \`name: value\` a line`);
+  throw new ConfigError(`${path}: must contain settings, one \`name: value\` in each line`);
 }
 
 function listen(value: string | undefined): unknown {

@@ -1,20 +1,16 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
-import type { Log } from "@forage/common/log";
-import type { RecentLines } from "@forage/common/recent-lines";
 import type { Registry } from "prom-client";
 import manifest from "../package.json" with { type: "json" };
-import { type AuditLog, NO_AUDIT_LOG } from "./audit/audit-log.ts";
-import type { Authority, AuthorityRoll } from "./authority/authority.ts";
-import type { Backups } from "./backups/open-backups.ts";
+import { NO_AUDIT_LOG } from "./audit/audit-log.ts";
 import { openIssuer } from "./certificates/open-issuer.ts";
-import { type Config, type HostPort, hostPort } from "./config.ts";
+import { hostPort } from "./config.ts";
 import { sweepExpiredTokens } from "./control/expired-tokens.ts";
 import { watchStore } from "./control/store-watchdog.ts";
+import type { Coordinator, CoordinatorOptions } from "./coordinator-options.ts";
 import { type Core, startCore } from "./core.ts";
-import { StoredSessions } from "./dashboard/stored-sessions.ts";
+import { openStoredBrowsers } from "./dashboard/stored-browsers.ts";
 import { startPlainDestination } from "./destination/plain-listener.ts";
-import type { Follower } from "./follower/follower.ts";
 import { type GrpcPort, openGrpcPort, type PortObserver, portNames } from "./grpc-port.ts";
 import { createMetrics, type Metrics } from "./http/metrics.ts";
 import { httpNamesOf } from "./http/pod-domain.ts";
@@ -23,12 +19,9 @@ import { type HttpOptions, httpRoutes } from "./http-routes.ts";
 import { serverMaterial } from "./identity.ts";
 import { BuiltInServices } from "./model/built-in-service.ts";
 import { type Notifications, openNotifications } from "./notifications/open-notifications.ts";
-import type { IdentityIssuer } from "./objects/identity-issuer.ts";
-import type { Vault } from "./objects/vault.ts";
 import { awaitTrust } from "./peers/await-trust.ts";
 import { clusterMetrics } from "./peers/cluster-metrics.ts";
 import { CoordinatorTable } from "./peers/coordinator-table.ts";
-import type { ReadKeyFiles } from "./peers/enroll-coordinator.ts";
 import { leadEvent } from "./peers/lead-event.ts";
 import { coordinatorMetrics } from "./peers/metrics.ts";
 import { ownPlace } from "./peers/own-place.ts";
@@ -39,11 +32,9 @@ import type { ServeOptions } from "./rpc/serve.ts";
 import { addServices, type ServicesOptions } from "./services.ts";
 import { servingOf } from "./serving.ts";
 import { statusText } from "./status-text.ts";
-import type { DurableStore, Store } from "./store/index.ts";
+import type { Store } from "./store/index.ts";
 import { type SupportSourcesOptions, supportSources } from "./support/support-sources.ts";
-import type { Clock } from "./time/clock.ts";
-import { type Access, openAccess } from "./workspaces/access/open-access.ts";
-import type { ContentStore } from "./workspaces/content/content-store.ts";
+import { openAccess } from "./workspaces/access/open-access.ts";
 import { openContentStore } from "./workspaces/content/open-content-store.ts";
 import { ingressServices } from "./workspaces/ingress/ingress-service.ts";
 import { liveWorkspaces } from "./workspaces/live-workspaces.ts";
@@ -51,59 +42,12 @@ import { openWorkspaces } from "./workspaces/open-workspaces.ts";
 import { workspaceSource } from "./workspaces/support-source.ts";
 import { WORKSPACE_KIND } from "./workspaces/workspace-kind.ts";
 
-export interface CoordinatorOptions {
-  readonly config: Config;
-  readonly store: Store & Pick<DurableStore, "leadsSinceMs" | "leadIsConfirmed" | "members" | "unansweredMs">;
-  /** Grows with each restore of the store. */
-  readonly epoch: number;
-  /** The random id of the store's history, see LevelStore. */
-  readonly lineage: string;
-  readonly clusterId: string;
-  /** Reads the keys for further coordinators. Default: there can be none. */
-  readonly readKeyFiles?: ReadKeyFiles | undefined;
-  readonly authority: Authority;
-  /** Default: the authority can't be replaced while the coordinator runs. */
-  readonly authorityRoll?: AuthorityRoll | undefined;
-  /** Encrypts secrets. */
-  readonly vault: Vault;
-  /** Signs the identity tokens of pods. */
-  readonly issuer: IdentityIssuer;
-  /** The record of calls. Default: none. */
-  readonly audit?: AuditLog;
-  /** The backups of the store, until the coordinator is closed. Default: none can be made. */
-  readonly backups?: Backups | undefined;
-  /** Holds the archives of workspaces. Default: a directory below `dataDir`. */
-  readonly content?: ContentStore | undefined;
-  /** The addresses of this host, for the certificate of the gRPC port. Default: none. */
-  readonly hostAddresses?: readonly string[];
-  /** The file with the pages of the dashboard. Default: it answers that it is not built. */
-  readonly dashboardPath?: string;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** The newest lines of the log, for support bundles. Default: none are kept. */
-  readonly recentLog?: RecentLines | undefined;
-  /** Called when the coordinator can't continue. The process should end and be restarted. */
-  readonly onFatal: (error: unknown) => void;
-  /** The parts of a follower that go on when it leads. Default: all parts are made. */
-  readonly follower?: Follower;
-}
+export type { Coordinator, CoordinatorOptions } from "./coordinator-options.ts";
 
-export interface Coordinator {
-  readonly grpc: HostPort;
-  readonly http: HostPort;
-  readonly destination: HostPort | undefined;
-  /** The ports through which people reach their workspaces. */
-  readonly access: Pick<Access, "ingress" | "ssh"> | undefined;
-  /** Returns the state of the fleet in one line. */
-  status(): string;
-  /** Streams end with OK, steps in progress finish, the store stays open (its owner closes it). */
-  close(): Promise<void>;
-}
-
-/** Time for clients to take in the end of their streams. */
+/** The time for clients to process the end of their streams. */
 const CLOSE_GRACE_MS = 1_000;
 
-/** Puts the parts together and opens the ports. */
+/** Creates the coordinator's components, and opens the ports. */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
   const { store, clock, log, follower: given } = options;
   const certificateIssuer = await openCertificateIssuer(options);
@@ -148,9 +92,11 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     ...{ tokenWatch: port.tokenWatch, calls },
     stopping: stopping.signal,
   });
-  const passedHttp = { fetch: http.fetch, revision: () => store.revision };
+  const accept = { http: http.accept, ...workspaces?.access.accept };
+  const passedHttp = { fetch: http.fetch, accept, revision: () => store.revision };
   const served = { ...services, coordinators, notifications, support, http: passedHttp };
-  // Nothing is waited for in between, so that no call finds the port without its services.
+  // Nothing is awaited from here until the services are added, so that no call finds the port
+  // without services.
   given?.handOver();
   addServices(port.server, served, serving, workspaces?.services);
   http.serve();
@@ -172,14 +118,14 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       stopWatching();
       core.stopSessions();
       await Promise.all([port.close(CLOSE_GRACE_MS), plain?.close(CLOSE_GRACE_MS), http.close()]);
-      await closeParts(options, { core, workspaces, notifications, audit });
+      await closeComponents(options, { core, workspaces, notifications, audit });
       certificateIssuer?.close();
     },
   };
 }
 
-/** Closes what writes to the store, once the ports are closed. */
-async function closeParts(
+/** Closes the components that write to the store, after the ports were closed. */
+async function closeComponents(
   { follower, backups }: CoordinatorOptions,
   {
     core,
@@ -248,7 +194,7 @@ function openMetrics(
   });
 }
 
-/** Opens the table of the coordinators, and records which one leads if there can be several. */
+/** Opens the table of coordinators, and records the new leader if there can be several. */
 function openCoordinatorTable(
   options: CoordinatorOptions,
   { events, services, decides }: Core,
@@ -286,7 +232,7 @@ async function startNotifications(
 }
 
 async function openOptionalWorkspaces(options: CoordinatorOptions, core: Core, started: Promise<void>) {
-  const { config, vault, clock, log, epoch, onFatal } = options;
+  const { config, vault, clock, log, epoch, onFatal, follower } = options;
   const { workspaces: settings, dataDir } = config;
   if (!settings.enabled) return undefined;
   const { store, state, control, services, time } = core;
@@ -300,7 +246,7 @@ async function openOptionalWorkspaces(options: CoordinatorOptions, core: Core, s
   });
   const access = await openAccess({
     ...{ settings, workspaces, broker: services.broker, podUse: services.operator.podUse },
-    ...{ store, dataDir, clock, log },
+    ...{ store, dataDir, clock, log, ports: follower?.access },
   });
   return {
     services: workspaces.services,
@@ -323,20 +269,20 @@ function openCertificateIssuer({ config, store, vault, clock, authority }: Coord
   return openIssuer({ settings, cluster: authority.cluster, store, vault, clock, randomBytes });
 }
 
-/** The port for HTTP. It answers as a leader's does after `serve`. */
-type LeaderHttp = Pick<HttpServer, "address" | "fetch" | "reload" | "close"> & { serve(): void };
+/** The HTTP port. It serves the leader's content after `serve`. */
+type LeaderHttp = Pick<HttpServer, "accept" | "address" | "fetch" | "reload" | "close"> & { serve(): void };
 
-/** Opens the port for HTTP, or prepares to take over the one of the follower that this coordinator was. */
+/** Opens the HTTP port, or prepares to take over that of the follower that this coordinator was. */
 async function openHttp(
   { config, store, authority, issuer, clock, log, dashboardPath, follower }: CoordinatorOptions,
   { names }: GrpcPort,
-  parts: HttpOptions,
+  httpOptions: HttpOptions,
 ): Promise<LeaderHttp> {
-  const { metrics, refusal } = parts;
+  const { metrics, refusal } = httpOptions;
   const since = new Date(store.leadsSinceMs ?? clock.nowMs()).toISOString();
-  const storedSessions = await StoredSessions.open({ store, log });
-  const own = { config, issuer, clock, dashboardPath, storedSessions };
-  const { routes, otherHosts, close } = httpRoutes({ ...parts, ...own });
+  const stored = await openStoredBrowsers({ store, log });
+  const own = { config, issuer, clock, dashboardPath, stored };
+  const { routes, otherHosts, close } = httpRoutes({ ...httpOptions, ...own });
   const content: HttpContent = {
     ...{ metrics, routes, otherHosts },
     readiness: () => ({

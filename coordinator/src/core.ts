@@ -1,22 +1,19 @@
-import type { Log } from "@forage/common/log";
 import { ActingTime } from "./acting-time/acting-time.ts";
 import { addressRanges, virtualIpRanges } from "./address-ranges.ts";
 import { hostPathLimitsIn } from "./api/namespaces/host-path-limits.ts";
 import { NamespaceRules } from "./api/namespaces/namespace-rules.ts";
 import { policyRefusalIn } from "./api/namespaces/stored-violations.ts";
 import { PodUse } from "./api/operator/pod-use.ts";
-import { type AuditLog, NO_AUDIT_LOG } from "./audit/audit-log.ts";
-import type { Authority, AuthorityRoll, AuthorityRoot } from "./authority/authority.ts";
-import type { Backups } from "./backups/open-backups.ts";
+import { NO_AUDIT_LOG } from "./audit/audit-log.ts";
+import type { Authority, AuthorityRoot } from "./authority/authority.ts";
 import type { CertificateController } from "./certificates/controller.ts";
 import { openCertificates } from "./certificates/open-certificates.ts";
-import type { OpenedIssuer } from "./certificates/open-issuer.ts";
-import type { Config } from "./config.ts";
 import { type Control, type ControlOptions, startControl } from "./control/control.ts";
 import { MassLoss } from "./control/eviction/mass-loss.ts";
 import { hasPodsToReplace } from "./control/eviction/pending-eviction.ts";
 import { reportMassLoss } from "./control/eviction/report-mass-loss.ts";
 import { rolloutLimits } from "./control/rollout/rollout-limits.ts";
+import type { Core, CoreOptions } from "./core-options.ts";
 import { openDirectory } from "./destination/open-directory.ts";
 import { serviceFailure } from "./destination/service-failure.ts";
 import { readyEndpointCount } from "./endpoints/endpoints.ts";
@@ -24,13 +21,12 @@ import { eventLimits } from "./events/configured-limits.ts";
 import { recordChanges } from "./events/record-changes.ts";
 import { EventStore } from "./events/recorder.ts";
 import { ObjectFaults } from "./faults/object-faults.ts";
-import type { FollowedView } from "./follower/followed-view.ts";
 import { noCertificateSource } from "./gateway/certificate-source.ts";
-import { troubleText } from "./gateway/conditions.ts";
+import { problemText } from "./gateway/conditions.ts";
 import { GatewayTable } from "./gateway/gateway-table.ts";
 import { Assignments } from "./link/assignments.ts";
 import { HistoryGuard } from "./link/history-guard.ts";
-import { type LivenessStats, livenessStats } from "./link/liveness-stats.ts";
+import { livenessStats } from "./link/liveness-stats.ts";
 import { nodeLimits, rebalanceSchedule } from "./link/node-limits.ts";
 import { Prefetches } from "./link/prefetches.ts";
 import { RefusalLog } from "./link/refusal-log.ts";
@@ -38,100 +34,22 @@ import { SessionBroker } from "./link/session-broker.ts";
 import { Sessions } from "./link/sessions.ts";
 import { StartGate } from "./link/start-gate.ts";
 import { MetricsCollector } from "./metrics/metrics-collector.ts";
-import type { BuiltInServices } from "./model/built-in-service.ts";
-import type { IdentityIssuer } from "./objects/identity-issuer.ts";
-import type { Vault } from "./objects/vault.ts";
-import type { ReadKeyFiles } from "./peers/enroll-coordinator.ts";
 import { Planner } from "./plan/planner.ts";
 import { TokenUses } from "./rpc/token-uses.ts";
 import { ServiceTable } from "./service-network/service-table.ts";
 import type { ServicesOptions } from "./services.ts";
 import type { ClusterView } from "./state/cluster-view.ts";
 import { openView } from "./state/open-view.ts";
-import type { Store } from "./store/index.ts";
-import type { Clock } from "./time/clock.ts";
 import { Trials } from "./what-if/trials.ts";
+
+export type { Core, CoreOptions } from "./core-options.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 
-export interface CoreOptions {
-  readonly config: Pick<
-    Config,
-    | "autoscaling"
-    | "rollout"
-    | "profile"
-    | "events"
-    | "services"
-    | "clusterDomain"
-    | "heartbeatIntervalSeconds"
-    | "nodes"
-    | "nodeCertificates"
-    | "rebalance"
-  >;
-  readonly store: Store;
-  readonly epoch: number;
-  readonly lineage: string;
-  readonly clusterId: string;
-  /** HOST:PORT at which hosts reach the coordinator, the preferred one first. Default: none. */
-  readonly reachableAt?: readonly string[];
-  /** Reads the keys that further coordinators need to join. Default: no coordinator can join. */
-  readonly readKeyFiles?: ReadKeyFiles | undefined;
-  readonly authority: Authority;
-  /** Default: the authority can't be replaced. */
-  readonly authorityRoll?: AuthorityRoll | undefined;
-  readonly vault: Vault;
-  readonly issuer: IdentityIssuer;
-  /** Default: none. */
-  readonly audit?: AuditLog;
-  /** Default: none can be made. */
-  readonly backups?: Pick<Backups, "directory"> | undefined;
-  /** The issuer of certificates for hostnames whose routes name no secret. Undefined: there is none. */
-  readonly certificateIssuer?: OpenedIssuer | undefined;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Kinds of workloads whose pods another part creates and stops. */
-  readonly foreignKinds?: readonly string[] | undefined;
-  /** Services of other parts of the coordinator, to which routes can lead. */
-  readonly builtIn?: BuiltInServices | undefined;
-  /** Whether agents measure the usage of every pod, for people. Default: only of pods that are autoscaled. */
-  readonly usageOfAllPods?: boolean | undefined;
-  /** A view that follows the store already, with the look-ups that are open on it. Default: they are made. */
-  readonly view?: FollowedView | undefined;
-  /**
-   * No pods and runs are created and no pods are placed before it resolves, so that a workload that overloads the coordinator
-   * can be deleted.
-   */
-  readonly started?: Promise<void> | undefined;
-  /** Returns this many random lowercase letters and digits. */
-  readonly randomName: (length: number) => string;
-  readonly randomBytes: (count: number) => Uint8Array;
-  /** Runs it soon, after what is being done now. */
-  readonly defer: (run: () => void) => void;
-  readonly onFatal: (error: unknown) => void;
-}
-
-export interface Core {
-  /** The store as reconcilers write to it: refuses writes once it turns out to have been rolled back. */
-  readonly store: Store;
-  readonly state: ClusterView;
-  readonly events: EventStore;
-  readonly control: Control;
-  /** The time in which the coordinator could act. */
-  readonly time: ActingTime;
-  /** The services for calls. */
-  readonly services: ServicesOptions;
-  readonly liveness: LivenessStats;
-  /** Returns whether the controllers may decide: nothing is held back any more. */
-  readonly decides: () => boolean;
-  /** Returns the reason why the controllers decide nothing; undefined if they work. */
-  readonly refusal: () => string | undefined;
-  /** Stops judging nodes by their heartbeats, because their streams are about to end. */
-  stopSessions(): void;
-  /** Steps in progress finish. */
-  close(): Promise<void>;
-}
-
-/** Starts everything that a coordinator does, without ports, files and a clock of its own. Simulations run the same code. */
+/**
+ * Starts everything that a coordinator does, without ports, files and its own clock. Simulations
+ * run the same code.
+ */
 export async function startCore(given: CoreOptions): Promise<Core> {
   const { clock, log, config, randomName } = given;
   const events = await EventStore.open({ ...given, limits: eventLimits(config) });
@@ -140,7 +58,8 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   const time = new ActingTime({ clock, checkHoldUp: () => sessions.checkHoldUp() });
   const options = { ...given, store: time.tracked(history.guarded()) };
   const { store } = options;
-  // Steps in progress wait to see what they wrote, so the view follows the store until they are done.
+  // Steps in progress wait until the view contains their writes, so the view must follow the store
+  // until they have finished.
   const over = new AbortController();
   const { state, following } = await openView(options, events, over.signal);
   const { sessions, massLoss } = openSessions(options, { state, events, time });
@@ -155,7 +74,8 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   const source = certificates ?? noCertificateSource();
   const gateways = new GatewayTable({ ...{ state, vault, source, events, clock, log, defer }, builtIn });
   const gate = new StartGate(state, log, given.view?.isProven);
-  // A write alone must not wait: a decision of before the nodes connected takes every pod for unavailable.
+  // Decisions must wait, and not only writes: a decision made before the nodes have connected would
+  // treat every pod as unavailable.
   const started = Promise.all([given.started, gate.opened.catch(() => undefined)]).then(() => undefined);
   time.holdUntil(started);
   const deciding = { ...options, store: gate.gated(store), started };
@@ -276,14 +196,14 @@ function controlOptions(
     serviceFailure: (namespace, service) => serviceFailure(state, namespace, service),
     policyRefusal: policyRefusalIn(state),
     runQuota: namespaceRules,
-    routeTrouble: (kind, namespace, name) =>
-      troubleText(gateways.statusOf(kind, namespace, name)?.conditions ?? []),
+    routeProblem: (kind, namespace, name) =>
+      problemText(gateways.statusOf(kind, namespace, name)?.conditions ?? []),
   };
 }
 
 function servicesOptions(
   options: CoreOptions,
-  parts: {
+  components: {
     readonly state: ClusterView;
     readonly sessions: Sessions;
     readonly broker: SessionBroker;
@@ -302,10 +222,10 @@ function servicesOptions(
 ): ServicesOptions {
   const { store, clock, log, authority, clusterId, epoch, vault } = options;
   const { randomName, randomBytes } = options;
-  const { state, sessions, broker, metrics, control, planner, events, gateways } = parts;
+  const { state, sessions, broker, metrics, control, planner, events, gateways } = components;
   const { nodePorts, loadBalancerIps } = addressRanges(options.config);
   const rollouts = control.rollouts;
-  const { namespaceRules } = parts;
+  const { namespaceRules } = components;
   const { nowMs, schedule } = clock;
   const tokenUses = new TokenUses({ store, log, nowMs, schedule });
   return {
@@ -337,19 +257,19 @@ function servicesOptions(
       loadBalancerIps,
       gateways,
       backups: options.backups?.directory,
-      certificates: parts.certificates,
+      certificates: components.certificates,
       certificateRoot: options.certificateIssuer?.rootPem,
       explainPlacement: control.explainPlacement,
       rolloutView: (key) => rollouts.rolloutView(key),
     },
     connect: {
       ...{ store, state, sessions, metrics, clock, log, events, clusterId, epoch },
-      assignments: parts.assignments,
+      assignments: components.assignments,
       services: serviceTableOf(state, options),
       gateways,
-      prefetches: parts.prefetches,
-      history: parts.history,
-      gate: parts.gate,
+      prefetches: components.prefetches,
+      history: components.history,
+      gate: components.gate,
       authorityRoll: options.authorityRoll,
     },
     enroll: {
@@ -358,18 +278,23 @@ function servicesOptions(
       clock,
       log,
       refusals: new RefusalLog(log, clock),
-      history: parts.history,
+      history: components.history,
       authority,
       clusterId,
       lifetimeMs: options.config.nodeCertificates.lifetimeDays * DAY_MS,
     },
-    enrollCoordinator: { ...options, events, history: parts.history, refusals: new RefusalLog(log, clock) },
+    enrollCoordinator: {
+      ...options,
+      events,
+      history: components.history,
+      refusals: new RefusalLog(log, clock),
+    },
     destination: { directory: options.view?.directory ?? openDirectory(state, options), authorize: true },
     broker,
   };
 }
 
-/** Returns the root of an authority that is not replaced. */
+/** Returns the single root of an authority that is not being replaced. */
 function onlyRoot({ pin, certPem }: Authority): AuthorityRoot {
   return { pin, certPem, forServers: true, forNodes: true };
 }
@@ -379,7 +304,7 @@ async function openCertificateController(
   events: EventStore,
 ): Promise<CertificateController | undefined> {
   if (issuer === undefined) return undefined;
-  // From [0, 1), of the same chance as everything else here.
+  // Returns a random number in [0, 1) from the same source as all others here.
   const random = (): number => Buffer.from(randomBytes(4)).readUInt32BE() / 2 ** 32;
   return openCertificates({ issuer, store, vault, events, clock, log, random });
 }

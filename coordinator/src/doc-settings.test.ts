@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { settingsInDocs } from "../../hack/lib/doc-settings.ts";
 import { readConfig } from "./config.ts";
 
-test("the coordinator accepts the settings that the documentation shows", (t) => {
+test("accepts the settings in the documentation", (t) => {
   const dir = mkdtempSync(join(tmpdir(), "forage-docs-"));
   t.after(() => rmSync(dir, { recursive: true }));
   const examples = settingsInDocs("coordinator.yaml");

@@ -16,7 +16,10 @@ export type CoordinatorErrorCode =
   | "UNIMPLEMENTED"
   | "INTERNAL";
 
-/** One thing wrong with one field; `field` is a path such as `resources[0].container_service.container.image`. */
+/**
+ * A violation of one field. `field` is a path such as
+ * `resources[0].container_service.container.image`.
+ */
 export interface FieldViolation {
   readonly field: string;
   readonly description: string;
@@ -37,7 +40,7 @@ export class CoordinatorError extends Error {
     this.violations = options.violations ?? [];
   }
 
-  /** Reports whether the same call may succeed later with nothing changed by the caller. */
+  /** Whether the same call may succeed later without any change by the caller. */
   get retryable(): boolean {
     return this.code === "UNAVAILABLE" || this.code === "CONFLICT" || this.code === "ABORTED";
   }

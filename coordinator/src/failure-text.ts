@@ -1,8 +1,8 @@
 import { messageOf } from "@forage/common/message-of";
 
 /**
- * Describes why the program ends, for the person who started it: the messages of the error and of its causes. The stack is for
- * developers, and is added at log levels with details.
+ * Describes why the program ends, for the user who started it: the messages of the error and of its
+ * causes. At detailed log levels, the stack is added for developers.
  */
 export function failureText(error: unknown, logLevel: string | undefined): string {
   if (!(error instanceof Error)) return String(error);
@@ -19,5 +19,5 @@ export function failureText(error: unknown, logLevel: string | undefined): strin
   return messages.join(": ");
 }
 
-/** The limit of causes shown. A longer chain is a cycle, or does not help the reader. */
+/** The most causes shown. A longer chain is a cycle, or does not help the reader. */
 const MAX_CAUSES = 5;

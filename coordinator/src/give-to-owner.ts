@@ -3,14 +3,15 @@ import { lchown, lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
 
 /**
- * Gives the store's files to the owner of the data directory, if root has written them: the service runs as that owner, and could not
- * open its store otherwise. Does nothing for another user.
+ * Changes the owner of the store's files to that of the data directory if root has written them:
+ * the service runs as that user, and could not open its store otherwise. Does nothing for other
+ * users.
  */
 export async function giveStoreToOwner(dataDir: string, uid = process.getuid?.()): Promise<void> {
   await giveToOwner(dataDir, (name) => name.startsWith("store"), uid);
 }
 
-/** Does the same for the keys. */
+/** Changes the owner of the keys in the same way. */
 export async function giveKeysToOwner(dataDir: string, uid = process.getuid?.()): Promise<void> {
   await giveToOwner(dataDir, (name) => name === "authority" || name === "keys", uid);
 }
@@ -26,7 +27,7 @@ async function giveToOwner(
   for (const name of names.filter(isGiven)) await give(join(dataDir, name), owner);
 }
 
-/** Links are given away themselves, not what they lead to. */
+/** Changes the owner of a link itself, not of its target. */
 async function give(path: string, owner: Pick<Stats, "uid" | "gid">): Promise<void> {
   const found = await lstat(path);
   if (found.isDirectory()) for (const name of await readdir(path)) await give(join(path, name), owner);

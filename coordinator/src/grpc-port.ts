@@ -9,7 +9,7 @@ import { httpNamesOf } from "./http/pod-domain.ts";
 import { serverMaterial } from "./identity.ts";
 import { isRevoked } from "./link/enroll.ts";
 import { reachableNames } from "./reachable-at.ts";
-import { isReissueDue } from "./reissue.ts";
+import { keepReissued } from "./reissue.ts";
 import { Admission } from "./rpc/admission.ts";
 import { clientAddress, type IdentifyOptions, identify } from "./rpc/identify.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
@@ -21,7 +21,7 @@ import type { Clock } from "./time/clock.ts";
 export interface GrpcPortOptions {
   readonly config: Pick<Config, "grpc" | "http" | "names" | "nodeCertificates">;
   readonly authority: Authority;
-  /** Default: the authority is not replaced. */
+  /** The replacement of the authority. Default: the authority is not replaced. */
   readonly authorityRoll?: AuthorityRoll | undefined;
   /** The addresses of this host, for the certificate of the port. Default: none. */
   readonly hostAddresses?: readonly string[];
@@ -30,7 +30,7 @@ export interface GrpcPortOptions {
   readonly state: ClusterView;
 }
 
-/** Receives what happens on the port. The part of the coordinator that serves at the moment sets it. */
+/** Observes the port. The component that currently serves sets its functions. */
 export interface PortObserver {
   call?: ServeOptions["observe"];
   cut?: (reason: string) => void;
@@ -40,7 +40,10 @@ export interface PortObserver {
   material?: (material: TlsMaterial) => void;
 }
 
-/** The TLS port for gRPC: who may call, from the headers on, and the server whose services are added by others. */
+/**
+ * The TLS port for gRPC, which admits calls by their headers, and its server, to which services are
+ * added.
+ */
 export interface GrpcPort {
   readonly server: Server;
   readonly names: readonly string[];
@@ -56,9 +59,7 @@ export interface GrpcPort {
   close(graceMs: number): Promise<void>;
 }
 
-/** A wall clock that was wrong is noticed within a minute after it was set. */
-const CHECK_SERVER_CERTIFICATE_MS = 60_000;
-/** Answered to everyone, so that its answer proves nothing. */
+/** The method that anyone may call, so that its success authenticates no caller. */
 const HEALTH_CHECK = HealthService.check.path;
 
 /** Returns the names in the certificate of the port. */
@@ -95,7 +96,7 @@ export async function openGrpcPort(options: GrpcPortOptions): Promise<GrpcPort> 
     observer.material?.(material);
   };
   const all = httpNamesOf(config.http, names);
-  const cancelRenewal = renewMaterial(reload, authority, all, clock, log);
+  const cancelRenewal = keepReissued({ issue: () => serverMaterial(authority, all), reload, clock, log });
   followRevocations(options, tls);
   followAuthority(options, tls, async () => reload(await serverMaterial(authority, all)));
   return {
@@ -120,7 +121,10 @@ export async function openGrpcPort(options: GrpcPortOptions): Promise<GrpcPort> 
   };
 }
 
-/** Presents and accepts the certificates of the present authorities. Ends connections with certificates of one that is retired. */
+/**
+ * Uses and accepts certificates of the present authorities. Ends connections with certificates of a
+ * retired one.
+ */
 function followAuthority(
   { authorityRoll, state }: GrpcPortOptions,
   tls: TlsServer,
@@ -130,19 +134,19 @@ function followAuthority(
     await reissue();
     if (authorityRoll.roots().length > 1) return;
     const isOld = (id: PeerIdentity): boolean =>
-      id.kind === "node" && state.node(id.nodeId)?.record.serials[0] !== id.serial;
+      id.type === "node" && state.node(id.nodeId)?.record.serials[0] !== id.serial;
     tls.disconnect(isOld, "AUTHORITY_RETIRED");
   });
 }
 
-/** Ends the connections of a node soon after it is revoked or removed. */
+/** Ends the connections of a node soon after it was revoked or removed. */
 function followRevocations({ state }: GrpcPortOptions, tls: TlsServer): void {
   state.subscribe((changes) => {
     for (const change of changes) {
-      if (change.kind !== "node" || change.before === undefined) continue;
+      if (change.type !== "node" || change.before === undefined) continue;
       const { before, after } = change;
       if (after === undefined || (after.record.revoked && !before.record.revoked))
-        tls.recheck((identity) => identity.kind === "node" && identity.nodeId === before.name);
+        tls.recheck((identity) => identity.type === "node" && identity.nodeId === before.name);
     }
   });
 }
@@ -153,7 +157,7 @@ function openTokens({ clock, state }: GrpcPortOptions, observer: PortObserver) {
   const tokens: IdentifyOptions = { findToken, nowMs, onUse: (id) => observer.tokenUsed?.(id) };
   const tokenWatch = new TokenWatch({ findToken, nowMs, schedule });
   state.subscribe((changes) => {
-    for (const change of changes) if (change.kind === "api-token") tokenWatch.changed(change);
+    for (const change of changes) if (change.type === "api-token") tokenWatch.changed(change);
   });
   return { tokens, tokenWatch };
 }
@@ -168,35 +172,11 @@ async function createTls(
     nowMs: clock.nowMs,
     cluster: authority.cluster,
     expiredGraceMs: config.nodeCertificates.graceDays * 24 * 3600 * 1000,
-    // Coordinators hold the authority's key, so that one of them can't be kept out by a list.
-    isRevoked: (id) => (id.kind === "node" ? isRevoked(state.node(id.nodeId), id) : id.kind === "client"),
+    // Coordinators have the authority's key, so a list could not exclude one.
+    isRevoked: (id) => (id.type === "node" ? isRevoked(state.node(id.nodeId), id) : id.type === "client"),
     onEvent: (event) => {
-      if (event.kind === "cut") onCut(event.reason);
-      log.debug({ event: event.kind, reason: "reason" in event ? event.reason : undefined });
+      if (event.type === "cut") onCut(event.reason);
+      log.debug({ event: event.type, reason: "reason" in event ? event.reason : undefined });
     },
   });
-}
-
-function renewMaterial(
-  reload: (material: TlsMaterial) => void,
-  authority: Authority,
-  names: readonly string[],
-  clock: Clock,
-  log: Log,
-): () => void {
-  let cancel = (): void => {};
-  let issued = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
-  const later = (): void => {
-    cancel = clock.schedule(CHECK_SERVER_CERTIFICATE_MS, () => {
-      later();
-      const now = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
-      if (!isReissueDue(issued, now)) return;
-      issued = now;
-      serverMaterial(authority, names).then(reload, (err: unknown) =>
-        log.error({ event: "server-certificate-not-renewed", err }),
-      );
-    });
-  };
-  later();
-  return () => cancel();
 }

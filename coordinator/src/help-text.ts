@@ -1,4 +1,4 @@
-/** The tasks on a store while no coordinator runs on it. */
+/** The tasks on a store while no coordinator uses it. */
 export type StoreTaskName = "backup" | "restore" | "verify" | "migrate" | "salvage";
 type TaskName = StoreTaskName | "join";
 

@@ -6,7 +6,7 @@ import { certificateHandlers } from "./certificates/handlers.ts";
 import type { Config } from "./config.ts";
 import type { LiveWorkspaces } from "./dashboard/live/workspace-row.ts";
 import { openDashboard } from "./dashboard/open-dashboard.ts";
-import type { StoredSessions } from "./dashboard/stored-sessions.ts";
+import type { StoredBrowsers } from "./dashboard/stored-browsers.ts";
 import type { ApiCallOptions } from "./http/api/call.ts";
 import { addCertificateRoutes } from "./http/api/certificate-routes.ts";
 import { addEventRoutes } from "./http/api/event-routes.ts";
@@ -21,7 +21,7 @@ import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { TokenWatch } from "./rpc/token-watch.ts";
 import type { Clock } from "./time/clock.ts";
 
-/** The parts of the coordinator behind its HTTP port. */
+/** The components behind the HTTP port. */
 export interface HttpOptions {
   readonly metrics: Metrics;
   readonly operator: OperatorOptions;
@@ -34,15 +34,18 @@ export interface HttpOptions {
 
 export interface HttpRouteOptions extends HttpOptions {
   readonly issuer: IdentityIssuer;
-  /** The sessions of the dashboard that outlast this coordinator. */
-  readonly storedSessions: StoredSessions;
+  /**
+   * The sessions of the dashboard and the opened pod ports that survive a restart of the
+   * coordinator.
+   */
+  readonly stored: StoredBrowsers;
   readonly clock: Clock;
   /** The file with the pages of the dashboard. */
   readonly dashboardPath: string | undefined;
   readonly config: Pick<Config, "cluster" | "http">;
 }
 
-/** Returns the routes of a coordinator that leads, and what ends the sessions of the dashboard. */
+/** Returns the routes of a leader, and a function that ends the sessions of the dashboard. */
 export function httpRoutes(options: HttpRouteOptions): {
   readonly routes: NonNullable<HttpContent["routes"]>;
   readonly otherHosts: HttpContent["otherHosts"];
@@ -53,13 +56,13 @@ export function httpRoutes(options: HttpRouteOptions): {
     ...{ ...calls, operator, workspaces, clock, tokens: tokenWatch, stopping, randomBytes },
     ...{ assetsPath: options.dashboardPath ?? "", cluster: config.cluster },
     podDomain: podDomainOf(config.http),
-    storedSessions: options.storedSessions,
+    stored: options.stored,
   });
   return {
     otherHosts: dashboard.otherHosts,
     routes: (app) => {
       addIdentityRoutes(app, issuer);
-      // Before the routes of objects, which take any plural.
+      // These routes precede those of objects, which match any plural.
       addEventRoutes(app, {
         ...calls,
         events: operator.events,

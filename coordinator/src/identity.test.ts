@@ -7,7 +7,7 @@ import { authorityTimeProblem } from "./identity.ts";
 const NOW_MS = 1_800_000_000_000;
 const HOUR_MS = 3_600_000;
 
-test("an authority that is not yet valid or has expired is reported with the remedy", async () => {
+test("reports an authority that is expired or not yet valid with the remedy", async () => {
   const { certPem } = await CertificateAuthority.create("test", { nowMs: () => NOW_MS, randomBytes });
   assert.equal(authorityTimeProblem(certPem, NOW_MS), undefined);
   assert.equal(authorityTimeProblem(certPem, NOW_MS - HOUR_MS), undefined, "certificates are backdated");

@@ -11,7 +11,10 @@ import { apiTokenKey } from "./model/keys.ts";
 import type { Store } from "./store/index.ts";
 import type { Clock } from "./time/clock.ts";
 
-/** Returns what is wrong with the time of the authority's certificate, and what to do; undefined: nothing. */
+/**
+ * Returns the problem with the validity of the authority's certificate, and what to do; undefined
+ * if it is valid.
+ */
 export function authorityTimeProblem(certPem: string, nowMs: number): string | undefined {
   const { validFromDate, validToDate } = new X509Certificate(certPem);
   const now = new Date(nowMs).toISOString();
@@ -22,7 +25,9 @@ export function authorityTimeProblem(certPem: string, nowMs: number): string | u
   return undefined;
 }
 
-/** A fresh key and certificate for the gRPC port, under all names by which clients may come. */
+/**
+ * Creates a key and a certificate for the gRPC port, with all names by which clients may connect.
+ */
 export async function serverMaterial(
   authority: Pick<Authority, "issueServer" | "certPem">,
   names: readonly string[],
@@ -37,7 +42,10 @@ export async function serverMaterial(
   return { chainPem: issued.chainPem, keyPem: issued.keyPem, clientCaPem: authority.certPem };
 }
 
-/** Writes a token for everything to the file, unless it is there. The token's record is stored first. */
+/**
+ * Writes a token with all permissions to the file, unless the file exists. The token's record is
+ * stored first.
+ */
 export async function ensureAdminToken(path: string, store: Store, clock: Clock): Promise<void> {
   if (existsSync(path)) return;
   const { token, record } = mintApiToken({
@@ -46,6 +54,6 @@ export async function ensureAdminToken(path: string, store: Store, clock: Clock)
     nowMs: clock.nowMs(),
     randomBytes,
   });
-  await store.txn([], [{ kind: "put", key: apiTokenKey(record.id), value: encodeJsonRecord(record) }]);
+  await store.txn([], [{ type: "put", key: apiTokenKey(record.id), value: encodeJsonRecord(record) }]);
   await writeFile(path, token, { mode: 0o600, flag: "wx" });
 }

@@ -33,18 +33,24 @@ import { systemClock } from "./time/clock.ts";
 import { workspaceDefinitions } from "./workspaces/open-workspaces.ts";
 import { WORKSPACE_KIND } from "./workspaces/workspace-kind.ts";
 
-/** A stop that hangs is worse than one that is cut short: everything acknowledged is on disk. */
+/**
+ * The time limit of a stop. An aborted stop is better than one that hangs, and everything
+ * acknowledged is on disk.
+ */
 const STOP_TIMEOUT_MS = 10_000;
-/** Some hours of a quiet cluster, for support bundles. */
+/** The length of the kept log for support bundles: some hours of a quiet cluster. */
 const RECENT_LOG_LENGTH = 4 * 1024 * 1024;
 /**
- * The pieces of memory that small buffers are cut from. A connection holds one buffer of 3 bytes for its life, and with it the
- * whole piece: of Node's 64 KiB that made 6 kB for each agent.
+ * The size of the memory pool for small buffers. A connection keeps a buffer of 3 bytes for its
+ * lifetime, and with it the whole pool: Node's default of 64 KiB caused 6 kB for each agent.
  */
 const BUFFER_POOL_BYTES = 8 * 1024;
 const DASHBOARD_FILE = "dashboard.json";
 
-/** Returns the file that the build puts beside the bundled program. A program that runs from source uses the checkout's. */
+/**
+ * Returns the path of the file that the build puts beside the bundled program, or into the checkout
+ * for a program that runs from source.
+ */
 function dashboardPath(ownDir: string): string {
   const beside = join(ownDir, DASHBOARD_FILE);
   return ownDir.endsWith(join("coordinator", "src")) ? join(ownDir, "../../dist", DASHBOARD_FILE) : beside;
@@ -65,14 +71,14 @@ async function main(): Promise<void> {
     reportWarnings((warning) => process.stderr.write(`${warning.message}\n`));
     const token = await readToken(join.tokenFile, process.stdin);
     mkdirSync(config.dataDir, { recursive: true, mode: 0o755 });
-    const parts = {
+    const joinOptions = {
       config,
       token,
       name: hostname(),
       clock: systemClock,
       signal: new AbortController().signal,
     };
-    process.stdout.write(`${JSON.stringify(await joinCluster({ ...parts, address: join.address }))}\n`);
+    process.stdout.write(`${JSON.stringify(await joinCluster({ ...joinOptions, address: join.address }))}\n`);
     return;
   }
   const task = maintenanceTask(commandLine.words, commandLine);
@@ -94,9 +100,9 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
   const log = pino({ level: config.logLevel, base }, LogDestination.keeping(recentLog));
   reportWarnings((err) => log.warn({ event: "process-warning", err }));
   const clock = systemClock;
-  // A key that can't be used is found now, and not by the first message.
+  // An unusable key is reported now, and not at the first message.
   await Promise.all(config.notifications.map(({ secretFile }) => readSigningKey(secretFile)));
-  // Others read the authority's certificate in it; what is secret lies in directories of its own.
+  // Other users read the authority's certificate in it; secrets are in private subdirectories.
   mkdirSync(config.dataDir, { recursive: true, mode: 0o755 });
   const manager = new ServiceManager({
     ...{ environment: process.env, pid: process.pid, clock },
@@ -108,28 +114,29 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
     log.fatal({ event: "coordinator-failed", err });
     process.exit(1);
   };
-  const parts = { config, clock, log, recentLog, manager, stopping, onFatal };
+  const runOptions = { config, clock, log, recentLog, manager, stopping, onFatal };
   for (let isFirst = true; !stopping.aborted; isFirst = false)
-    await live({ ...parts, newStore: newStore && isFirst }, present);
+    await live({ ...runOptions, newStore: newStore && isFirst }, present);
 }
 
-/** The present life of the process. */
+/** The current run of the process, see `live`. */
 interface Present {
   status: () => string;
-  /** Ends it in order. */
+  /** Ends the run in order. */
   end: () => Promise<void>;
 }
 
 interface LifeOptions extends Pick<CoordinatorOptions, "config" | "clock" | "log" | "recentLog" | "onFatal"> {
   readonly newStore: boolean;
   readonly manager: Pick<ServiceManager, "ready">;
-  /** Aborted when the process stops. */
+  /** Aborts when the process stops. */
   readonly stopping: AbortSignal;
 }
 
 /**
- * Opens the store and leads or follows, until the process stops or the lead is lost. Then everything is closed, because all that a
- * leader has in memory is out of date, and the next life opens the store again.
+ * Opens the store, and leads or follows until the process stops or the lead is lost. Then
+ * everything is closed, because a leader's state in memory is outdated, and the next run opens the
+ * store again.
  */
 async function live(options: LifeOptions, present: Present): Promise<void> {
   const { config, newStore, clock, log, manager, stopping } = options;
@@ -144,7 +151,7 @@ async function live(options: LifeOptions, present: Present): Promise<void> {
   const { store } = opened;
   const lost = Promise.withResolvers<void>();
   const onFatal = onceLost(store, options, lost.resolve);
-  const parts = { ...options, ...own, ...(await openIdentity(options)), onFatal };
+  const leadOptions = { ...options, ...own, ...(await openIdentity(options)), onFatal };
   let close = async (): Promise<void> => {};
   let closing: Promise<void> | undefined;
   present.end = () => {
@@ -152,14 +159,14 @@ async function live(options: LifeOptions, present: Present): Promise<void> {
     return closing;
   };
   if (opened.type === "leads") {
-    const starting = lead({ ...parts, store });
-    // Also while the ports are being opened, a signal ends it in order.
+    const starting = lead({ ...leadOptions, store });
+    // From now on, a signal ends the run in order even while the ports are being opened.
     close = async () => (await starting).close();
     const coordinator = await starting;
     present.status = () => coordinator.status();
     manager.ready();
   } else {
-    const { follower, stopAuthority } = await follow(opened, parts);
+    const { follower, stopAuthority } = await follow(opened, leadOptions);
     close = () => follower.close();
     present.status = () => follower.status();
     manager.ready();
@@ -169,7 +176,7 @@ async function live(options: LifeOptions, present: Present): Promise<void> {
         () => follower.observe(undefined),
       );
       await stopAuthority();
-      const coordinator = await lead({ ...parts, store, follower });
+      const coordinator = await lead({ ...leadOptions, store, follower });
       close = () => coordinator.close();
       present.status = () => coordinator.status();
     } catch (error) {
@@ -186,7 +193,10 @@ async function live(options: LifeOptions, present: Present): Promise<void> {
   cancel();
 }
 
-/** Returns what takes errors after which this life can't go on. The loss of the lead ends the life, the others end the process. */
+/**
+ * Returns a handler of errors after which the run can't continue. The loss of the lead ends the
+ * run; other errors end the process.
+ */
 function onceLost(
   store: Pick<DurableStore, "health">,
   { log, onFatal }: LifeOptions,
@@ -194,7 +204,7 @@ function onceLost(
 ): (error: unknown) => void {
   let isLost = false;
   return (err) => {
-    // Parts that are being closed may fail as well.
+    // Components that are being closed may fail as well.
     if (isLost) return;
     const health = store.health();
     if (health.status !== "read-only" || health.reason !== "lead-lost") return onFatal(err);
@@ -218,27 +228,30 @@ async function openIdentity({ config, clock, log }: LifeOptions) {
 
 async function follow(
   opened: Extract<OpenedStore, { readonly type: "follows" }>,
-  parts: Omit<
+  options: Omit<
     FollowerOptions,
     "store" | "self" | "vault" | "issuer" | "further" | "foreignKinds" | "authority"
   > & {
     readonly authority: ClusterAuthority;
   },
 ): Promise<{ readonly follower: Follower; readonly stopAuthority: () => Promise<void> }> {
-  const { config, clock } = parts;
+  const { config, clock } = options;
   const { store } = opened;
   const further = config.workspaces.enabled ? workspaceDefinitions : [];
   const keys = await loadKeys({ ...keyFiles(config), mayMake: false });
   const vault = await openFollowedVault(keys, store, clock);
   const issuer = await openIdentityIssuer(config, store, { mayMake: false });
-  const shared = { store, epoch: store.epoch, vault, authority: parts.authority };
+  const shared = { store, epoch: store.epoch, vault, authority: options.authority };
   await adoptStored(shared);
   const settings = { vault, issuer, further, foreignKinds: [WORKSPACE_KIND] };
-  const follower = await startFollower({ ...parts, ...opened, ...settings });
-  return { follower, stopAuthority: followAuthority({ ...shared, log: parts.log, onFatal: parts.onFatal }) };
+  const follower = await startFollower({ ...options, ...opened, ...settings });
+  return {
+    follower,
+    stopAuthority: followAuthority({ ...shared, log: options.log, onFatal: options.onFatal }),
+  };
 }
 
-/** Decides and writes, now that no other coordinator does. */
+/** Runs the coordinator as the leader, once no other coordinator leads. */
 async function lead(
   options: Omit<CoordinatorOptions, "epoch" | "lineage" | "clusterId" | "vault" | "issuer"> & {
     readonly store: DurableStore;
@@ -270,7 +283,7 @@ function reportReseal({ rewritten, unreadable, stopped }: ResealResult, log: Log
   if (stopped !== undefined) log.error({ event: "secrets-not-encrypted-again", err: stopped });
 }
 
-/** Returns where the keys for secrets are. */
+/** Returns the paths of the keys for secrets. */
 function keyFiles({ secretKeyFile, dataDir }: CoordinatorOptions["config"]) {
   return {
     path: secretKeyFile,
@@ -288,7 +301,7 @@ async function openIdentityIssuer(
   return new IdentityIssuer({ issuer: identityIssuer ?? store.id, keys });
 }
 
-/** Ends the process in order on a signal. Returns what is aborted then. */
+/** Ends the process in order on a signal. Returns a signal that aborts at that moment. */
 function endOnSignal(log: Log, manager: ServiceManager, end: () => Promise<void>): AbortSignal {
   const stopping = new AbortController();
   const stop = (signal: string): void => {
@@ -304,7 +317,10 @@ function endOnSignal(log: Log, manager: ServiceManager, end: () => Promise<void>
   return stopping.signal;
 }
 
-/** Passes on Node's own warnings. One comes from every TLS connection to an address without a name, and is of no use. */
+/**
+ * Reports Node's own warnings, except for a useless one that every TLS connection to an address
+ * without a name causes.
+ */
 function reportWarnings(report: (warning: Error) => void): void {
   process.removeAllListeners("warning");
   process.on("warning", (warning) => {

@@ -20,7 +20,7 @@ const OWNER_ID = 54_321;
 const at = (dataDir: string) => ({ dataDir, store: {} });
 const withoutRoot = process.getuid?.() === 0 ? false : "only root gives files away";
 
-test("root's restore, verification and backup leave a store that the service's user can open", {
+test("leaves a store that the service's user can open after a restore, verification and backup by root", {
   skip: withoutRoot,
 }, async (t) => {
   const dir = scratch(t);
@@ -45,7 +45,7 @@ test("root's restore, verification and backup leave a store that the service's u
   }
 });
 
-test("root gives away a link in the store, and not the file that it leads to", {
+test("changes the owner of a link in the store, and not of its target", {
   skip: withoutRoot,
 }, async (t) => {
   const dataDir = scratch(t);
@@ -59,7 +59,7 @@ test("root gives away a link in the store, and not the file that it leads to", {
   assert.ok(existsSync(other));
 });
 
-test("words that are no task are refused", () => {
+test("refuses unknown tasks", () => {
   const none = { epoch: undefined, newStore: false, replace: false, yes: false, unit: undefined };
   assert.equal(maintenanceTask([], none), undefined);
   assert.throws(() => maintenanceTask(["backup"], none), /backup takes one file/);

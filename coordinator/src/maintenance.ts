@@ -25,15 +25,20 @@ export type MaintenanceTask =
   | { readonly name: "salvage" }
   | { readonly name: "verify" };
 
-/** A task while no coordinator runs. A replacement stops it. */
+/** A task that runs while no coordinator runs. A replacement stops the coordinator itself. */
 type StoppedTask = Exclude<MaintenanceTask, { readonly name: "replace" }>;
 
-/** Assignment revisions carry the epoch in 23 bits, see `link/outbox.ts`. */
+/**
+ * The largest epoch. Revisions of assignments contain the epoch in 23 bits, see `link/outbox.ts`.
+ */
 const MAX_EPOCH = 2 ** 23 - 1;
 
 type TaskFlags = Pick<CommandLine, "epoch" | "newStore" | "replace" | "yes" | "unit">;
 
-/** Reads the words after the program's name; undefined: serve. Throws ConfigError for any other word. */
+/**
+ * Parses the words after the program's name; undefined means to serve. Throws ConfigError for
+ * unknown words.
+ */
 export function maintenanceTask(
   words: readonly string[],
   { epoch, newStore, replace, yes, unit }: TaskFlags,
@@ -65,7 +70,10 @@ export function maintenanceTask(
   }
 }
 
-/** Executes the task and returns its result as one JSON object. Operators run it as root, and the store stays the service's. */
+/**
+ * Executes the task, and returns its result as one JSON object. Operators run it as root, and the
+ * store still belongs to the service's user.
+ */
 export async function runMaintenance(task: StoppedTask, place: StorePlace, clock: Clock): Promise<object> {
   try {
     return await execute(task, place, clock);

@@ -27,18 +27,19 @@ export interface MigrateResult {
   readonly movedTo: Engine;
 }
 
-/** A place for the store, in one engine. */
+/** A location of the store in one engine. */
 interface Place<S extends DurableStore = DurableStore> {
   open(): Promise<S>;
-  /** @throws StoreError NOT_EMPTY where there is a store. */
+  /** Restores a backup. @throws StoreError NOT_EMPTY if there is a store. */
   restore(file: string): Promise<unknown>;
-  /** Closes the store and renames or empties it, so that it isn't opened by mistake. */
+  /** Closes the store, and renames or empties it, so that it can't be opened by mistake. */
   retire(store: S): Promise<void>;
 }
 
 /**
- * Moves the store to the other engine, into a new epoch. Verifies the store first, compares all records afterwards, and retires
- * the old place last. After an interruption the same command starts the migration again.
+ * Moves the store to the other engine, into a new epoch. Verifies the store first, compares all
+ * records afterwards, and retires the old location last. After an interruption, the same command
+ * restarts the migration.
  */
 export function migrate(to: Engine, place: StorePlace, clock: Clock): Promise<MigrateResult> {
   const { etcd: settings } = place.store;
@@ -53,7 +54,7 @@ export function migrate(to: Engine, place: StorePlace, clock: Clock): Promise<Mi
   return to === "etcd" ? move(disk, etcd, to, file) : move(etcd, disk, to, file);
 }
 
-/** Lets a task open only a store in etcd that exists, and that no coordinator works with. */
+/** Options by which a task opens a store in etcd only if it exists and no coordinator uses it. */
 export const AS_TASK = {
   create: "refuse",
   onStandby: ({ name }: { readonly name: string }): never => {
@@ -93,7 +94,10 @@ async function move<S extends DurableStore>(
   }
 }
 
-/** The target may hold the complete copy of a migration that was cut off after it; the comparison shows whether it does. */
+/**
+ * Returns the error if the target is not empty, and throws other errors. The target may contain the
+ * complete copy of an interrupted migration, which the comparison detects.
+ */
 function asLeftovers(error: unknown): StoreError {
   if (error instanceof StoreError && error.code === "NOT_EMPTY") return error;
   throw error;
@@ -108,7 +112,10 @@ async function findDifference(source: DurableStore, copy: DurableStore): Promise
   return at === -1 ? undefined : `the record ${JSON.stringify(before[at]?.key)} is another one`;
 }
 
-/** Bytes of one kind: a Buffer and a Uint8Array of the same content differ otherwise. */
+/**
+ * Returns the bytes as one type, because a Buffer and a Uint8Array with the same content are not
+ * deeply equal.
+ */
 function plain(record: { readonly value: Uint8Array } | undefined) {
   return record && { ...record, value: Buffer.from(record.value) };
 }

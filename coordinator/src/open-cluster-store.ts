@@ -20,20 +20,22 @@ import {
 } from "./store/index.ts";
 import type { Clock } from "./time/clock.ts";
 
-/** A store is made within a moment. */
+/** The delay between attempts while another coordinator creates the store, which takes a moment. */
 const RETRY_MS = 500;
 
-/** The settings that say where the store is. */
+/** The settings for the location of the store. */
 export type StorePlace = Pick<Config, "dataDir" | "store">;
 
 export interface OpenOptions {
   readonly clock: Clock;
   readonly log?: Log["info"];
-  /** Called, perhaps several times, while another coordinator leads. */
+  /** Called while another coordinator leads, possibly several times. */
   readonly onStandby?: (leader: Leader) => void;
-  /** HOST:PORT at which other coordinators reach this one, the preferred one first. */
+  /**
+   * The addresses (HOST:PORT) at which other coordinators reach this one, the preferred one first.
+   */
   readonly addresses?: readonly string[];
-  /** Cancels the opening of a store in etcd. */
+  /** Aborts the opening of a store in etcd. */
   readonly signal?: AbortSignal;
 }
 
@@ -41,7 +43,7 @@ export function levelDir({ dataDir }: StorePlace): string {
   return join(dataDir, "store");
 }
 
-/** The options for a store in etcd, once this process is the only one of its data directory. */
+/** Returns the options for a store in etcd, after locking the data directory for this process. */
 export async function connectStore(
   { dataDir }: StorePlace,
   settings: EtcdSettings,
@@ -55,8 +57,9 @@ export async function connectStore(
 }
 
 /**
- * Opens the cluster's store, or makes it at the first start. A cluster whose authority exists had a store before: if
- * that is gone, an empty one would let the agents of the cluster down, so one is made only when the operator asks.
+ * Opens the cluster's store, or creates it at the first start. If the cluster's authority exists,
+ * there was a store before. If that store is missing, agents would stop their pods with an empty
+ * one, so it is created only if the operator requests it.
  */
 export async function openClusterStore(
   place: StorePlace,
@@ -83,7 +86,7 @@ export type OpenedStore =
   /** Another coordinator leads. */
   | { readonly type: "follows"; readonly store: FollowedStore; readonly self: string };
 
-/** Opens the cluster's store to lead, or to follow the coordinator that leads. */
+/** Opens the cluster's store to lead, or to follow the present leader. */
 export async function openOrFollow(
   place: StorePlace,
   newStore: boolean,
@@ -106,7 +109,7 @@ export async function openOrFollow(
         const store = await followEtcdStore({ ...connected, ...options });
         return { type: "follows", store, self: connected.self.holder };
       } catch (failure) {
-        // The other one is still making the store.
+        // The other coordinator is still creating the store.
         if (!(failure instanceof StoreError && failure.code === "MISSING")) throw failure;
         await pause(options.clock, RETRY_MS, options.signal ?? new AbortController().signal);
       }
@@ -114,7 +117,10 @@ export async function openOrFollow(
   }
 }
 
-/** A second coordinator with an authority of its own would lock out all nodes as soon as it leads. */
+/**
+ * Throws if the authority is missing. A second coordinator with its own authority would lock out
+ * all nodes once it leads.
+ */
 function assertHasKeys({ dataDir }: StorePlace): void {
   if (existsSync(authorityFile(dataDir))) return;
   throw new ConfigError(

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 
-/** Letters and digits that can't be mistaken for one another, so that names can be read aloud. */
+/** Letters and digits that can't be confused with one another, so that names can be read aloud. */
 const ALPHABET = "bcdfghjklmnpqrstvwxz2456789";
 
 /** Returns a name of this many random lowercase letters and digits. */

@@ -10,7 +10,7 @@ const anAddress = (address: string, internal = false): NetworkInterfaceInfo => {
     : { ...more, address, family: "IPv4" };
 };
 
-test("addresses of loopback, of links and of container bridges reach no other host", () => {
+test("excludes addresses of loopback, links and container bridges", () => {
   const found = hostAddresses({
     lo: [anAddress("127.0.0.1", true)],
     "fg-main": [anAddress("10.64.0.1")],
@@ -20,7 +20,7 @@ test("addresses of loopback, of links and of container bridges reach no other ho
   assert.deepEqual(found, ["192.0.2.5", "2001:db8::5"]);
 });
 
-test("configured names are preferred, and addresses count where the port listens on all of them", () => {
+test("prefers configured names, and includes addresses if the port listens on all of them", () => {
   const names = ["forage.example"];
   const hostAddresses = ["192.0.2.5", "2001:db8::5"];
   const all = reachableNames({ listenHost: "0.0.0.0", names, hostAddresses });
@@ -32,7 +32,7 @@ test("configured names are preferred, and addresses count where the port listens
   );
 });
 
-test("a coordinator that listens on loopback is advertised there, and nowhere else is", () => {
+test("advertises loopback only for a coordinator that listens on loopback", () => {
   assert.deepEqual(advertisedAt(["127.0.0.1"], { host: "127.0.0.1", port: 7600 }), ["127.0.0.1:7600"]);
   assert.deepEqual(advertisedAt(["::1"], { host: "::1", port: 7600 }), ["[::1]:7600"]);
   assert.deepEqual(advertisedAt(["a.example", "127.0.0.1"], { host: "0.0.0.0", port: 1 }), ["a.example:1"]);

@@ -1,9 +1,9 @@
 import type { NetworkInterfaceInfo } from "node:os";
 import type { HostPort } from "./config.ts";
 
-/** Addresses of further interfaces only make the list longer. */
+/** The most addresses; further ones only make the list longer. */
 const ADDRESSES_MAX = 16;
-/** Bridges of containers have the same addresses on every host. */
+/** Matches the names of container bridges, which have the same addresses on every host. */
 const BRIDGES = /^(fg-|docker|br-|cni|nerdctl|podman|virbr|lxc)/;
 
 /** Returns the addresses of the host at which others may reach it, IPv4 first. */
@@ -28,21 +28,27 @@ export interface ListenedNames {
   readonly hostAddresses: readonly string[];
 }
 
-/** Returns the names and addresses of the certificate under which hosts reach the coordinator, the preferred one first. */
+/**
+ * Returns the names and addresses in the certificate under which hosts reach the coordinator, the
+ * preferred one first.
+ */
 export function reachableNames({ listenHost, names, hostAddresses }: ListenedNames): string[] {
   const host = listenHost.replace(/^\[(.*)\]$/, "$1");
   const own = host === "0.0.0.0" || host === "::" ? hostAddresses : [host];
   return [...new Set([...names, ...own])];
 }
 
-/** Returns HOST:PORT of each name that is not the host's own alone. */
+/** Returns HOST:PORT for each name that other hosts can use. */
 export function reachableAt(names: readonly string[], port: number): string[] {
   return names
     .filter((name) => !/^(127\.|localhost$|::1$)/.test(name))
     .map((name) => (name.includes(":") ? `[${name}]:${port}` : `${name}:${port}`));
 }
 
-/** Returns HOST:PORT at which other coordinators reach this one: on its own host alone if it listens on loopback. */
+/**
+ * Returns HOST:PORT at which other coordinators reach this one. If it listens on loopback, only
+ * coordinators on its own host can reach it.
+ */
 export function advertisedAt(names: readonly string[], listen: HostPort): string[] {
   const found = reachableAt(names, listen.port);
   return found.length > 0

@@ -29,10 +29,10 @@ import { reflectionService } from "./rpc/reflection.ts";
 import { type ServeOptions, serve } from "./rpc/serve.ts";
 import { UnknownFields } from "./rpc/unknown-fields.ts";
 
-/** A service of an optional part of the coordinator. */
+/** A service of an optional component. */
 export interface FurtherService {
   readonly definition: ServiceDefinition;
-  /** Registers it; every call passes `serve`. */
+  /** Registers the service. Every call passes the checks of `serve`. */
   readonly addTo: (server: Server, serving: ServeOptions) => void;
 }
 
@@ -46,7 +46,9 @@ export interface ServicesOptions {
   readonly broker: SessionBroker;
 }
 
-/** The services of the TLS port. Simulations have no port and need no other coordinators. */
+/**
+ * The dependencies of the TLS port's services. Simulations have no port and no other coordinators.
+ */
 export interface PortServicesOptions extends ServicesOptions {
   readonly coordinators: CoordinatorTable;
   readonly notifications: Notifications;
@@ -54,7 +56,7 @@ export interface PortServicesOptions extends ServicesOptions {
   readonly http: ServeHttpOptions;
 }
 
-/** Every service of the TLS port. `rpc/access.ts` says who may call what. */
+/** Adds every service of the TLS port. The permissions are in `rpc/access.ts`. */
 export function addServices(
   server: Server,
   options: PortServicesOptions,
@@ -62,7 +64,8 @@ export function addServices(
   further: readonly FurtherService[] = [],
 ): void {
   const { coordinators } = options;
-  // Agents of an adjacent version, Linkerd's proxies and clients of standard services may send more: that is ignored.
+  // Only services with these options refuse unknown fields. Agents of an adjacent version,
+  // Linkerd's proxies and clients of standard services may send more fields, which are ignored.
   const checking = { ...serving, unknownFields: new UnknownFields() };
   serve(server, ForageServiceService, forageService(options.forage), checking);
   serve(
@@ -115,7 +118,7 @@ export function addServices(
   addDestination(server, options.destination, serving);
 }
 
-/** The services by which clients learn about the port itself. */
+/** Adds the standard services that describe the port itself. */
 export function addStandardServices(
   server: Server,
   definitions: readonly ServiceDefinition[],
@@ -124,7 +127,7 @@ export function addStandardServices(
 ): void {
   const services = new Set(definitions.flatMap(namesOf));
   serve(server, HealthService, healthService({ ...health, services }), serving);
-  // The two versions differ in their package's name only.
+  // The two versions differ only in the name of their package.
   const reflection = reflectionService([...services]);
   serve(server, ServerReflectionService, reflection, serving);
   serve<typeof ServerReflectionAlphaService>(server, ServerReflectionAlphaService, reflection, serving);
@@ -140,7 +143,7 @@ export function addDestination(server: Server, options: DestinationOptions, serv
   });
 }
 
-/** The services that a coordinator serves itself while another one leads. */
+/** The services that a follower serves itself. */
 export const ownDefinitions: readonly ServiceDefinition[] = [
   SharedDestinationService,
   HealthService,
@@ -148,13 +151,13 @@ export const ownDefinitions: readonly ServiceDefinition[] = [
   ServerReflectionAlphaService,
 ];
 
-/** The services that only a coordinator serves while another one leads. */
+/** The services that only a follower serves. */
 export const followerDefinitions: readonly ServiceDefinition[] = [FollowerServiceService];
 
-/** The services that only a coordinator that leads serves, and that no other passes on. */
+/** The services that only the leader serves, and that no follower passes on. */
 export const leaderDefinitions: readonly ServiceDefinition[] = [CoordinatorServiceService];
 
-/** The served methods, for the test that every method has a line in the access table. */
+/** The served methods, for the test that every method has an entry in the access table. */
 export const servedDefinitions: readonly ServiceDefinition[] = [
   ForageServiceService,
   OperatorServiceService,
@@ -168,7 +171,10 @@ export const servedDefinitions: readonly ServiceDefinition[] = [
   ServerReflectionAlphaService,
 ];
 
-/** `/forest.v1.ForageService/ApplyResources` is of `forest.v1.ForageService`. */
+/**
+ * Returns the service names in the paths of a definition, such as `forest.v1.ForageService` for
+ * `/forest.v1.ForageService/ApplyResources`.
+ */
 function namesOf(definition: ServiceDefinition): string[] {
   return Object.values(definition).map(({ path }) => path.split("/")[1] ?? "");
 }

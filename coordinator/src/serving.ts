@@ -10,11 +10,14 @@ export interface ServingOptions
     Pick<ApiCallOptions, "observe" | "monotonicMs"> {
   readonly audit: Pick<CallAudit, "begin">;
   readonly config: Pick<Config, "store">;
-  /** Returns the milliseconds since this coordinator last had news of the store. */
+  /** Returns the milliseconds since this coordinator last received anything from the store. */
   readonly silentMs: () => number;
 }
 
-/** Returns how calls are served over gRPC and over HTTP, with the same callers and the same records. */
+/**
+ * Returns how calls are served over gRPC and over HTTP, with the same callers and the same audit
+ * log.
+ */
 export function servingOf(
   port: Pick<GrpcPort, "identify" | "peerOf" | "streamOf" | "tokens" | "tokenWatch">,
   { config, silentMs, ...own }: ServingOptions,

@@ -1,4 +1,4 @@
-/** The figures of the line that `systemctl status` shows. */
+/** The figures in the line that `systemctl status` shows. */
 export interface StatusFigures {
   readonly nodes: number;
   readonly readyNodes: number;

@@ -15,7 +15,7 @@ import { startWorld, type World } from "./support/world.ts";
 const LIMIT = { timeout: 120_000 };
 const ALL = { namespace: "shop", labels: {} };
 
-test("one thing wrong with one resource stores none of them", LIMIT, async (t) => {
+test("stores no resource if one of them is invalid", LIMIT, async (t) => {
   const world = await startWorld(t);
   const { revision } = world.store;
   const bad = aContainerService("bad", { container: { name: "main", image: "Not An Image" } });
@@ -28,7 +28,7 @@ test("one thing wrong with one resource stores none of them", LIMIT, async (t) =
   await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
 });
 
-test("a field that only a newer version knows is refused, and nothing is stored", LIMIT, async (t) => {
+test("refuses a field that only a newer version knows, and stores nothing", LIMIT, async (t) => {
   const world = await startWorld(t);
   const { path } = ForageServiceService.applyResources;
   const client = new Client(world.address, channelCredentials({ caPem: world.caPem }));
@@ -50,7 +50,7 @@ test("a field that only a newer version knows is refused, and nothing is stored"
   assert.deepEqual((await world.operator().listResources(ALL)).resources, []);
 });
 
-test("requests of the operator's service with unknown fields are refused, streams too", LIMIT, async (t) => {
+test("refuses unknown fields in requests and streams of the operator service", LIMIT, async (t) => {
   const world = await startWorld(t);
   const client = new Client(world.address, channelCredentials({ caPem: world.caPem }));
   t.after(() => client.close());
@@ -86,7 +86,7 @@ test("requests of the operator's service with unknown fields are refused, stream
   assert.deepEqual([ended.code, fieldsOf(ended)], [status.INVALID_ARGUMENT, ["#999"]]);
 });
 
-test("thousands of faults come back as INVALID_ARGUMENT, with as many of them as fit", LIMIT, async (t) => {
+test("reports thousands of violations as INVALID_ARGUMENT, with as many of them as fit", LIMIT, async (t) => {
   const world = await startWorld(t);
   const env = Array.from({ length: 100 }, (_, index) => ({ name: `${index} 😀 ${"x".repeat(200)}` }));
   const container = { name: "Main 😀", image: "😀".repeat(600), env };
@@ -100,7 +100,7 @@ test("thousands of faults come back as INVALID_ARGUMENT, with as many of them as
   for (const field of fields) assert.ok(isFieldPath(field), field);
 });
 
-test("a request that is too long is refused with what is allowed, however long", LIMIT, async (t) => {
+test("refuses a request of any excessive length with the permitted length", LIMIT, async (t) => {
   const world = await startWorld(t);
   const request = (bytes: number) => {
     const resources = Array.from({ length: 40 }, (_, index) => {
@@ -120,7 +120,7 @@ test("a request that is too long is refused with what is allowed, however long",
   await world.forage().applyResources(request(900_000));
 });
 
-test("a bundle whose records don't fit into one transaction with its removals says so", LIMIT, async (t) => {
+test("refuses a bundle whose records and removals do not fit into one transaction", LIMIT, async (t) => {
   const world = await startWorld(t);
   const large = (names: string) =>
     Array.from({ length: 10 }, (_, index) => {
@@ -135,7 +135,7 @@ test("a bundle whose records don't fit into one transaction with its removals sa
   assert.equal((await world.operator().listResources(ALL)).resources.length, 10);
 });
 
-test("the order of the request is kept", LIMIT, async (t) => {
+test("keeps the order of the request", LIMIT, async (t) => {
   const world = await startWorld(t);
   const names = ["zeta", "alpha", "mid"];
   const { rolloutId } = await world.forage().applyResources(
@@ -151,7 +151,7 @@ test("the order of the request is kept", LIMIT, async (t) => {
   );
 });
 
-test("a change of labels alone reaches every pod and restarts none", LIMIT, async (t) => {
+test("sends a change of labels to every pod without a restart", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const web = aContainerService("web");
@@ -168,7 +168,7 @@ test("a change of labels alone reaches every pod and restarts none", LIMIT, asyn
 });
 
 test(
-  "over gRPC no scaling is one replica, and an empty one is none, as on the wire it is the same as 0 replicas",
+  "treats missing scaling as one replica over gRPC, and empty scaling as none, as the wire format can't distinguish 0",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
@@ -189,7 +189,7 @@ test(
   },
 );
 
-test("scaling keeps the pods that stay", LIMIT, async (t) => {
+test("keeps the remaining pods when it scales", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const scaled = (replicas: number) => aContainerService("web", { scaling: { replicas } });
@@ -203,7 +203,7 @@ test("scaling keeps the pods that stay", LIMIT, async (t) => {
   assert.equal([...agent.assignments.keys()].filter((uid) => two.includes(uid)).length, 2);
 });
 
-test("of many that apply the same at once one wins, and every rollout ends", LIMIT, async (t) => {
+test("accepts one of many concurrent equal applies, and ends every rollout", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { cpu: "64" });
   const rollouts = await Promise.all(
@@ -224,23 +224,27 @@ test("of many that apply the same at once one wins, and every rollout ends", LIM
   });
 });
 
-test("one apply_id sent by many at once is one rollout, or a conflict of content", LIMIT, async (t) => {
-  const world = await startWorld(t);
-  const same = aRequest("a1", [aContainerService("web")]);
-  const ids = await Promise.all(Array.from({ length: 10 }, () => world.forage().applyResources(same)));
-  assert.equal(new Set(ids.map(({ rolloutId }) => rolloutId)).size, 1);
-  const results = await Promise.allSettled(
-    Array.from({ length: 10 }, (_, index) => {
-      const resource = aContainerService("api", { scaling: { replicas: index } });
-      return world.forage().applyResources(aRequest("a2", [resource]));
-    }),
-  );
-  assert.equal(results.filter((result) => result.status === "fulfilled").length, 1);
-  for (const result of results)
-    if (result.status === "rejected") assert.equal(result.reason.code, status.ALREADY_EXISTS);
-});
+test(
+  "treats one apply_id sent by many concurrently as one rollout, or as a conflict of content",
+  LIMIT,
+  async (t) => {
+    const world = await startWorld(t);
+    const same = aRequest("a1", [aContainerService("web")]);
+    const ids = await Promise.all(Array.from({ length: 10 }, () => world.forage().applyResources(same)));
+    assert.equal(new Set(ids.map(({ rolloutId }) => rolloutId)).size, 1);
+    const results = await Promise.allSettled(
+      Array.from({ length: 10 }, (_, index) => {
+        const resource = aContainerService("api", { scaling: { replicas: index } });
+        return world.forage().applyResources(aRequest("a2", [resource]));
+      }),
+    );
+    assert.equal(results.filter((result) => result.status === "fulfilled").length, 1);
+    for (const result of results)
+      if (result.status === "rejected") assert.equal(result.reason.code, status.ALREADY_EXISTS);
+  },
+);
 
-test("a thousand pods are made, placed and reported", { timeout: 180_000 }, async (t) => {
+test("creates, places and reports a thousand pods", { timeout: 180_000 }, async (t) => {
   const world = await startWorld(
     t,
     {},

@@ -14,7 +14,10 @@ import { aContainerService, aRequest, aRoute, aService, watchToEnd } from "./sup
 import { collected } from "./support/until.ts";
 import { startWorld } from "./support/world.ts";
 
-/** Someone with an editor's token for the namespace shop names things so that another namespace is reached. */
+/**
+ * An attacker with an editor's token for the namespace shop chooses names to reach another
+ * namespace.
+ */
 
 const LIMIT = { timeout: 120_000 };
 const REFUSALS: ReadonlySet<number> = new Set([
@@ -50,7 +53,7 @@ const odd = [
   "__proto__",
 ];
 
-test("no form of a namespace's name lets an editor of one reach another", LIMIT, async (t) => {
+test("lets no form of a namespace's name give an editor access to another namespace", LIMIT, async (t) => {
   const world = await startWorld(t);
   const editor = await world.token("editor", ["shop"]);
   const [forage, operator] = [world.forage(editor), world.operator(editor)];
@@ -75,7 +78,7 @@ test("no form of a namespace's name lets an editor of one reach another", LIMIT,
   }
 });
 
-test("names with separators, uids and ids of another namespace lead nowhere", LIMIT, async (t) => {
+test("refuses names with separators, uids and ids of another namespace", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const editor = await world.token("editor", ["shop"]);
@@ -153,7 +156,7 @@ test("names with separators, uids and ids of another namespace lead nowhere", LI
     );
 });
 
-test("a route can't take a hostname from another namespace", LIMIT, async (t) => {
+test("does not let a route use a hostname of another namespace", LIMIT, async (t) => {
   const world = await startWorld(t);
   const editor = await world.token("editor", ["shop"]);
   const services = [aService("web", "web")];

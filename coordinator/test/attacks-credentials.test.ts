@@ -5,10 +5,10 @@ import { aContainerService, aRequest } from "./support/requests.ts";
 import { collected, until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-/** Someone goes on using credentials that were revoked or have expired. */
+/** An attacker keeps using credentials that were revoked or have expired. */
 
 const LIMIT = { timeout: 120_000 };
-/** The rollout waits for as long as the test takes. */
+/** The rollout stays in progress for the whole test. */
 const ROLLOUT = {
   progressDeadlineSeconds: 86_400,
   placementDeadlineSeconds: 86_400,
@@ -26,7 +26,7 @@ for (const [what, end, problem] of [
   ],
   ["expired", async (world: World) => world.clock.skip(3_600_000), /the token has expired/],
 ] as const)
-  test(`every stream of a token ends within a second once it is ${what}`, LIMIT, async (t) => {
+  test(`ends every stream of a token within a second once it is ${what}`, LIMIT, async (t) => {
     const world = await startWorld(t, {}, { rollout: ROLLOUT });
     const { token, id } = await world
       .operator()
@@ -60,13 +60,13 @@ for (const [what, end, problem] of [
       assert.match(result, problem);
       assert.ok(result.startsWith(`${status.UNAUTHENTICATED} `), result);
     }
-    // Only the record's change or the timer for the expiry can be this early, because tokens are otherwise checked every 10 s.
-    // `token-watch.test.ts` shows that no time passes by the clock.
+    // Tokens are otherwise checked every 10 s, so only the record's change or the timer for the
+    // expiry can be this early. `token-watch.test.ts` tests the exact times with a virtual clock.
     assert.ok(tookMs < 9_000, `${tookMs} ms`);
     await assert.rejects(world.operator(token).listPods(IN_SHOP), { code: status.UNAUTHENTICATED });
   });
 
-test("a token lives for 90 days by default", LIMIT, async (t) => {
+test("limits the lifetime of a token to 90 days by default", LIMIT, async (t) => {
   const world = await startWorld(t);
   const before = world.clock.nowMs();
   const normal = await world.operator().createApiToken({ ...ASKED, role: "viewer" });
@@ -74,7 +74,8 @@ test("a token lives for 90 days by default", LIMIT, async (t) => {
   const expiryMs = Number(normal.expiresAt?.seconds ?? 0n) * 1000;
   assert.ok(Math.abs(expiryMs - before - 90 * DAY_MS) < 60_000, String(normal.expiresAt?.seconds));
   assert.equal(eternal.expiresAt, undefined);
-  // Connections from before: the server's certificate is not from this time after the skip.
+  // The connections are opened before the skip, because the server's certificate will have expired
+  // afterwards.
   const [first, second] = [world.operator(normal.token), world.operator(eternal.token)];
   await Promise.all([first.listPods(IN_SHOP), second.listPods(IN_SHOP)]);
   world.clock.skip(90 * DAY_MS);
@@ -82,7 +83,7 @@ test("a token lives for 90 days by default", LIMIT, async (t) => {
   await second.listPods(IN_SHOP);
 });
 
-test("tokens are listed without their secrets, and expired ones go after a week", LIMIT, async (t) => {
+test("lists tokens without their secrets, and removes expired ones after a week", LIMIT, async (t) => {
   const world = await startWorld(t);
   const { token, id } = await world
     .operator()
@@ -109,13 +110,13 @@ test("tokens are listed without their secrets, and expired ones go after a week"
   assert.equal(await world.store.get(`api-token-uses/${id}`), undefined);
 });
 
-test("the last admin token can't be revoked, and unknown ones are told apart", LIMIT, async (t) => {
+test("refuses to revoke the last admin token, and distinguishes unknown tokens", LIMIT, async (t) => {
   const world = await startWorld(t);
   const [only] = (await world.operator().listApiTokens({})).tokens;
   assert.equal(only?.role, "admin");
   await assert.rejects(world.operator().revokeApiToken({ id: only?.id ?? "" }), {
     code: status.FAILED_PRECONDITION,
-    details: /make another first/,
+    details: /create another one first/,
   });
   await assert.rejects(world.operator().revokeApiToken({ id: "0".repeat(12) }), { code: status.NOT_FOUND });
 });
@@ -135,7 +136,7 @@ async function tokenOf(world: World, id: string) {
   return (await world.operator().listApiTokens({})).tokens.find((token) => token.id === id);
 }
 
-/** Events over HTTP, until the stream ends. */
+/** Reads events over HTTP until the stream ends. */
 async function sse(world: World, token: string): Promise<void> {
   const { host, port } = world.coordinator.http;
   const response = await fetch(`http://${host}:${port}/api/v1/namespaces/shop/events`, {

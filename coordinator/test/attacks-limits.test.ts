@@ -14,19 +14,21 @@ import { objectVersionKey } from "../src/model/keys.ts";
 import { Planner, type PlannerOptions } from "../src/plan/planner.ts";
 import { aView } from "./support/view.ts";
 
-/** One caller takes every place of a limit that it can get: others still get theirs. */
+/**
+ * A limit of which one caller uses every slot that it can get, while others must still get theirs.
+ */
 
 interface Limit {
   readonly ofCaller: number;
   readonly total: number;
-  /** Takes a place for the caller and keeps it. Throws RESOURCE_EXHAUSTED. */
-  readonly take: (caller: string) => Promise<void> | void;
+  /** Acquires a slot for the caller and keeps it. Throws RESOURCE_EXHAUSTED. */
+  readonly acquire: (caller: string) => Promise<void> | void;
 }
 
 const limits: Readonly<Record<string, () => Limit>> = {
   "pushes of images": () => {
     const shares = pushShares();
-    return { ofCaller: 8, total: 32, take: (caller) => void shares.take(caller) };
+    return { ofCaller: 8, total: 32, acquire: (caller) => void shares.acquire(caller) };
   },
   "plans and trials that wait": () => {
     const planner = new Planner({ nowMs: () => 0 } as PlannerOptions);
@@ -34,7 +36,7 @@ const limits: Readonly<Record<string, () => Limit>> = {
     return {
       ofCaller: 4,
       total: 16,
-      take: (caller) => Promise.race([planner.inTurn(caller, () => endless), setImmediate()]),
+      acquire: (caller) => Promise.race([planner.inTurn(caller, () => endless), setImmediate()]),
     };
   },
   "streams of dashboards": () => {
@@ -43,37 +45,37 @@ const limits: Readonly<Record<string, () => Limit>> = {
     return {
       ofCaller: MAX_STREAMS_OF_CALLER,
       total: MAX_STREAMS,
-      // Each from another browser that is logged in with the caller's token.
-      take: (name) => {
+      // Each slot is used by another browser that is logged in with the caller's token.
+      acquire: (name) => {
         const { signal } = new AbortController();
-        const caller = { kind: "user", name, grants: [] } as const;
-        streams.begin({ caller, session: { tokenId: name, signal } }, signal);
+        const caller = { type: "user", name, grants: [] } as const;
+        streams.begin({ caller, session: { tokenId: name, key: name, signal } }, signal);
       },
     };
   },
   "log and exec sessions that wait for one node": () => {
     const { open } = sessionBroker();
-    return { ofCaller: 32, total: 64, take: (caller) => open("n1", caller) };
+    return { ofCaller: 32, total: 64, acquire: (caller) => open("n1", caller) };
   },
   "log and exec sessions over all nodes": () => {
     const { open } = sessionBroker();
     let node = 0;
-    return { ofCaller: 500, total: 1_000, take: (caller) => open(`n${node++}`, caller) };
+    return { ofCaller: 500, total: 1_000, acquire: (caller) => open(`n${node++}`, caller) };
   },
 };
 
 for (const [name, make] of Object.entries(limits))
-  test(`leaves others their places: ${name}`, async () => {
-    const { ofCaller, total, take } = make();
+  test(`leaves slots for others: ${name}`, async () => {
+    const { ofCaller, total, acquire } = make();
     const exhausted = { code: "RESOURCE_EXHAUSTED", message: /of this token/ };
-    const rejected = (caller: string) => assert.rejects(async () => take(caller), exhausted);
-    for (let count = 0; count < ofCaller; count++) await take("attacker");
+    const rejected = (caller: string) => assert.rejects(async () => acquire(caller), exhausted);
+    for (let count = 0; count < ofCaller; count++) await acquire("attacker");
     await rejected("attacker");
-    for (let count = ofCaller; count < total; count++) await take(`caller ${count}`);
-    await assert.rejects(async () => take("one too many"), { code: "RESOURCE_EXHAUSTED" });
+    for (let count = ofCaller; count < total; count++) await acquire(`caller ${count}`);
+    await assert.rejects(async () => acquire("one too many"), { code: "RESOURCE_EXHAUSTED" });
   });
 
-test("leaves other namespaces their room for contents of secrets and config maps", async (t) => {
+test("leaves other namespaces space for contents of secrets and config maps", async (t) => {
   const view = await aView(t);
   const versions = 66;
   const name = { namespace: "shop", kind: "config_map", name: "big" } as const;
@@ -84,7 +86,7 @@ test("leaves other namespaces their room for contents of secrets and config maps
     const value = encodeRecord(ObjectVersionRecord, record);
     const { revision } = await view.store.txn(
       [],
-      [{ kind: "put", key: objectVersionKey(name, `v${version}`), value }],
+      [{ type: "put", key: objectVersionKey(name, `v${version}`), value }],
     );
     await view.state.reached(revision);
   }
@@ -98,14 +100,16 @@ test("leaves other namespaces their room for contents of secrets and config maps
   });
   assert.equal(put("other").action, "created");
   const gone = Array.from({ length: versions }, (_, version) => {
-    return { kind: "delete", key: objectVersionKey(name, `v${version}`) } as const;
+    return { type: "delete", key: objectVersionKey(name, `v${version}`) } as const;
   });
   const { revision } = await view.store.txn([], gone);
   await view.state.reached(revision);
   assert.equal(put("shop").action, "created", "removed versions give their room back");
 });
 
-/** A broker whose nodes refuse the 65th waiting request, as sessions do, and never open one. */
+/**
+ * Returns a broker whose nodes refuse the 65th waiting request, like sessions, and never open one.
+ */
 function sessionBroker() {
   const kind = { $case: "logs", value: LogOptions.fromPartial({ follow: true }) } as const;
   let names = 0;

@@ -9,37 +9,33 @@ import { aContainerService, aRequest, aRoute, aService } from "./support/request
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-/** A node whose root is hostile tries to receive what the coordinator has not bound to it. */
+/** A node with a hostile root tries to receive what the coordinator has not bound to it. */
 
 const LIMIT = { timeout: 120_000 };
 const IN_SHOP = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };
 
-test(
-  "a node that reports another node's hostname receives none of its pods and secrets",
-  LIMIT,
-  async (t) => {
-    const world = await startWorld(t);
-    await putSecret(world, "db", { password: Buffer.from("hunter2") });
-    const stolen = { "kubernetes.io/hostname": "a", hostname: "a", "node-role.kubernetes.io/db": "true" };
-    const thief = await HollowAgent.start(world, { name: "thief", labels: stolen });
-    for (const [name, selector] of [
-      ["full", { "kubernetes.io/hostname": "a" }],
-      ["short", { hostname: "a" }],
-      ["role", { "node-role.kubernetes.io/db": "true" }],
-    ] as const)
-      await apply(world, name, withSecret(name, selector));
-    await until("the pods are known to fit nowhere", async () => {
-      const { pods } = await world.operator().listPods(IN_SHOP);
-      return pods.length === 3 && pods.every(({ unschedulable }) => unschedulable !== "");
-    });
-    assert.equal(thief.assignments.size, 0);
-    const honest = await HollowAgent.start(world, { name: "a" });
-    await until("the node of that name has its pod", () => honest.assignments.size === 1);
-    assert.equal(thief.assignments.size, 0);
-  },
-);
+test("sends no pods and secrets to a node that reports another node's hostname", LIMIT, async (t) => {
+  const world = await startWorld(t);
+  await putSecret(world, "db", { password: Buffer.from("hunter2") });
+  const stolen = { "kubernetes.io/hostname": "a", hostname: "a", "node-role.kubernetes.io/db": "true" };
+  const thief = await HollowAgent.start(world, { name: "thief", labels: stolen });
+  for (const [name, selector] of [
+    ["full", { "kubernetes.io/hostname": "a" }],
+    ["short", { hostname: "a" }],
+    ["role", { "node-role.kubernetes.io/db": "true" }],
+  ] as const)
+    await apply(world, name, withSecret(name, selector));
+  await until("the pods are known to fit nowhere", async () => {
+    const { pods } = await world.operator().listPods(IN_SHOP);
+    return pods.length === 3 && pods.every(({ unschedulable }) => unschedulable !== "");
+  });
+  assert.equal(thief.assignments.size, 0);
+  const honest = await HollowAgent.start(world, { name: "a" });
+  await until("the node of that name has its pod", () => honest.assignments.size === 1);
+  assert.equal(thief.assignments.size, 0);
+});
 
-test("a node that calls itself a gateway receives no routes and no keys", LIMIT, async (t) => {
+test("sends no routes and keys to a node that labels itself a gateway", LIMIT, async (t) => {
   const world = await startWorld(t);
   await putSecret(world, "tls", await aCertificate("shop.example"));
   const label = { "forage.dev/gateway": "default" };
@@ -60,7 +56,7 @@ test("a node that calls itself a gateway receives no routes and no keys", LIMIT,
 });
 
 test(
-  "refused labels are a condition and an event of the node, and reported facts count",
+  "reports refused labels as a condition and an event of the node, and accepts reported facts",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
@@ -85,7 +81,7 @@ test(
   },
 );
 
-test("the operator's labels replace reported ones, but not the node's name", LIMIT, async (t) => {
+test("prefers the operator's labels to reported ones, but not to the node's name", LIMIT, async (t) => {
   const world = await startWorld(t);
   const zone = "topology.kubernetes.io/zone";
   await HollowAgent.start(world, { name: "n1", labels: { [zone]: "mine" } });
@@ -102,7 +98,7 @@ test("the operator's labels replace reported ones, but not the node's name", LIM
   await assert.rejects(world.operator().createJoinToken(token), { code: status.INVALID_ARGUMENT });
 });
 
-test("a node's reports about another node's pods change nothing", LIMIT, async (t) => {
+test("ignores a node's reports about another node's pods", LIMIT, async (t) => {
   const world = await startWorld(t);
   const victim = await HollowAgent.start(world, { name: "a" });
   await apply(world, "web", aContainerService("web"));
@@ -115,7 +111,8 @@ test("a node's reports about another node's pods change nothing", LIMIT, async (
   thief.report(...uids.map((uid) => PodStatus.fromPartial({ uid, phase: PodPhase.REMOVED })));
   thief.say({ $case: "claimsRemoved", value: { claims: [{ namespace: "shop", name: "data" }] } });
   thief.report(...uids.map((uid) => PodStatus.fromPartial({ uid, podIp: "10.9.9.9", ready: true })));
-  // A change of the node's report is stored after the messages before it, so that they are done once it shows.
+  // A change of the node's report is stored after the messages before it, so these have been
+  // processed once it is visible.
   thief.say({ $case: "nodeReport", value: reportWith({ "example.com/done": "yes" }) });
   await until("the messages are taken", async () => {
     const { nodes } = await world.operator().listNodes({});
@@ -126,21 +123,17 @@ test("a node's reports about another node's pods change nothing", LIMIT, async (
   for (const pod of pods) assert.notEqual(pod.status?.podIp, "10.9.9.9");
 });
 
-test(
-  "a node that reports later data than the store holds does not stop the coordinator",
-  LIMIT,
-  async (t) => {
-    const world = await startWorld(t);
-    await HollowAgent.start(world, { name: "a" });
-    const seen = { lineage: "lineage-1/invented", assignmentRevision: 1n << 60n };
-    await HollowAgent.start(world, { name: "thief", seen });
-    await apply(world, "web", aContainerService("web"));
-    await until("the pods run", async () => {
-      const { pods } = await world.operator().listPods(IN_SHOP);
-      return pods.length === 2 && pods.every((pod) => pod.status?.ready === true);
-    });
-  },
-);
+test("continues when a node reports later data than the store contains", LIMIT, async (t) => {
+  const world = await startWorld(t);
+  await HollowAgent.start(world, { name: "a" });
+  const seen = { lineage: "lineage-1/invented", assignmentRevision: 1n << 60n };
+  await HollowAgent.start(world, { name: "thief", seen });
+  await apply(world, "web", aContainerService("web"));
+  await until("the pods run", async () => {
+    const { pods } = await world.operator().listPods(IN_SHOP);
+    return pods.length === 2 && pods.every((pod) => pod.status?.ready === true);
+  });
+});
 
 function reportWith(labels: Record<string, string>) {
   return NodeReport.fromPartial({ address: "127.0.0.1", labels });

@@ -12,12 +12,12 @@ import { aContainerService, aJob, aRequest, aService } from "./support/requests.
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-/** Someone with an editor's token for one namespace tries to pass its quota. */
+/** An attacker with an editor's token for one namespace tries to exceed its quota. */
 
 const LIMIT = { timeout: 120_000 };
 const MAIN = { name: "main", image: "registry.example/team/app:v1" };
 
-test("a quota is enforced by the field that exceeds it, and what is removed makes room", LIMIT, async (t) => {
+test("refuses the field that exceeds a quota, and accepts more after a removal", LIMIT, async (t) => {
   const world = await startWorld(t);
   const editor = await world.token("editor", ["shop"]);
   await known(world, editor);
@@ -89,7 +89,7 @@ test("a quota is enforced by the field that exceeds it, and what is removed make
   );
 });
 
-test("requests at one moment don't exceed a quota together", LIMIT, async (t) => {
+test("enforces a quota for concurrent requests together", LIMIT, async (t) => {
   const world = await startWorld(t);
   await world.operator().setNamespaceQuota({ namespace: "shop", limits: { pods: "4" }, reset: false });
   const forage = world.forage();
@@ -101,7 +101,7 @@ test("requests at one moment don't exceed a quota together", LIMIT, async (t) =>
   assert.equal(namespaces[0]?.used.pods, "4");
 });
 
-test("runs of a cron job count against the quota, by hand and by the schedule", LIMIT, async (t) => {
+test("counts manual and scheduled runs of a cron job against the quota", LIMIT, async (t) => {
   const world = await startWorld(t);
   const editor = await world.token("editor", ["shop"]);
   await known(world, editor);
@@ -137,7 +137,7 @@ test("runs of a cron job count against the quota, by hand and by the schedule", 
   assert.equal((await namespaceOf(world)).used.pods, "4");
 });
 
-test("an undo to a revision that requests more is held to the quota", LIMIT, async (t) => {
+test("enforces the quota for an undo to a revision with larger requests", LIMIT, async (t) => {
   const world = await startWorld(t);
   const editor = await world.token("editor", ["shop"]);
   await known(world, editor);

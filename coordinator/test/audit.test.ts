@@ -17,7 +17,7 @@ import { aContainerService, aRequest } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld } from "./support/world.ts";
 
-test("calls that change or reveal something are recorded with their caller, objects and result", async (t) => {
+test("records calls that change or reveal something with their caller, objects and result", async (t) => {
   const { world, entries } = await anAuditedWorld(t);
   const editor = await world.token("editor", ["shop"]);
   await world.forage(editor).applyResources(aRequest("a1", [aContainerService("web")]));
@@ -43,7 +43,7 @@ test("calls that change or reveal something are recorded with their caller, obje
   assert.doesNotMatch(JSON.stringify(entries()), /hunter2/);
 });
 
-test("refused calls are recorded: of strangers, of tokens of another namespace, and of joins", async (t) => {
+test("records refused calls without credentials, with tokens of another namespace, and of joins", async (t) => {
   const { world, entries } = await anAuditedWorld(t);
   const editor = await world.token("editor", ["other"]);
   await assert.rejects(world.forage(editor).applyResources(aRequest("a1", [aContainerService("web")])));
@@ -70,7 +70,7 @@ test("refused calls are recorded: of strangers, of tokens of another namespace, 
   );
 });
 
-test("a node that was removed is recorded by its name when it tries to connect", async (t) => {
+test("records a removed node by its name when it tries to connect", async (t) => {
   const { world, entries } = await anAuditedWorld(t);
   const agent = await HollowAgent.start(world, { name: "n1" });
   agent.close();
@@ -84,7 +84,7 @@ test("a node that was removed is recorded by its name when it tries to connect",
   assert.equal(refused?.caller, "node n1 (certificate not accepted)");
 });
 
-test("a node that reports about another node's pod is recorded with both names", async (t) => {
+test("records a node that reports about another node's pod with both names", async (t) => {
   const { world, entries } = await anAuditedWorld(t);
   const victim = await HollowAgent.start(world, { name: "a" });
   await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
@@ -103,7 +103,7 @@ test("a node that reports about another node's pod is recorded with both names",
   assert.equal(thief.ended, undefined);
 });
 
-test("streams are recorded when they begin and when they end, with the pod that they name", async (t) => {
+test("records streams at their start and end, with the pod in the request", async (t) => {
   const { world, entries } = await anAuditedWorld(t);
   const options = { command: ["env"] };
   const value = ExecStart.fromPartial({ namespace: "shop", pod: "web-1", options });
@@ -125,7 +125,7 @@ test("streams are recorded when they begin and when they end, with the pod that 
   );
 });
 
-test("calls that a follower passes on are recorded with the address of their client", async (t) => {
+test("records calls that a follower passes on with the address of their client", async (t) => {
   const { world, entries } = await anAuditedWorld(t);
   const { chainPem, keyPem } = await world.authority.issueCoordinator("c2");
   const material = { caPem: world.authority.certPem, certPem: chainPem, keyPem };
@@ -152,7 +152,7 @@ test("calls that a follower passes on are recorded with the address of their cli
   );
 });
 
-/** A world whose audit log is kept in memory. */
+/** Starts a world whose audit log is kept in memory. */
 async function anAuditedWorld(t: Parameters<typeof startWorld>[0]) {
   const kept: AuditFields[] = [];
   const audit: AuditLog = {

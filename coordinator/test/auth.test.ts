@@ -9,7 +9,7 @@ import { startWorld } from "./support/world.ts";
 const LIMIT = { timeout: 120_000 };
 const IN_SHOP = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };
 
-test("without a token nothing is answered but why", LIMIT, async (t) => {
+test("refuses every call without a token, with the reason", LIMIT, async (t) => {
   const world = await startWorld(t);
   for (const call of [
     world.forage("").applyResources(aRequest("a1", [aContainerService("web")])),
@@ -31,7 +31,7 @@ test("without a token nothing is answered but why", LIMIT, async (t) => {
   }
 });
 
-test("a token that is wrong, revoked or of another kind is refused", LIMIT, async (t) => {
+test("refuses a token that is wrong, revoked or of another kind", LIMIT, async (t) => {
   const world = await startWorld(t);
   const real = await world.token("admin");
   await until("the token is known", () => works(world.operator(real).listPods(IN_SHOP)));
@@ -40,11 +40,11 @@ test("a token that is wrong, revoked or of another kind is refused", LIMIT, asyn
     await assert.rejects(world.operator(token).listPods(IN_SHOP), { code: status.UNAUTHENTICATED });
   }
   const id = real.split("_")[1];
-  await world.store.txn([], [{ kind: "delete", key: `api-tokens/${id}` }]);
+  await world.store.txn([], [{ type: "delete", key: `api-tokens/${id}` }]);
   await until("the token is revoked", async () => !(await works(world.operator(real).listPods(IN_SHOP))));
 });
 
-test("a token that has expired is refused, and says so", LIMIT, async (t) => {
+test("refuses an expired token, with the reason", LIMIT, async (t) => {
   const world = await startWorld(t);
   const asked = {
     role: "viewer",
@@ -62,7 +62,7 @@ test("a token that has expired is refused, and says so", LIMIT, async (t) => {
   });
 });
 
-test("a token reaches its own namespace and none beside it", LIMIT, async (t) => {
+test("limits a token to its own namespace", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await world.token("editor", ["shop"]);
   await until("the token is known", () => works(world.operator(token).listPods(IN_SHOP)));
@@ -96,7 +96,7 @@ test("a token reaches its own namespace and none beside it", LIMIT, async (t) =>
   assert.equal(rollout.namespace, "shop");
 });
 
-test("a viewer sees and changes nothing", LIMIT, async (t) => {
+test("lets a viewer read and change nothing", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const viewer = await world.token("viewer");
@@ -117,7 +117,7 @@ test("a viewer sees and changes nothing", LIMIT, async (t) => {
   await assert.rejects(collected(exec), denied);
 });
 
-test("a reader of destinations sees endpoints and nothing else", LIMIT, async (t) => {
+test("lets a reader of destinations read only endpoints", LIMIT, async (t) => {
   const world = await startWorld(t);
   const reader = await world.token("destination-reader");
   const stream = world
@@ -130,7 +130,7 @@ test("a reader of destinations sees endpoints and nothing else", LIMIT, async (t
   await assert.rejects(world.operator(reader).listPods(IN_SHOP), { code: status.PERMISSION_DENIED });
 });
 
-test("nodes and clients have no business with each other's services", LIMIT, async (t) => {
+test("refuses nodes and clients at each other's services", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await assert.rejects(agent.forage().applyResources(aRequest("a1", [aContainerService("web")])), {
@@ -148,13 +148,13 @@ test("nodes and clients have no business with each other's services", LIMIT, asy
   await assert.rejects(world.agents("").renew({ csr: Buffer.alloc(0) }), { code: status.UNAUTHENTICATED });
 });
 
-test("health is answered for anyone, and watched with a token", LIMIT, async (t) => {
+test("answers health checks for everyone, and health watches only with a token", LIMIT, async (t) => {
   const world = await startWorld(t);
   for (const service of ["", "forest.v1.ForageService", "io.linkerd.proxy.destination.Destination"])
     assert.deepEqual(await world.health("").check({ service }), { status: 1 }, service);
   await assert.rejects(world.health("").check({ service: "none" }), {
     code: status.NOT_FOUND,
-    details: /there is no service "none" on this port; it has forest\.v1\.ForageService/,
+    details: /this port does not serve "none"; it serves forest\.v1\.ForageService/,
   });
   await assert.rejects(collected(world.health("").watch({ service: "" })), { code: status.UNAUTHENTICATED });
   for await (const state of world.health().watch({ service: "" })) {

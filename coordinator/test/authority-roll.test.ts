@@ -12,7 +12,7 @@ import { aContainerService, aRequest } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld } from "./support/world.ts";
 
-test("the authority is replaced while nodes run, over a crash of the coordinator, and the old one counts no more", async (t) => {
+test("replaces the authority while nodes run, across a crash of the coordinator, and then refuses the old one", async (t) => {
   const dir = tempDir(t);
   const first = await CoordinatorProcess.start(t, dir);
   const agents = await Promise.all(["n1", "n2"].map((name) => HollowAgent.start(first, { name })));
@@ -35,7 +35,7 @@ test("the authority is replaced while nodes run, over a crash of the coordinator
   await until("both nodes are asked to renew", () => agents.every((it) => it.renewalsAsked === 1));
   await assert.rejects(first.operator().rollAuthority({}), { code: status.FAILED_PRECONDITION });
   const one = await renewed(n1);
-  // The answer to this one is lost: the node goes on with its old certificate.
+  // The answer to this request is lost, so the node keeps its old certificate.
   const two = await renewed(n2);
   const n1Later = new HollowAgent(first, "n1", one, {});
   await until("n1 has connected with its new certificate", async () => {
@@ -86,7 +86,7 @@ test("the authority is replaced while nodes run, over a crash of the coordinator
   await until("all nodes are ready", () => areReady(third, 3));
 });
 
-test("an authority that can't be replaced says so", async (t) => {
+test("reports that an authority can't be replaced", async (t) => {
   const world = await startWorld(t);
   const refused = { code: status.FAILED_PRECONDITION, details: /can't replace its authority/ };
   await assert.rejects(world.operator().rollAuthority({}), refused);

@@ -24,7 +24,7 @@ function scaled(autoscaling: object, more: object = {}) {
   return aContainerService("web", { scaling, ...more });
 }
 
-test("cpu: pods are measured on their nodes, and replicas follow, up and down", LIMIT, async (t) => {
+test("measures the cpu of pods on their nodes, and scales the replicas up and down", LIMIT, async (t) => {
   const world = await startWorld(t, {}, OFTEN);
   const agent = await HollowAgent.start(world);
   await world.forage().applyResources(aRequest("a1", [scaled({ targetCpuUtilizationPercent: 50 })]));
@@ -33,7 +33,7 @@ test("cpu: pods are measured on their nodes, and replicas follow, up and down", 
     agent.metricsRequests.map(({ usage: asked, scrape }) => [asked, scrape]),
     [[true, undefined]],
   );
-  // Each pod requests 100m: three of them use what one uses at 150 %.
+  // Each pod requests 100m, so three of them together use what one uses at 150 %.
   agent.measure = () => usage(0.15 / agent.metricsRequests.length);
   await until("there are three", async () => (await web(world)).readyReplicas === 3);
   await until("they are measured, all of them", () => agent.metricsRequests.length === 3);
@@ -50,7 +50,7 @@ test("cpu: pods are measured on their nodes, and replicas follow, up and down", 
   );
 });
 
-test("a metric that is pushed decides until it runs out; then nothing changes", LIMIT, async (t) => {
+test("scales by a pushed metric until it expires, and then keeps the replicas", LIMIT, async (t) => {
   const world = await startWorld(t, {}, OFTEN);
   const agent = await HollowAgent.start(world);
   const customMetrics = [{ name: "queue_depth", targetType: "AverageValue", targetValue: "10" }];
@@ -67,7 +67,7 @@ test("a metric that is pushed decides until it runs out; then nothing changes", 
   await until("it isn't known", async () => (await web(world)).autoscaling?.metrics[0]?.value === "");
   assert.match(
     (await web(world)).autoscaling?.reason ?? "",
-    /^stays at \d: no metric is known \(queue_depth: /,
+    /^stays at \d: all metrics are unknown \(queue_depth: /,
   );
   await push(20);
   await until("two are enough", async () => (await web(world)).readyReplicas === 2);
@@ -81,7 +81,7 @@ test("a metric that is pushed decides until it runs out; then nothing changes", 
   assert.equal((await web(world)).replicas, 2, "what was decided is kept");
 });
 
-test("reads pods' own metrics by name, at the place that their annotations name", LIMIT, async (t) => {
+test("reads pods' own metrics by name, at the location in their annotations", LIMIT, async (t) => {
   const world = await startWorld(t, {}, OFTEN);
   const agent = await HollowAgent.start(world);
   const customMetrics = [{ name: "http_requests_total", targetType: "AverageValue", targetValue: "100" }];
@@ -104,7 +104,7 @@ test("reads pods' own metrics by name, at the place that their annotations name"
   assert.equal((await web(world)).autoscaling, undefined);
 });
 
-test("the size given is the one to begin with; a later one changes nothing, limits do", LIMIT, async (t) => {
+test("starts with the given size, ignores a later one, and applies changed limits", LIMIT, async (t) => {
   const world = await startWorld(t, {}, OFTEN);
   await HollowAgent.start(world);
   const customMetrics = [{ name: "rps", targetType: "AverageValue", targetValue: "10" }];
@@ -149,7 +149,7 @@ for (const [what, role, method, name, body, status, message] of [
   ["an unknown field", "editor", "PUT", "rps", { value: 1, name: "x" }, 400, /name/],
   ["what isn't there", "editor", "DELETE", "rps", undefined, 404, /no value of metric "rps"/],
 ] as const) {
-  test(`${what} is refused in words`, LIMIT, async (t) => {
+  test(`refuses ${what} with the reason`, LIMIT, async (t) => {
     const world = await startWorld(t);
     const token = role === "" ? "" : await world.token(role, ["shop"]);
     const answer = await call(world, method, name, token, body);
@@ -158,7 +158,7 @@ for (const [what, role, method, name, body, status, message] of [
   });
 }
 
-test("values are listed with what they are of, and deleted one by one", LIMIT, async (t) => {
+test("lists values with their objects, and deletes them individually", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await world.token("editor", ["shop"]);
   const gpu = "vendor.example%2Fgpu";
@@ -188,7 +188,7 @@ test("values are listed with what they are of, and deleted one by one", LIMIT, a
   assert.equal((await call(world, "GET", "rps", elsewhere)).status, 403);
 });
 
-/** Kinds of decisions, in the order in which they were first made. */
+/** Returns the kinds of decisions, in the order in which they were first made. */
 async function scaleEvents(world: World): Promise<string[]> {
   const filter = { kind: "container_service", name: "web", type: "", reason: "", since: undefined };
   const request = { namespace: "shop", filter, after: 0n, limit: 0 };

@@ -18,7 +18,7 @@ import { until } from "./support/until.ts";
 
 const SECRET = { namespace: "shop", kind: "secret", name: "db" };
 
-test("a backup that was made while the coordinator serves starts another machine, and nodes connect there", async (t) => {
+test("starts another machine from a backup made while the coordinator served, and nodes connect there", async (t) => {
   const root = tempDir(t);
   const first = await CoordinatorProcess.start(t, join(root, "first"));
   const agent = await HollowAgent.start(first);
@@ -55,7 +55,7 @@ test("a backup that was made while the coordinator serves starts another machine
   assert.equal(Buffer.from(object.spec.value.data.password ?? "").toString(), "hunter2");
 });
 
-test("backups on demand are for administrators, are recorded, and are kept beside the scheduled ones", async (t) => {
+test("allows on-demand backups to administrators, records them, and keeps them beside scheduled ones", async (t) => {
   const dir = tempDir(t);
   mkdirSync(join(dir, "data", "backups"), { recursive: true });
   const scheduled = "store-20290102T000000Z.backup";

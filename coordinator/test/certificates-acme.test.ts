@@ -18,9 +18,9 @@ import { until } from "./support/until.ts";
 
 const HOST = "app.example.test";
 
-test("a hostname gets a certificate that leads to the authority's root", async (t) => {
+test("obtains a certificate that chains to the authority's root", async (t) => {
   const { pebble, world } = await start(t);
-  world.controller.want(new Set([HOST]));
+  world.controller.setHostnames(new Set([HOST]));
   const { chainPem, keyPem } = await world.issued(HOST);
   const [leaf, ...issuers] = splitCertificates(chainPem).map((pem) => new X509Certificate(pem));
   assert.ok(leaf?.checkHost(HOST));
@@ -35,86 +35,86 @@ test("a hostname gets a certificate that leads to the authority's root", async (
   assert.deepEqual(world.controller.challenges(), [], "challenges are removed after use");
 });
 
-test("nonces that the authority refuses cost no certificate", async (t) => {
+test("retries nonces that the authority refuses without losing a certificate", async (t) => {
   const { world } = await start(t, { rejectedNonces: 40 });
   const hostnames = ["a.example.test", "b.example.test", "c.example.test"];
-  world.controller.want(new Set(hostnames));
+  world.controller.setHostnames(new Set(hostnames));
   for (const hostname of hostnames) await world.issued(hostname);
 });
 
 test("reports an authority that is down at first, and retries by itself", async (t) => {
   const { pebble, world } = await start(t);
   await pebble.stop();
-  world.controller.want(new Set([HOST]));
+  world.controller.setHostnames(new Set([HOST]));
   const message = await world.pending(HOST, "IssuerUnavailable");
-  // The connection of an earlier request may end just then.
+  // The connection of an earlier request may end at this moment.
   assert.match(
     message,
     /^the authority at https:\/\/127\.0\.0\.1:\d+ can't be reached: .*ECONN(?:REFUSED|RESET)/,
   );
-  await until("it was asked more than once", () => (world.controller.pause?.failures ?? 0) >= 2);
-  assert.equal(world.controller.holding(HOST), undefined, "it is nothing to do with the hostname");
+  await until("more than one attempt was made", () => (world.controller.pause?.failures ?? 0) >= 2);
+  assert.equal(world.controller.state(HOST), undefined, "it is nothing to do with the hostname");
   await pebble.start();
   await world.issued(HOST);
   assert.equal(world.controller.pause, undefined);
 });
 
-test("an authority with an unknown root is reported as such", async (t) => {
+test("reports an authority with an unknown root", async (t) => {
   const { pebble, gateway } = await start(t);
   const world = await startCertificateWorld(t, gateway, settingsOf(pebble, await anotherRoot(t)));
-  world.controller.want(new Set([HOST]));
+  world.controller.setHostnames(new Set([HOST]));
   const message = await world.pending(HOST, "IssuerUnavailable");
   assert.match(message, /name its root in certificates\.acme\.caFile/);
 });
 
-test("a challenge that is answered wrongly fails in the authority's words, waits, and heals", async (t) => {
+test("reports a wrongly answered challenge with the authority's text, waits, and recovers", async (t) => {
   const { world } = await start(t);
   world.answer("wrongly");
-  world.controller.want(new Set([HOST]));
+  world.controller.setHostnames(new Set([HOST]));
   const message = await world.pending(HOST, "IssueFailed");
   assert.match(message, /^unauthorized: .*\(tried again at \d{4}-/);
-  const { hostname, failures, retryAtMs = 0, failedAtMs = 0 } = world.controller.holding(HOST) ?? {};
+  const { hostname, failures, retryAtMs = 0, failedAtMs = 0 } = world.controller.state(HOST) ?? {};
   assert.ok(hostname === HOST && failures !== undefined && failures >= 1);
   assert.ok(retryAtMs >= failedAtMs + 300);
-  const told = world.events.filter(({ reason }) => reason === "CertificateFailed");
-  assert.match(told[0]?.message ?? "", /^unauthorized: /);
+  const recorded = world.events.filter(({ reason }) => reason === "CertificateFailed");
+  assert.match(recorded[0]?.message ?? "", /^unauthorized: /);
   world.answer("rightly");
   await world.issued(HOST);
-  assert.equal(world.controller.holding(HOST)?.failures, 0);
+  assert.equal(world.controller.state(HOST)?.failures, 0);
 });
 
-test("the authority isn't asked to look before the gateways answer", async (t) => {
+test("does not trigger the authority's validation before the gateways serve the answer", async (t) => {
   const { world, pebble } = await start(t);
   world.answer("never");
-  world.controller.want(new Set([HOST]));
+  world.controller.setHostnames(new Set([HOST]));
   await until("the challenge is posted", () => world.controller.challenges().length === 1);
   const [challenge] = world.controller.challenges();
   assert.equal(challenge?.hostname, HOST);
   await until("the authority has the order", () =>
     /There are now \d+ (orders|authorizations)/.test(pebble.readLog()),
   );
-  assert.deepEqual(world.asked, []);
+  assert.deepEqual(world.requests, []);
   world.answer("rightly");
   world.controller.served(new Set([challenge?.token ?? ""]));
   await world.issued(HOST);
-  assert.deepEqual(new Set(world.asked), new Set([`/.well-known/acme-challenge/${challenge?.token}`]));
+  assert.deepEqual(new Set(world.requests), new Set([`/.well-known/acme-challenge/${challenge?.token}`]));
 });
 
-test("after a restart no certificate is ordered again, and the account is the same", async (t) => {
+test("orders no certificate again after a restart, and keeps the account", async (t) => {
   const { world, pebble } = await start(t);
-  world.controller.want(new Set([HOST]));
+  world.controller.setHostnames(new Set([HOST]));
   const { chainPem } = await world.issued(HOST);
   await world.restart();
   assert.equal((await world.issued(HOST)).chainPem, chainPem);
-  world.controller.want(new Set([HOST, "b.example.test"]));
+  world.controller.setHostnames(new Set([HOST, "b.example.test"]));
   await world.issued("b.example.test");
   assert.equal(pebble.readLog().match(/There are now \d+ accounts in memory/g)?.length, 1);
   assert.equal((await world.issued(HOST)).chainPem, chainPem);
 });
 
-test("an authority that has lost its accounts gets ours again", async (t) => {
+test("registers the account again with an authority that has lost it", async (t) => {
   const { world, pebble } = await start(t);
-  world.controller.want(new Set([HOST]));
+  world.controller.setHostnames(new Set([HOST]));
   const first = await world.issued(HOST);
   await pebble.stop();
   await pebble.start();
@@ -125,9 +125,9 @@ test("an authority that has lost its accounts gets ours again", async (t) => {
   assert.equal(world.events.filter(({ reason }) => reason === "CertificateFailed").length, 0);
 });
 
-test("short-lived certificates are renewed in time, with another key", async (t) => {
+test("renews short-lived certificates in time, with another key", async (t) => {
   const { world } = await start(t, { validitySeconds: 15 });
-  world.controller.want(new Set([HOST]));
+  world.controller.setHostnames(new Set([HOST]));
   const first = await world.issued(HOST);
   const second = await world.issued(HOST, first);
   assert.notEqual(second.keyPem, first.keyPem);
@@ -138,18 +138,18 @@ test("short-lived certificates are renewed in time, with another key", async (t)
   );
 });
 
-test("a wildcard is refused with the reason, without a request to the authority", async (t) => {
+test("refuses a wildcard with the reason, without a request to the authority", async (t) => {
   const { world, pebble } = await start(t);
-  world.controller.want(new Set(["*.example.test"]));
+  world.controller.setHostnames(new Set(["*.example.test"]));
   const message = await world.pending("*.example.test", "Refused");
   assert.match(message, /HTTP-01.*wildcards.*tls\.certificate_ref/);
   assert.doesNotMatch(pebble.readLog(), /example\.test/);
 });
 
-test("an account is tied to what the authority knows already", async (t) => {
+test("binds an account to a customer of the authority", async (t) => {
   const hmacKey = randomBytes(32).toString("base64url");
   const { pebble, gateway, world } = await start(t, { externalKeys: { "customer-1": hmacKey } });
-  world.controller.want(new Set([HOST]));
+  world.controller.setHostnames(new Set([HOST]));
   const message = await world.pending(HOST, "IssuerUnavailable");
   assert.match(message, /no account with the authority: externalAccountRequired/);
   const { acme } = settingsOf(pebble);
@@ -158,7 +158,7 @@ test("an account is tied to what the authority knows already", async (t) => {
     issuer: "acme",
     acme: acme && { ...acme, externalAccountBinding: { keyId: "customer-1", hmacKeyFile } },
   });
-  bound.controller.want(new Set([HOST]));
+  bound.controller.setHostnames(new Set([HOST]));
   await bound.issued(HOST);
   assert.ok(bound.log.length > 0 && !bound.log.join("").includes(hmacKey));
 });
@@ -166,7 +166,7 @@ test("an account is tied to what the authority knows already", async (t) => {
 test("logs no keys", async (t) => {
   const { world } = await start(t);
   world.answer("wrongly");
-  world.controller.want(new Set([HOST]));
+  world.controller.setHostnames(new Set([HOST]));
   await world.pending(HOST, "IssueFailed");
   world.answer("rightly");
   const { keyPem } = await world.issued(HOST);

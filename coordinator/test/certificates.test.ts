@@ -11,7 +11,7 @@ import { startWorld, type World } from "./support/world.ts";
 
 const HOST = "shop.example.test";
 
-test("a route that terminates TLS and names no secret gets a certificate of the development CA", async (t) => {
+test("issues a certificate of the development CA for a route that terminates TLS without a secret", async (t) => {
   const world = await startWorld(t, {}, { certificates: { issuer: "self-signed" } });
   await applyRoute(world, [HOST, "*.example.test"]);
   const { chainPem } = await inState(world, HOST, "ready");
@@ -21,7 +21,7 @@ test("a route that terminates TLS and names no secret gets a certificate of the 
   const [leaf = ""] = splitCertificates(chainPem);
   assert.ok(new X509Certificate(leaf).verify(root.publicKey));
 
-  // Events are written a moment after the change.
+  // Events are written slightly after the change.
   await until("the event is published", async () => {
     const { events } = await world
       .operator()
@@ -43,7 +43,7 @@ test("a route that terminates TLS and names no secret gets a certificate of the 
   await until("another one has come", async () => (await certificateOf(world, HOST))?.chainPem !== chainPem);
 });
 
-test("the same by HTTP, for holders of the same tokens", async (t) => {
+test("serves the same certificates over HTTP to holders of the same tokens", async (t) => {
   const world = await startWorld(t, {}, { certificates: { issuer: "self-signed" } });
   await applyRoute(world, [HOST]);
   const { chainPem } = await inState(world, HOST, "ready");
@@ -69,14 +69,14 @@ test("the same by HTTP, for holders of the same tokens", async (t) => {
   await until("another one has come", async () => (await certificateOf(world, HOST))?.chainPem !== chainPem);
 });
 
-test("the certificate shows in the route's conditions", async (t) => {
+test("shows the certificate in the route's conditions", async (t) => {
   const world = await startWorld(t, {}, { certificates: { issuer: "self-signed" } });
   await applyRoute(world, [HOST]);
   await inState(world, HOST, "ready");
   await until("the route says so", async () => (await conditionOf(world))?.status === true);
 });
 
-test("without an issuer the route says what to set, and nothing can be renewed", async (t) => {
+test("names the missing setting in the route without an issuer, and refuses renewals", async (t) => {
   const world = await startWorld(t);
   await applyRoute(world, [HOST]);
   const condition = await conditionOf(world);

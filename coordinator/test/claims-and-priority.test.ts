@@ -11,7 +11,7 @@ const LIMIT = { timeout: 180_000 };
 const ONE = { scaling: { replicas: 1 } };
 const CLAIM_REF = { namespace: "shop", kind: "claim", name: "data" };
 
-test("a claim goes where its first pod goes, and holds later pods there", LIMIT, async (t) => {
+test("places a claim with its first pod, and later pods on its node", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agents = new Map<string, HollowAgent>();
   for (const name of ["n1", "n2", "n3"]) agents.set(name, await HollowAgent.start(world, { name }));
@@ -20,7 +20,7 @@ test("a claim goes where its first pod goes, and holds later pods there", LIMIT,
   const node = await claimNode(world);
   const [pod] = [...(agents.get(node)?.assignments.values() ?? [])];
   assert.deepEqual(pod?.claims, [{ name: "data", capacityBytes: 1_073_741_824n }]);
-  // Five pods that would spread over three nodes go to one.
+  // Without the claim, these five pods would spread over three nodes.
   await apply(world, "a2", aContainerService("readers", { scaling: { replicas: 5 }, ...withClaim() }));
   const { pods } = await world
     .operator()
@@ -32,7 +32,7 @@ test("a claim goes where its first pod goes, and holds later pods there", LIMIT,
   });
 });
 
-test("pods that share a new claim and come at once go to one node", LIMIT, async (t) => {
+test("places concurrent pods that share a new claim on one node", LIMIT, async (t) => {
   const world = await startWorld(t);
   for (const name of ["n1", "n2", "n3"]) await HollowAgent.start(world, { name });
   await put(world, "data", { $case: "claim", value: {} });
@@ -44,7 +44,7 @@ test("pods that share a new claim and come at once go to one node", LIMIT, async
   assert.equal(new Set(pods.map((it) => it.node)).size, 1);
 });
 
-test("a pod whose claim isn't there says so, and is placed when it comes", LIMIT, async (t) => {
+test("reports a missing claim of a pod, and places the pod when the claim is created", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await world.forage().applyResources(aRequest("a1", [aContainerService("db", { ...ONE, ...withClaim() })]));
@@ -59,7 +59,7 @@ test("a pod whose claim isn't there says so, and is placed when it comes", LIMIT
 });
 
 test(
-  "a claim in use stays; one that isn't is gone once its node says that it has removed the data",
+  "keeps a claim in use, and removes an unused one once its node has deleted the data",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
@@ -109,12 +109,12 @@ test(
   },
 );
 
-test("an important pod takes the place of less important ones, which stop gracefully", LIMIT, async (t) => {
+test("preempts less important pods for an important one, and stops them gracefully", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { cpu: "1" });
   await put(world, "high", { $case: "priorityClass", value: { value: 1_000 } }, "");
   await apply(world, "a1", aContainerService("low", { scaling: { replicas: 3 }, container: asking("300m") }));
-  // They take their time to stop.
+  // The pods take some time to stop.
   const behaviour = agent.behaviour;
   const stopping: string[] = [];
   agent.onStopping = (pod) => {
@@ -150,30 +150,34 @@ test("an important pod takes the place of less important ones, which stop gracef
   assert.deepEqual(left, ["low", "vip"]);
 });
 
-test("a class that never preempts waits, and a pod without a class preempts none", LIMIT, async (t) => {
-  const world = await startWorld(t);
-  const agent = await HollowAgent.start(world, { cpu: "1" });
-  await put(world, "polite", { $case: "priorityClass", value: { value: 1_000, neverPreempts: true } }, "");
-  await apply(world, "a1", aContainerService("low", { ...ONE, container: asking("900m") }));
-  const podConfig = { priorityClassName: "polite" };
-  const lines = await watchToEnd(
-    world,
-    (
-      await world
-        .forage()
-        .applyResources(
-          aRequest("a2", [aContainerService("vip", { ...ONE, container: asking("500m"), podConfig })]),
-        )
-    ).rolloutId,
-  );
-  assert.match(lines.at(-1) ?? "", /insufficient cpu/);
-  assert.deepEqual(
-    [...agent.assignments.values()].map((it) => [it.workloadName, it.stopping]),
-    [["low", false]],
-  );
-});
+test(
+  "lets a pod of a class that never preempts wait, and preempts nothing for a pod without a class",
+  LIMIT,
+  async (t) => {
+    const world = await startWorld(t);
+    const agent = await HollowAgent.start(world, { cpu: "1" });
+    await put(world, "polite", { $case: "priorityClass", value: { value: 1_000, neverPreempts: true } }, "");
+    await apply(world, "a1", aContainerService("low", { ...ONE, container: asking("900m") }));
+    const podConfig = { priorityClassName: "polite" };
+    const lines = await watchToEnd(
+      world,
+      (
+        await world
+          .forage()
+          .applyResources(
+            aRequest("a2", [aContainerService("vip", { ...ONE, container: asking("500m"), podConfig })]),
+          )
+      ).rolloutId,
+    );
+    assert.match(lines.at(-1) ?? "", /insufficient cpu/);
+    assert.deepEqual(
+      [...agent.assignments.values()].map((it) => [it.workloadName, it.stopping]),
+      [["low", false]],
+    );
+  },
+);
 
-test("a class that isn't there is refused by its path; built-in ones are always there", LIMIT, async (t) => {
+test("refuses a missing class by its path, and always has the built-in ones", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const named = (priorityClassName: string) => aContainerService("web", { podConfig: { priorityClassName } });
@@ -192,7 +196,7 @@ test("a class that isn't there is refused by its path; built-in ones are always 
   ]);
 });
 
-test("the default class is everybody's who names none, and one only", LIMIT, async (t) => {
+test("allows one default class, for all pods that name none", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { cpu: "1" });
   await put(world, "low", { $case: "priorityClass", value: { value: -10 } }, "");

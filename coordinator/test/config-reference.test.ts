@@ -5,11 +5,11 @@ import { configReference } from "./support/config-reference.ts";
 
 const text = (path: string): string => readFileSync(new URL(path, import.meta.url), "utf8");
 
-test("the reference of coordinator.yaml is current: node coordinator/test/write-config-reference.ts", () => {
+test("matches coordinator.yaml's reference, as written by node coordinator/test/write-config-reference.ts", () => {
   assert.equal(text("../../docs/reference/coordinator.md"), configReference(text("../src/config.ts")));
 });
 
-test("the reference has a meaning for every key", () => {
+test("describes every key in the reference", () => {
   const rows = configReference(text("../src/config.ts"))
     .split("\n")
     .filter((line) => line.startsWith("| `"));

@@ -21,10 +21,10 @@ before(
 );
 after(() => server?.close());
 
-// Each store has a prefix of its own in the same bucket.
+// Each store has its own prefix in the same bucket.
 contentStoreConformance("S3", async () => ({ store: open(), dispose: async () => {} }));
 
-test("reports an S3 server that can't be reached, and wrong credentials, as unavailable", async () => {
+test("reports an unreachable S3 server and wrong credentials as UNAVAILABLE", async () => {
   const away = open({ endpoint: "http://127.0.0.1:9" });
   await assert.rejects(away.stat("o/w/a"), { code: "UNAVAILABLE", message: /ECONNREFUSED/ });
   await away.close();
@@ -34,11 +34,11 @@ test("reports an S3 server that can't be reached, and wrong credentials, as unav
   await stranger.close();
 });
 
-test("removes the data of writes that never ended once it is old, and no other", async () => {
+test("removes only old data of writes that never ended", async () => {
   const clock = new VirtualClock();
   const prefix = "remains/";
   const store = open({ prefix, monotonicMs: clock.monotonicMs });
-  // Another store's data and index entry, which are neither of this one.
+  // Data and an index entry of another store, which this store must not remove.
   const other = open({ prefix: `${prefix}data/o/w/lost/` });
   await other.put("x", one("left behind"), put);
   await store.put("o/w/a", one("kept"), put);

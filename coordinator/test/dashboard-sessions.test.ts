@@ -51,7 +51,7 @@ async function serveNext(agent: HollowAgent) {
   return { session, stream };
 }
 
-test("a log comes as text, and the reason why it ends with it", LIMIT, async (t) => {
+test("streams a log as text, with the reason why it ends", LIMIT, async (t) => {
   const { agent, browser, pod } = await setUp(t);
   const reading = browser.get(`api/logs?namespace=shop&pod=${pod}&follow=true&previous=true&tail=20`);
   const { session, stream } = await serveNext(agent);
@@ -64,56 +64,56 @@ test("a log comes as text, and the reason why it ends with it", LIMIT, async (t)
   assert.equal(await (await reading).text(), "one\n\n[the log was removed]\n");
 });
 
-test("a terminal takes what its own session types, and ends with its exit code", LIMIT, async (t) => {
-  const { world, agent, browser, pod } = await setUp(t);
-  const target = { namespace: "shop", pod, container: "" };
-  assert.equal((await browser.post("terminals", { ...target, columns: 0, rows: 24 })).status, 400);
-  const opening = browser.post("terminals", { ...target, columns: 80, rows: 24 });
-  const { session, stream } = await serveNext(agent);
-  assert.partialDeepStrictEqual(session.kind, {
-    $case: "exec",
-    value: { tty: true, stdin: true, size: { columns: 80, rows: 24 } },
-  });
-  const received: ServeResponse["frame"][] = [];
-  stream.on("data", ({ frame }: ServeResponse) => received.push(frame));
-  stream.write({ frame: { $case: "stdout", value: Buffer.from("$ ") } });
-  const response = await opening;
-  const path = `terminals/${response.headers.get("x-terminal")}`;
-  const other = new Browser(world);
-  await other.login(await world.token("admin"));
-  assert.equal((await other.post(path, { data: "eA==" })).status, 404);
-  assert.equal((await browser.post(path, { data: Buffer.from("ls\n").toString("base64") })).status, 200);
-  assert.equal((await browser.post(path, { columns: 100, rows: 30 })).status, 200);
-  await until("the agent has both", () => received.length >= 2);
-  assert.deepEqual(
-    received.slice(0, 2).map((frame) => (frame?.$case === "stdin" ? `${frame.value}` : frame?.value)),
-    ["ls\n", { columns: 100, rows: 30 }],
-  );
-  stream.write({ frame: { $case: "end", value: { exitCode: 5, error: "" } } });
-  assert.equal(await response.text(), '{"data":"JCA="}\n{"exit":5}\n');
-  assert.equal((await browser.post(path, { data: "eA==" })).status, 404);
-});
-
 test(
-  "a revoked token ends its streams and the WebSockets of its ports without a further request",
+  "accepts input for a terminal only from its own session, and returns its exit code",
   LIMIT,
   async (t) => {
-    const world = await setUp(t);
-    const socket = await aWebSocket(world);
-    const live = await world.browser.get("api/live");
-    const other = new Browser(world.world);
-    await other.login(await world.world.token("viewer"));
-    const goesOn = await other.get("api/live");
-    const ended = Promise.all([once(socket, "close"), live.text()]);
-    await world.world.operator().revokeApiToken({ id: world.token.split("_")[1] ?? "" });
-    await ended;
-    assert.equal((await other.get("api/me")).status, 200);
-    const read = await goesOn.body?.getReader().read();
-    assert.equal(read?.done, false, "the session of another token goes on");
+    const { world, agent, browser, pod } = await setUp(t);
+    const target = { namespace: "shop", pod, container: "" };
+    assert.equal((await browser.post("terminals", { ...target, columns: 0, rows: 24 })).status, 400);
+    const opening = browser.post("terminals", { ...target, columns: 80, rows: 24 });
+    const { session, stream } = await serveNext(agent);
+    assert.partialDeepStrictEqual(session.kind, {
+      $case: "exec",
+      value: { tty: true, stdin: true, size: { columns: 80, rows: 24 } },
+    });
+    const received: ServeResponse["frame"][] = [];
+    stream.on("data", ({ frame }: ServeResponse) => received.push(frame));
+    stream.write({ frame: { $case: "stdout", value: Buffer.from("$ ") } });
+    const response = await opening;
+    const path = `terminals/${response.headers.get("x-terminal")}`;
+    const other = new Browser(world);
+    await other.login(await world.token("admin"));
+    assert.equal((await other.post(path, { data: "eA==" })).status, 404);
+    assert.equal((await browser.post(path, { data: Buffer.from("ls\n").toString("base64") })).status, 200);
+    assert.equal((await browser.post(path, { columns: 100, rows: 30 })).status, 200);
+    await until("the agent has both", () => received.length >= 2);
+    assert.deepEqual(
+      received.slice(0, 2).map((frame) => (frame?.$case === "stdin" ? `${frame.value}` : frame?.value)),
+      ["ls\n", { columns: 100, rows: 30 }],
+    );
+    stream.write({ frame: { $case: "end", value: { exitCode: 5, error: "" } } });
+    assert.equal(await response.text(), '{"data":"JCA="}\n{"exit":5}\n');
+    assert.equal((await browser.post(path, { data: "eA==" })).status, 404);
   },
 );
 
-test("a viewer reads logs and opens no terminal, and a log-out ends one that is open", LIMIT, async (t) => {
+test("ends streams and port WebSockets of a revoked token without a further request", LIMIT, async (t) => {
+  const world = await setUp(t);
+  const socket = await aWebSocket(world);
+  const live = await world.browser.get("api/live");
+  const other = new Browser(world.world);
+  await other.login(await world.world.token("viewer"));
+  const goesOn = await other.get("api/live");
+  const ended = Promise.all([once(socket, "close"), live.text()]);
+  await world.world.operator().revokeApiToken({ id: world.token.split("_")[1] ?? "" });
+  await ended;
+  assert.equal((await other.get("api/me")).status, 200);
+  const read = await goesOn.body?.getReader().read();
+  assert.equal(read?.done, false, "the session of another token goes on");
+});
+
+test("lets a viewer read logs but open no terminal, and ends a terminal at a log-out", LIMIT, async (t) => {
   const { world, agent, browser, pod } = await setUp(t);
   const target = { namespace: "shop", pod, container: "", columns: 80, rows: 24 };
   const viewer = new Browser(world);

@@ -13,6 +13,7 @@ import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-worl
 import { startWorld, type World } from "./support/world.ts";
 
 const LIMIT = { timeout: 180_000 };
+const HOUR_MS = 3_600_000;
 
 async function aBrowser(
   t: TestContext,
@@ -27,7 +28,7 @@ async function aBrowser(
 }
 
 test(
-  "a token starts a session whose cookie scripts can't read, and a wrong one does not",
+  "starts a session with a cookie that scripts can't read, and refuses a wrong token",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
@@ -55,7 +56,7 @@ test(
   },
 );
 
-test("requests that another site may have caused are refused", LIMIT, async (t) => {
+test("refuses requests that another site may have caused", LIMIT, async (t) => {
   const { browser } = await aBrowser(t);
   const headers: Record<string, string>[] = [
     { "content-type": "application/json" },
@@ -69,7 +70,7 @@ test("requests that another site may have caused are refused", LIMIT, async (t) 
 });
 
 test(
-  "calls obey the token's role and namespaces, and only the pages' calls are reachable",
+  "applies the token's role and namespaces to calls, and allows only the pages' calls",
   LIMIT,
   async (t) => {
     const { world, browser } = await aBrowser(t, "viewer", ["shop"]);
@@ -83,7 +84,11 @@ test(
       assert.equal(await statusOf(path), 403, path);
     const restart = { namespace: "shop", kind: "container_service", name: "web", restart: {} };
     assert.equal((await browser.post("call/updateRollout", restart)).status, 403);
+    const object = { namespace: "shop", name: "db", secret: { data: { password: "YmVhbnM=" } } };
+    assert.equal((await browser.post("call/planObject", { namespace: "shop", object })).status, 403);
     await browser.login(await world.token("admin"));
+    const planned = await browser.post("call/planObject", { namespace: "shop", object });
+    assert.partialDeepStrictEqual(await planned.json(), { action: "create" });
     assert.equal((await browser.post("call/updateRollout", restart)).status, 404);
     for (const name of ["createApiToken", "apply", "exec", "toString", "__proto__"])
       assert.equal((await browser.post(`call/${name}`, {})).status, 404, name);
@@ -95,7 +100,7 @@ test(
   },
 );
 
-test("a page of events begins with those that are kept", LIMIT, async (t) => {
+test("begins a page of events with the stored ones", LIMIT, async (t) => {
   const { world, browser } = await aBrowser(t, "viewer", ["shop"]);
   await HollowAgent.start(world);
   await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
@@ -109,7 +114,7 @@ test("a page of events begins with those that are kept", LIMIT, async (t) => {
   assert.match(text, /^data: \[\{.*"RolloutStarted"/m);
 });
 
-test("the live stream has what the token may see, and ends with the token", LIMIT, async (t) => {
+test("streams what the token may see, and ends with the token", LIMIT, async (t) => {
   const { world, browser, token } = await aBrowser(t, "viewer", ["shop"]);
   await HollowAgent.start(world);
   await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
@@ -118,7 +123,7 @@ test("the live stream has what the token may see, and ends with the token", LIMI
   assert.equal(response.headers.get("content-type"), "text/event-stream");
   const messages = messagesOf(response);
   const pods = new Set<string>();
-  // The iteration goes on after the last row: leaving it would end the stream from this side.
+  // Leaving the iteration at the last row would end the stream from this side.
   for (let running = false; !running; ) {
     const { value, done } = await messages.next();
     assert.ok(!done, "the stream is open");
@@ -137,32 +142,42 @@ test("the live stream has what the token may see, and ends with the token", LIMI
   assert.equal((await browser.get("api/me")).status, 401);
 });
 
-test(
-  "workspaces are in the live stream of those who may list them, without owner tokens",
-  LIMIT,
-  async (t) => {
-    const { world, calls, reaches } = await startWorkspaceWorld(t);
-    const { ownerToken } = await calls.startWorkspace(aStart());
-    await reaches("instance-1", WorkspacePhase.RUNNING);
-    const browser = new Browser(world);
-    const shown = async (namespace: string): Promise<LiveMessage> => {
-      await browser.login(await world.token("viewer", [namespace]));
-      const messages = messagesOf(await browser.get("api/live"));
-      const { value } = await messages.next();
-      await messages.return(undefined);
-      assert.ok(value);
-      return value;
-    };
-    const { workspaces } = await shown("workspaces");
-    const { phase, url, namespace } = workspaces?.["instance-1"] ?? {};
-    assert.deepEqual([phase, url, namespace], ["Running", "https://prefix-1.ws.example.test", "workspaces"]);
-    assert.notEqual(ownerToken, "");
-    assert.equal(JSON.stringify(workspaces).includes(ownerToken), false);
-    assert.equal((await shown("shop")).workspaces, undefined);
-  },
-);
+test("streams workspaces without owner tokens to those who may list them", LIMIT, async (t) => {
+  const { world, calls, reaches } = await startWorkspaceWorld(t);
+  const { ownerToken } = await calls.startWorkspace(aStart());
+  await reaches("instance-1", WorkspacePhase.RUNNING);
+  const browser = new Browser(world);
+  const shown = async (namespace: string): Promise<LiveMessage> => {
+    await browser.login(await world.token("viewer", [namespace]));
+    const messages = messagesOf(await browser.get("api/live"));
+    const { value } = await messages.next();
+    await messages.return(undefined);
+    assert.ok(value);
+    return value;
+  };
+  const { workspaces } = await shown("workspaces");
+  const { phase, url, namespace } = workspaces?.["instance-1"] ?? {};
+  assert.deepEqual([phase, url, namespace], ["Running", "https://prefix-1.ws.example.test", "workspaces"]);
+  assert.notEqual(ownerToken, "");
+  assert.equal(JSON.stringify(workspaces).includes(ownerToken), false);
+  assert.equal((await shown("shop")).workspaces, undefined);
+});
 
-test("a log-out ends the streams of its session", LIMIT, async (t) => {
+test("ends a session without a request for 8 hours, and its streams", LIMIT, async (t) => {
+  const { world, browser } = await aBrowser(t);
+  const messages = messagesOf(await browser.get("api/live"));
+  await messages.next();
+  for (let turn = 0; turn < 2; turn++) {
+    world.clock.skip(7 * HOUR_MS);
+    assert.equal((await browser.get("api/me")).status, 200, "a request is use");
+  }
+  const rest = messages.next();
+  world.clock.skip(8 * HOUR_MS);
+  for (let message = await rest; !message.done; ) message = await messages.next();
+  assert.equal((await browser.get("api/me")).status, 401);
+});
+
+test("ends the streams of a session at a log-out", LIMIT, async (t) => {
   const { browser } = await aBrowser(t);
   const messages = messagesOf(await browser.get("api/live"));
   await messages.next();
@@ -171,7 +186,7 @@ test("a log-out ends the streams of its session", LIMIT, async (t) => {
   for (let message = await rest; !message.done; ) message = await messages.next();
 });
 
-test("the page allows only its own files, and is read at its first request", LIMIT, async (t) => {
+test("allows the page only its own files, and reads them at the first request", LIMIT, async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "forage-dashboard-"));
   t.after(() => rmSync(dir, { recursive: true }));
   const dashboardPath = join(dir, "dashboard.json");
@@ -220,6 +235,6 @@ async function* messagesOf(response: Response): AsyncGenerator<LiveMessage> {
         if (block.startsWith("data: ")) yield JSON.parse(block.slice(6)) as LiveMessage;
     }
   } catch {
-    // The server ends the connection of a stream that it ends.
+    // The server closes the connection of a stream that it ends.
   }
 }

@@ -12,7 +12,7 @@ const after = (names: string, extra: object = {}) => ({
   ...extra,
 });
 
-test("a service begins once the job that it depends on is complete", LIMIT, async (t) => {
+test("starts a service once the job on which it depends is complete", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const bundle = [aJob("migrate"), aContainerService("web", after("job/migrate"))];
@@ -31,7 +31,7 @@ test("a service begins once the job that it depends on is complete", LIMIT, asyn
   assert.ok(lines.includes("container_service/web SUCCEEDED 2/2 ready"), lines.join("\n"));
 });
 
-test("a service that waits for a failed job fails its rollout, and says why", LIMIT, async (t) => {
+test("fails the rollout of a service that waits for a failed job, with the reason", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, { behaviour: (pod) => endedPod(pod, 3, "no table\n") });
   const once = { podConfig: { annotations: { "forage.dev/backoff-limit": "0" } } };
@@ -46,7 +46,7 @@ test("a service that waits for a failed job fails its rollout, and says why", LI
   );
 });
 
-test("the running version stays up while the new one waits, and is replaced by it", LIMIT, async (t) => {
+test("keeps the running version until the new one, which waits, replaces it", LIMIT, async (t) => {
   const world = await startWorld(t);
   const isMigration = ({ workloadKind }: PodAssignment) => workloadKind === "job";
   const agent = await HollowAgent.start(world);
@@ -70,7 +70,7 @@ test("the running version stays up while the new one waits, and is replaced by i
   assert.ok(imagesOf(agent, "container_service").every((name) => name.endsWith(":v2")));
 });
 
-test("unknown names, bad ones and circles are refused by their path", LIMIT, async (t) => {
+test("refuses unknown and invalid names and cycles by their path", LIMIT, async (t) => {
   const world = await startWorld(t);
   for (const [resources, description] of [
     [

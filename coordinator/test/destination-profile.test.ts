@@ -17,7 +17,7 @@ const LIMIT = { timeout: 180_000 };
 const FQN = "web.shop.svc.cluster.local";
 
 for (const listener of ["TLS", "plain text"] as const) {
-  test(`over ${listener} a profile leads a proxy to the service's endpoints`, LIMIT, async (t) => {
+  test(`resolves a service to its endpoints by a profile over ${listener}`, LIMIT, async (t) => {
     const world = await startWorld(t);
     const destination = listener === "TLS" ? world.destination() : world.plainDestination();
     await HollowAgent.start(world);
@@ -46,44 +46,41 @@ for (const listener of ["TLS", "plain text"] as const) {
 }
 
 for (const listener of ["TLS", "plain text"] as const) {
-  test(
-    `over ${listener} a virtual IP leads to its service for as long as it is the service's`,
-    LIMIT,
-    async (t) => {
-      const world = await startWorld(t);
-      const destination = listener === "TLS" ? world.destination() : world.plainDestination();
-      await HollowAgent.start(world);
-      await apply(world, {});
-      const ip = await virtualIpOf(world, "web");
-      const ask = (port: number): Profiles =>
-        new Profiles(destination.getProfile({ scheme: "", path: `${ip}:${port}`, contextToken: "" }));
-      const [asked, elsewhere] = [ask(80), ask(81)];
-      const profile = await asked.next();
-      assert.equal(profile.fullyQualifiedName, FQN);
-      assert.deepEqual(
-        profile.dstOverrides.map(({ authority }) => authority),
-        [`${FQN}:80`],
-      );
-      assert.deepEqual(
-        await elsewhere.next(),
-        DestinationProfile.fromPartial({}),
-        "the service has no such port",
-      );
-      // The service stays and releases its address, which stays on record, so no other service gets it at once.
-      await apply(world, {}, "Headless");
-      for (const stream of [asked, elsewhere, ask(80)]) {
-        let last = await stream.next();
-        while (last.fullyQualifiedName !== "" || last.retryBudget === undefined) last = await stream.next();
-        assert.deepEqual([last.endpoint, last.dstOverrides], [undefined, []]);
-      }
-      const { records } = await world.store.range("service-addresses/");
-      const [kept] = records.map(({ key, value }) => decodeRecord(ServiceAddressRecord, key, value));
-      assert.deepEqual([kept?.virtualIps, kept?.releasedAt === undefined], [[ip], false]);
-    },
-  );
+  test(`resolves a virtual IP to its service while it is assigned over ${listener}`, LIMIT, async (t) => {
+    const world = await startWorld(t);
+    const destination = listener === "TLS" ? world.destination() : world.plainDestination();
+    await HollowAgent.start(world);
+    await apply(world, {});
+    const ip = await virtualIpOf(world, "web");
+    const ask = (port: number): Profiles =>
+      new Profiles(destination.getProfile({ scheme: "", path: `${ip}:${port}`, contextToken: "" }));
+    const [asked, elsewhere] = [ask(80), ask(81)];
+    const profile = await asked.next();
+    assert.equal(profile.fullyQualifiedName, FQN);
+    assert.deepEqual(
+      profile.dstOverrides.map(({ authority }) => authority),
+      [`${FQN}:80`],
+    );
+    assert.deepEqual(
+      await elsewhere.next(),
+      DestinationProfile.fromPartial({}),
+      "the service has no such port",
+    );
+    // The service stays and releases its address, which remains reserved, so no other service
+    // gets it immediately.
+    await apply(world, {}, "Headless");
+    for (const stream of [asked, elsewhere, ask(80)]) {
+      let last = await stream.next();
+      while (last.fullyQualifiedName !== "" || last.retryBudget === undefined) last = await stream.next();
+      assert.deepEqual([last.endpoint, last.dstOverrides], [undefined, []]);
+    }
+    const { records } = await world.store.range("service-addresses/");
+    const [kept] = records.map(({ key, value }) => decodeRecord(ServiceAddressRecord, key, value));
+    assert.deepEqual([kept?.virtualIps, kept?.releasedAt === undefined], [[ip], false]);
+  });
 }
 
-test("an address of a load balancer leads to its service, too", LIMIT, async (t) => {
+test("resolves an address of a load balancer to its service", LIMIT, async (t) => {
   const { services } = readConfig(["--data-dir", "/nonexistent"], {});
   const world = await startWorld(t, {}, { services: { ...services, loadBalancerIps: ["198.51.100.7/32"] } });
   await HollowAgent.start(world);
@@ -93,7 +90,7 @@ test("an address of a load balancer leads to its service, too", LIMIT, async (t)
   while ((await profiles.next()).fullyQualifiedName !== FQN);
 });
 
-test("a virtual IP of IPv6 leads to its service, however it is written", LIMIT, async (t) => {
+test("resolves a virtual IP of IPv6 in any spelling to its service", LIMIT, async (t) => {
   const { services } = readConfig(["--data-dir", "/nonexistent"], {});
   const world = await startWorld(t, {}, { services: { ...services, virtualIps6: "fd96::7/128" } });
   await HollowAgent.start(world);
@@ -106,7 +103,7 @@ test("a virtual IP of IPv6 leads to its service, however it is written", LIMIT, 
   }
 });
 
-test("annotations of a service reach the clients that look it up", LIMIT, async (t) => {
+test("applies annotations of a service to the clients that look it up", LIMIT, async (t) => {
   const world = await startWorld(t);
   const zone = { "topology.kubernetes.io/zone": "a" };
   await HollowAgent.start(world, { name: "n1", labels: zone });
@@ -125,9 +122,9 @@ test("annotations of a service reach the clients that look it up", LIMIT, async 
   }
 });
 
-test("a look-up that can't be answered gets an error after which a proxy continues", LIMIT, async (t) => {
+test("answers an unresolvable look-up with an error after which a proxy continues", LIMIT, async (t) => {
   const world = await startWorld(t);
-  // Pods of both hosts have the same IP of their own.
+  // Pods of both hosts have the same pod IP.
   await HollowAgent.start(world, { name: "n1", address: "127.0.0.2" });
   await HollowAgent.start(world, { name: "n2", address: "127.0.0.3" });
   await apply(world, {});
@@ -144,7 +141,7 @@ test("a look-up that can't be answered gets an error after which a proxy continu
   }
 });
 
-test("a token of another namespace learns nothing, by name or by address", LIMIT, async (t) => {
+test("reveals nothing to a token of another namespace, by name or by address", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   await apply(world, {});
@@ -157,11 +154,11 @@ test("a token of another namespace learns nothing, by name or by address", LIMIT
   const profiles = new Profiles(stranger.getProfile({ scheme: "", path, contextToken: "" }));
   assert.equal((await profiles.next()).endpoint, undefined);
   const friend = world.destination(await world.token("destination-reader", ["shop"]));
-  const told = new Profiles(friend.getProfile({ scheme: "", path, contextToken: "" }));
-  assert.equal((await told.next()).endpoint?.metricLabels.namespace, "shop");
+  const ofFriend = new Profiles(friend.getProfile({ scheme: "", path, contextToken: "" }));
+  assert.equal((await ofFriend.next()).endpoint?.metricLabels.namespace, "shop");
 });
 
-test("profiles end well when the coordinator stops", LIMIT, async (t) => {
+test("ends profiles with OK when the coordinator stops", LIMIT, async (t) => {
   const world = await startWorld(t);
   const profiles = new Profiles(world.destination().getProfile({ scheme: "", path: FQN, contextToken: "" }));
   await profiles.next();
@@ -189,7 +186,7 @@ class Profiles {
     return next.value;
   }
 
-  /** Reads to the end. */
+  /** Reads to the end of the stream. */
   async rest(): Promise<StatusObject> {
     while (!(await this.#iterator.next()).done);
     return this.#status;
@@ -200,7 +197,9 @@ class Profiles {
   }
 }
 
-/** Two replicas of `web` behind a service with these annotations; waits until they run. */
+/**
+ * Applies two replicas of `web` behind a service with these annotations, and waits until they run.
+ */
 async function apply(world: World, annotations: Record<string, string>, type = "ClusterIP"): Promise<void> {
   const value = { target: "web", type, ports: [{ name: "http", port: 80, targetPort: 8080 }], annotations };
   const service = ForageResource.fromPartial({ name: "web", spec: { $case: "service", value } });

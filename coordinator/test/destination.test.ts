@@ -15,39 +15,35 @@ const LIMIT = { timeout: 120_000 };
 const WEB = "web.shop.svc.cluster.local:80";
 
 for (const listener of ["TLS", "plain text"] as const) {
-  test(
-    `over ${listener} a stream sends the present state at once, and then each change`,
-    LIMIT,
-    async (t) => {
-      const world = await startWorld(t);
-      const found = listener === "TLS" ? lookUp(world, WEB) : lookUpPlain(world, WEB);
-      await found.until(() => found.exists === false);
-      await apply(world, [aService("web", "web")]);
-      await found.until(() => found.exists === true && found.endpoints.size === 0);
-      const agent = await HollowAgent.start(world);
-      await apply(world, [aService("web", "web"), aContainerService("web")]);
-      await found.until(() => found.endpoints.size === 2);
-      assert.ok([...found.endpoints.keys()].every((address) => address.startsWith("127.0.0.1:2")));
+  test(`sends the present state at once, and then each change, over ${listener}`, LIMIT, async (t) => {
+    const world = await startWorld(t);
+    const found = listener === "TLS" ? lookUp(world, WEB) : lookUpPlain(world, WEB);
+    await found.until(() => found.exists === false);
+    await apply(world, [aService("web", "web")]);
+    await found.until(() => found.exists === true && found.endpoints.size === 0);
+    const agent = await HollowAgent.start(world);
+    await apply(world, [aService("web", "web"), aContainerService("web")]);
+    await found.until(() => found.endpoints.size === 2);
+    assert.ok([...found.endpoints.keys()].every((address) => address.startsWith("127.0.0.1:2")));
 
-      const [first, second] = [...agent.assignments.values()];
-      assert.ok(first && second);
-      agent.report(notReady(agent, first));
-      await found.until(() => found.pods().join() === second.name);
-      agent.report(notReady(agent, second));
-      await found.until(() => found.exists === true && found.endpoints.size === 0);
-      agent.report(agent.running(first));
-      await found.until(() => found.pods().join() === first.name);
+    const [first, second] = [...agent.assignments.values()];
+    assert.ok(first && second);
+    agent.report(notReady(agent, first));
+    await found.until(() => found.pods().join() === second.name);
+    agent.report(notReady(agent, second));
+    await found.until(() => found.exists === true && found.endpoints.size === 0);
+    agent.report(agent.running(first));
+    await found.until(() => found.pods().join() === first.name);
 
-      const late = lookUp(world, WEB);
-      await late.until(() => late.endpoints.size === 1);
-      assert.deepEqual(late.updates, ["add"], "the first message of a late stream holds everything");
-      await world.operator().delete({ namespace: "shop", resources: [], labels: {}, all: true });
-      await found.until(() => found.exists === false);
-    },
-  );
+    const late = lookUp(world, WEB);
+    await late.until(() => late.endpoints.size === 1);
+    assert.deepEqual(late.updates, ["add"], "the first message of a late stream holds everything");
+    await world.operator().delete({ namespace: "shop", resources: [], labels: {}, all: true });
+    await found.until(() => found.exists === false);
+  });
 }
 
-test("a pod that stops is taken out, and the one that comes for it put in", LIMIT, async (t) => {
+test("removes a stopping pod, and adds its replacement", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await apply(world, [aService("web", "web"), aContainerService("web")]);
@@ -62,7 +58,7 @@ test("a pod that stops is taken out, and the one that comes for it put in", LIMI
   assert.equal(found.pods().filter((pod) => before.includes(pod)).length, 0);
 });
 
-test("endpoints of a node that is lost go, and come back with it", LIMIT, async (t) => {
+test("removes endpoints of a lost node, and adds them when it returns", LIMIT, async (t) => {
   const tolerant = {
     startGraceSeconds: 0,
     unreachableTolerationSeconds: 3_600,
@@ -85,7 +81,7 @@ test("endpoints of a node that is lost go, and come back with it", LIMIT, async 
   await found.until(() => found.endpoints.size === 4);
 });
 
-test("ports lead where the service says, or to their own number", LIMIT, async (t) => {
+test("resolves ports to the service's targets, or to the same number", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const ports = [
@@ -119,28 +115,34 @@ test("ports lead where the service says, or to their own number", LIMIT, async (
   }
 });
 
-test("a path that can't be a service's name is INVALID_ARGUMENT, whatever else is sent", LIMIT, async (t) => {
-  const world = await startWorld(t);
-  for (const path of [
-    "",
-    "web",
-    "10.0.0.1:80",
-    "web.shop.svc.cluster.local:0",
-    "web.shop.svc.example.com:80",
-  ]) {
-    for (const destination of [world.destination(), world.plainDestination()]) {
-      await assert.rejects(collected(destination.get({ scheme: "k8s", path, contextToken: "{" })), {
-        code: status.INVALID_ARGUMENT,
-      });
+test(
+  "answers INVALID_ARGUMENT for a path that can't be a service's, regardless of other fields",
+  LIMIT,
+  async (t) => {
+    const world = await startWorld(t);
+    for (const path of [
+      "",
+      "web",
+      "10.0.0.1:80",
+      "web.shop.svc.cluster.local:0",
+      "web.shop.svc.example.com:80",
+    ]) {
+      for (const destination of [world.destination(), world.plainDestination()]) {
+        await assert.rejects(collected(destination.get({ scheme: "k8s", path, contextToken: "{" })), {
+          code: status.INVALID_ARGUMENT,
+        });
+      }
     }
-  }
-  const found = new Lookup(world.destination().get({ scheme: "k8s", path: WEB, contextToken: "{{garbage" }));
-  await found.until(() => found.exists === false);
-});
+    const found = new Lookup(
+      world.destination().get({ scheme: "k8s", path: WEB, contextToken: "{{garbage" }),
+    );
+    await found.until(() => found.exists === false);
+  },
+);
 
-test("a reader that stalls gets the newest state, not all that happened meanwhile", LIMIT, async (t) => {
+test("sends a stalled reader the newest state, not all changes", LIMIT, async (t) => {
   const world = await startWorld(t);
-  // Long names make messages of 7 KiB, so that what lies on the way to a stalled reader is soon full.
+  // Long names make messages of 7 KiB, which soon fill the buffers on the way to a stalled reader.
   const name = `web-${"x".repeat(44)}`;
   const agent = await HollowAgent.start(world, { cpu: "64", name: `n-${"x".repeat(50)}` });
   await apply(world, [aService("web", name), aContainerService(name, { scaling: { replicas: 30 } })]);
@@ -163,7 +165,7 @@ test("a reader that stalls gets the newest state, not all that happened meanwhil
 });
 
 test(
-  "streams end well when the coordinator stops, and what comes after it answers the same",
+  "ends streams with OK when the coordinator stops, and answers the same after a restart",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
@@ -183,7 +185,7 @@ test(
   },
 );
 
-test("hundreds of look-ups share one connection", LIMIT, async (t) => {
+test("serves hundreds of look-ups over one connection", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   await apply(world, [aService("web", "web"), aContainerService("web")]);
@@ -202,7 +204,7 @@ function lookUpPlain(world: World, path: string): Lookup {
   return new Lookup(world.plainDestination().get({ scheme: "", path, contextToken: "" }));
 }
 
-/** Applies and waits for the end, with an apply_id of its own. */
+/** Applies the resources with a new apply_id, and waits for the end of the rollout. */
 async function apply(world: World, resources: readonly ForageResource[]): Promise<void> {
   const applyId = `a-${world.store.revision}`;
   const { rolloutId } = await world.forage().applyResources(aRequest(applyId, resources));
@@ -215,7 +217,7 @@ function notReady(agent: HollowAgent, pod: PodAssignment): PodStatus {
 }
 
 test(
-  "a node relays look-ups for namespaces of its own pods, and its own processes read all",
+  "relays look-ups of a node for the namespaces of its pods, and all for its own processes",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);

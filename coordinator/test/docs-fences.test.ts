@@ -8,9 +8,9 @@ import { DocsSystem } from "./support/docs/docs-system.ts";
 import { COMMANDS_ELSEWHERE, type Elsewhere, FENCES_ELSEWHERE } from "./support/docs/elsewhere.ts";
 
 const root = join(import.meta.dirname, "../..");
-/** It deploys the app that other pages start from. */
+/** The page that deploys the app on which other pages build. */
 const FIRST = "docs/how-to/deploy-an-app.md";
-/** Commands that exit with 1 for what they find, and print it. */
+/** Commands that print their findings and exit with 1 for them. */
 const FINDS = /^forage (?:plan|diff|whatif|doctor|why)\b/;
 /** The languages of fences that this test runs or checks. */
 const RUN: ReadonlySet<string> = new Set(["sh", "console", "yaml"]);
@@ -50,7 +50,7 @@ test(TITLE, LIMIT, async (t) => {
   );
 });
 
-test("the tests that run the listed commands exist", () => {
+test("names only existing tests for the listed commands", () => {
   for (const { test: path } of [...COMMANDS_ELSEWHERE, ...FENCES_ELSEWHERE])
     if (path !== undefined) assert.ok(existsSync(join(root, path)), path);
 });
@@ -94,7 +94,7 @@ async function checkYaml(system: DocsSystem, fence: Fence, report: (problem: str
   }
 }
 
-/** Returns the whole manifest for a page's part of one. */
+/** Returns the whole manifest for a part of one in a page. */
 function completed(text: string): string {
   if (!/^pod_config:/m.test(text)) return text;
   const container = 'container: { name: web, image: "registry.example/web:1" }';

@@ -8,13 +8,13 @@ import {
 import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { status } from "@grpc/grpc-js";
 import { Fleet } from "./support/fleet.ts";
-import type { HollowAgent } from "./support/hollow-agent.ts";
+import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService } from "./support/requests.ts";
 import { collected, until } from "./support/until.ts";
 
 const LIMIT = { timeout: 120_000 };
 
-test("a drained node's only replica is stopped once another is ready elsewhere", LIMIT, async (t) => {
+test("stops a drained node's only replica once another one is ready elsewhere", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 1 } }));
   const other = await fleet.join("n2");
@@ -31,7 +31,7 @@ test("a drained node's only replica is stopped once another is ready elsewhere",
   const [waiting] = (await statusOf(fleet, "n1")).waiting;
   assert.match(
     waiting?.why ?? "",
-    /0 of 1 replicas that web can't spare are ready beside it; web-.* is not ready yet on n2/,
+    /0 of 1 other replicas that web needs are ready; web-.* is not ready yet on n2/,
   );
   ready();
   await until("it is drained", async () => (await fleet.node("n1")).drain?.state === "drained");
@@ -45,7 +45,31 @@ test("a drained node's only replica is stopped once another is ready elsewhere",
   });
 });
 
-test("a drain never takes more pods than a budget allows, whatever is on the node", LIMIT, async (t) => {
+test("predicts with whatif the nodes to which a drain moves pods", LIMIT, async (t) => {
+  const fleet = await Fleet.start(t, []);
+  for (const [name, cpu] of Object.entries({ n1: "4", n2: "2", n3: "3", n4: "3" }))
+    fleet.agents.set(name, await HollowAgent.start(fleet.world, { name, cpu }));
+  await fleet.ready([...fleet.agents.keys()]);
+  const resources = { requests: { cpu: "500m" } };
+  const container = { name: "main", image: "app:1", resources };
+  await fleet.apply(aContainerService("web", { scaling: { replicas: 9 }, container }));
+  const places = await podsByNode(fleet);
+  const [busiest = ""] = [...places.keys()].sort((x, y) => (places.get(y) ?? 0) - (places.get(x) ?? 0));
+  const supposition = { $case: "drainNode", value: busiest } as const;
+  const { workloads } = await fleet.operator.whatIf({ suppositions: [{ supposition }] });
+  assert.equal(workloads.length, 1);
+  for (const { left, came } of workloads) {
+    for (const { node, pods } of left) places.set(node, (places.get(node) ?? 0) - pods);
+    for (const { node, pods } of came) places.set(node, (places.get(node) ?? 0) + pods);
+  }
+  assert.equal(places.get(busiest), 0);
+  places.delete(busiest);
+  await drain(fleet, busiest);
+  await until("it is drained", async () => (await fleet.node(busiest)).drain?.state === "drained");
+  assert.deepEqual([...(await podsByNode(fleet))].sort(), [...places].sort());
+});
+
+test("never stops more pods than a budget allows, regardless of the node's pods", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   const annotations = { "forage.dev/disruption-budget": "25%" };
   await fleet.apply(aContainerService("web", { scaling: { replicas: 8 }, podConfig: { annotations } }));
@@ -59,7 +83,7 @@ test("a drain never takes more pods than a budget allows, whatever is on the nod
   assert.equal(other.assignments.size, 8);
 });
 
-test("pods that fit no other node stay and are listed, unless they are included", LIMIT, async (t) => {
+test("keeps and lists pods that fit no other node, unless they are included", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   const object = { namespace: "shop", name: "data", spec: { $case: "claim", value: {} } };
   await fleet.operator.putObject(PutObjectRequest.fromPartial({ namespace: "shop", object } as object));
@@ -72,7 +96,7 @@ test("pods that fit no other node stay and are listed, unless they are included"
   assert.deepEqual(waiting, []);
   assert.match(
     staying.map(({ name, why }) => `${name}: ${why}`).join(),
-    /^db-\S+: its claim "data" lies on n1$/,
+    /^db-\S+: its claim "data" is on n1$/,
   );
   assert.equal((await fleet.pods("db")).length, 1);
   await drain(fleet, "n1", { includeClaims: true });
@@ -85,7 +109,7 @@ test("pods that fit no other node stay and are listed, unless they are included"
   );
 });
 
-test("pods of jobs may finish, and are stopped by force", LIMIT, async (t) => {
+test("lets pods of jobs finish, and stops them by force", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   const container = { name: "main", image: "app:v1" };
   const job = ForageResource.fromPartial({
@@ -100,32 +124,36 @@ test("pods of jobs may finish, and are stopped by force", LIMIT, async (t) => {
   await until("it runs", async () => (await fleet.pods("sum")).some((pod) => pod.status?.ready));
   await drain(fleet, "n1");
   await until("it is waited for", async () =>
-    (await statusOf(fleet, "n1")).waiting.some(({ why }) => /its job has yet to finish/.test(why)),
+    (await statusOf(fleet, "n1")).waiting.some(({ why }) => /its job is not complete/.test(why)),
   );
   await drain(fleet, "n1", { force: true });
   await until("it is drained", async () => (await fleet.node("n1")).drain?.state === "drained");
 });
 
-test("a drain goes on after a restart of the coordinator, and ends with an uncordon", LIMIT, async (t) => {
-  const fleet = await Fleet.start(t, ["n1"]);
-  await fleet.apply(aContainerService("web", { scaling: { replicas: 3 } }));
-  const other = await fleet.join("n2");
-  const ready = holdBack(other);
-  await drain(fleet, "n1");
-  await until("some wait for others", async () => (await fleet.pods()).some((pod) => pod.draining !== ""));
-  await fleet.restart();
-  assert.equal((await fleet.node("n1")).drain?.state, "draining");
-  for (const agent of [other, fleet.agent("n2")]) agent.behaviour = (pod) => agent.running(pod);
-  ready();
-  for (const pod of fleet.agent("n2").assignments.values())
-    if (!pod.stopping) fleet.agent("n2").report(fleet.agent("n2").running(pod));
-  await until("it is drained", async () => (await fleet.node("n1")).drain?.state === "drained");
-  assert.deepEqual([...new Set((await fleet.pods()).map((pod) => pod.node))], ["n2"]);
-  await fleet.cordon("n1", false);
-  assert.equal((await fleet.node("n1")).drain, undefined);
-});
+test(
+  "continues a drain after a restart of the coordinator, and ends it with an uncordon",
+  LIMIT,
+  async (t) => {
+    const fleet = await Fleet.start(t, ["n1"]);
+    await fleet.apply(aContainerService("web", { scaling: { replicas: 3 } }));
+    const other = await fleet.join("n2");
+    const ready = holdBack(other);
+    await drain(fleet, "n1");
+    await until("some wait for others", async () => (await fleet.pods()).some((pod) => pod.draining !== ""));
+    await fleet.restart();
+    assert.equal((await fleet.node("n1")).drain?.state, "draining");
+    for (const agent of [other, fleet.agent("n2")]) agent.behaviour = (pod) => agent.running(pod);
+    ready();
+    for (const pod of fleet.agent("n2").assignments.values())
+      if (!pod.stopping) fleet.agent("n2").report(fleet.agent("n2").running(pod));
+    await until("it is drained", async () => (await fleet.node("n1")).drain?.state === "drained");
+    assert.deepEqual([...new Set((await fleet.pods()).map((pod) => pod.node))], ["n2"]);
+    await fleet.cordon("n1", false);
+    assert.equal((await fleet.node("n1")).drain, undefined);
+  },
+);
 
-test("a cancelled drain leaves the pods where they are, without extra replicas", LIMIT, async (t) => {
+test("keeps the pods in place after a cancelled drain, without extra replicas", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 2 } }));
   await drain(fleet, "n1", { timeoutSeconds: 3600 });
@@ -140,7 +168,7 @@ test("a cancelled drain leaves the pods where they are, without extra replicas",
   });
 });
 
-test("a drain that times out ends and lists the remaining pods", LIMIT, async (t) => {
+test("ends a drain that times out, and lists the remaining pods", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 1 } }));
   await drain(fleet, "n1", { timeoutSeconds: 1 });
@@ -153,6 +181,13 @@ test("a drain that times out ends and lists the remaining pods", LIMIT, async (t
   });
   assert.equal((await fleet.node("n1")).unschedulable, true);
 });
+
+/** Returns the number of pods on each node that has any. */
+async function podsByNode(fleet: Fleet): Promise<Map<string, number>> {
+  const places = new Map<string, number>();
+  for (const { node } of await fleet.pods()) places.set(node, (places.get(node) ?? 0) + 1);
+  return places;
+}
 
 function drain(fleet: Fleet, name: string, request: Partial<DrainNodeRequest> = {}) {
   return fleet.operator.drainNode(DrainNodeRequest.fromPartial({ name, ...request }));
@@ -168,7 +203,7 @@ async function statusOf(fleet: Fleet, name: string): Promise<WatchDrainResponse>
   throw new Error("the stream held nothing");
 }
 
-/** The agent's pods aren't ready until that is called. */
+/** Keeps the agent's pods from becoming ready until the returned function is called. */
 function holdBack(agent: HollowAgent): () => void {
   agent.behaviour = () => undefined;
   return () => {

@@ -30,7 +30,7 @@ test("reports events of a deployment and its pods in order", LIMIT, async (t) =>
   assert.equal(started?.node, agent.name);
 });
 
-test("a pod that no node takes says why", LIMIT, async (t) => {
+test("reports why no node accepts a pod", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, { cpu: "10m" });
   await applyWeb(world);
@@ -66,7 +66,7 @@ test("reports crashes with exit code, last lines and count", LIMIT, async (t) =>
   assert.equal(event?.message, "container main exited with code 3 (Error); last lines: out of beans");
 });
 
-test("a stream sends new events, and resumes where it broke", LIMIT, async (t) => {
+test("streams new events, and resumes after a broken stream", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const first = watch(world, {});
@@ -83,23 +83,27 @@ test("a stream sends new events, and resumes where it broke", LIMIT, async (t) =
   await until("also after a restart", () => third.reasons().filter((it) => it === "Ready").length === 2);
 });
 
-test("callers see their namespaces only, and nodes only those who see all", LIMIT, async (t) => {
-  const world = await startWorld(t);
-  await HollowAgent.start(world);
-  await until(
-    "the node's event is published",
-    async () => (await reasons(world, "NodeJoined", "")).length === 1,
-  );
-  assert.deepEqual(await list(world, { kind: "node" }), [], "not in a namespace");
-  const shop = world.operator(await world.token("viewer", ["shop"]));
-  await assert.rejects(shop.listEvents({ ...everything, namespace: "" }), { code: 7 });
-  await assert.rejects(shop.listEvents({ ...everything, namespace: "other" }), { code: 7 });
-  await shop.listEvents({ ...everything, namespace: "shop" });
-  await assert.rejects(world.operator("").listEvents({ ...everything, namespace: "shop" }), { code: 16 });
-  const filter = { ...noFilter, type: "Odd" };
-  await assert.rejects(shop.listEvents({ ...everything, filter }), { code: 3 });
-  await assert.rejects(shop.listEvents({ ...everything, limit: 10_001 }), { code: 3 });
-});
+test(
+  "shows callers only events of their namespaces, and events of nodes only to those who may see all",
+  LIMIT,
+  async (t) => {
+    const world = await startWorld(t);
+    await HollowAgent.start(world);
+    await until(
+      "the node's event is published",
+      async () => (await reasons(world, "NodeJoined", "")).length === 1,
+    );
+    assert.deepEqual(await list(world, { kind: "node" }), [], "not in a namespace");
+    const shop = world.operator(await world.token("viewer", ["shop"]));
+    await assert.rejects(shop.listEvents({ ...everything, namespace: "" }), { code: 7 });
+    await assert.rejects(shop.listEvents({ ...everything, namespace: "other" }), { code: 7 });
+    await shop.listEvents({ ...everything, namespace: "shop" });
+    await assert.rejects(world.operator("").listEvents({ ...everything, namespace: "shop" }), { code: 16 });
+    const filter = { ...noFilter, type: "Odd" };
+    await assert.rejects(shop.listEvents({ ...everything, filter }), { code: 3 });
+    await assert.rejects(shop.listEvents({ ...everything, limit: 10_001 }), { code: 3 });
+  },
+);
 
 test("returns the newest events when there are more than requested", LIMIT, async (t) => {
   const world = await startWorld(t);
@@ -111,7 +115,7 @@ test("returns the newest events when there are more than requested", LIMIT, asyn
   assert.deepEqual(events, all.slice(-3));
 });
 
-test("over HTTP they come as JSON, and as a stream that resumes", LIMIT, async (t) => {
+test("serves events over HTTP as JSON, and as a stream that resumes", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const token = await world.token("viewer", ["shop"]);
@@ -199,7 +203,7 @@ function watch(world: World, { after }: { readonly after?: bigint }) {
   };
 }
 
-/** Reads until it holds, and hangs up. */
+/** Reads until the condition holds, and disconnects. */
 async function readStream(
   url: string,
   headers: Readonly<Record<string, string>>,

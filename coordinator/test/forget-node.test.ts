@@ -9,7 +9,7 @@ import { until } from "./support/until.ts";
 
 const LIMIT = { timeout: 120_000 };
 
-test("a lost node is forgotten with its pods, and refused when it returns", LIMIT, async (t) => {
+test("removes a lost node with its pods, and refuses it when it returns", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1", "n2"], QUICK_LOSSES);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 4 } }));
   await assert.rejects(fleet.operator.forgetNode({ name: "n1", force: false }), {
@@ -41,7 +41,7 @@ test("a lost node is forgotten with its pods, and refused when it returns", LIMI
   );
 });
 
-test("claims on a node block its removal; with force they start empty elsewhere", LIMIT, async (t) => {
+test("refuses to remove a node with claims, and with force starts them empty elsewhere", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"], QUICK_LOSSES);
   const object = { namespace: "shop", name: "data", spec: { $case: "claim", value: {} } };
   await fleet.operator.putObject(PutObjectRequest.fromPartial({ namespace: "shop", object } as object));
@@ -52,7 +52,7 @@ test("claims on a node block its removal; with force they start empty elsewhere"
   await until("it is unreachable", async () => (await fleet.node("n1")).unreachable);
   await assert.rejects(fleet.operator.forgetNode({ name: "n1", force: false }), {
     code: status.FAILED_PRECONDITION,
-    details: /the data of claims lies on node n1 and would be lost: shop\/data; forget it by force/,
+    details: /the data of claims on node n1 would be lost: shop\/data; remove it with force/,
   });
   assert.equal((await fleet.nodes()).length, 2, "nothing was done");
   const { claims } = await fleet.operator.forgetNode({ name: "n1", force: true });
@@ -62,7 +62,7 @@ test("claims on a node block its removal; with force they start empty elsewhere"
   );
 });
 
-test("a connected node is removed only with force, and its session ends at once", LIMIT, async (t) => {
+test("removes a connected node only with force, and ends its session at once", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1", "n2"]);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 2 } }));
   const agent = fleet.agent("n1");
@@ -84,7 +84,10 @@ test("a connected node is removed only with force, and its session ends at once"
   });
 });
 
-/** Opens a command in a pod of the node that never ends by itself. Returns when its output has come through. */
+/**
+ * Opens a command in a pod of the node that never ends by itself. Resolves when its output was
+ * received.
+ */
 async function openExec(
   { operator }: Fleet,
   agent: HollowAgent,

@@ -1,6 +1,7 @@
 /**
- * Run by the program's test in a mount namespace of its own: `full-disk-start-scenario.ts DIR`, DIR being a file system of 160 MiB.
- * Fails, as an uncaught assertion, where the coordinator does not start on the full disk.
+ * A test runs this program in its own mount namespace: `full-disk-start-scenario.ts DIR`. DIR is a
+ * file system of 160 MiB. Fails with an uncaught assertion if the coordinator does not start on the
+ * full disk.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";

@@ -10,30 +10,34 @@ const LIMIT = { timeout: 120_000 };
 const SECRET = "/api/v1/namespaces/shop/secrets/db";
 const CANARY = "hunter2-canary";
 
-test("a secret is put, shown without its values, revealed on demand and deleted", LIMIT, async (t) => {
-  const world = await startWorld(t);
-  const token = await world.token("editor", ["shop"]);
-  const put = await call(world, "PUT", SECRET, token, {
-    stringData: { password: CANARY },
-    labels: { app: "web" },
-  });
-  assert.deepEqual(
-    [put.status, put.body.action, put.body.sizes],
-    [200, "created", { password: CANARY.length }],
-  );
-  const got = await call(world, "GET", SECRET, token);
-  assert.equal(got.status, 200);
-  assert.equal("data" in got.body, false);
-  const revealed = await call(world, "GET", `${SECRET}?reveal=true`, token);
-  assert.deepEqual(revealed.body.data, { password: Buffer.from(CANARY).toString("base64") });
-  const { body } = await call(world, "GET", "/api/v1/namespaces/shop/secrets", token);
-  assert.equal((body.items as unknown[]).length, 1);
-  assert.equal((await call(world, "PUT", `${SECRET}?createOnly=true`, token, {})).status, 409);
-  assert.equal((await call(world, "DELETE", SECRET, token)).status, 200);
-  assert.equal((await call(world, "GET", SECRET, token)).status, 404);
-});
+test(
+  "stores a secret, shows it without its values, reveals them on demand, and deletes it",
+  LIMIT,
+  async (t) => {
+    const world = await startWorld(t);
+    const token = await world.token("editor", ["shop"]);
+    const put = await call(world, "PUT", SECRET, token, {
+      stringData: { password: CANARY },
+      labels: { app: "web" },
+    });
+    assert.deepEqual(
+      [put.status, put.body.action, put.body.sizes],
+      [200, "created", { password: CANARY.length }],
+    );
+    const got = await call(world, "GET", SECRET, token);
+    assert.equal(got.status, 200);
+    assert.equal("data" in got.body, false);
+    const revealed = await call(world, "GET", `${SECRET}?reveal=true`, token);
+    assert.deepEqual(revealed.body.data, { password: Buffer.from(CANARY).toString("base64") });
+    const { body } = await call(world, "GET", "/api/v1/namespaces/shop/secrets", token);
+    assert.equal((body.items as unknown[]).length, 1);
+    assert.equal((await call(world, "PUT", `${SECRET}?createOnly=true`, token, {})).status, 409);
+    assert.equal((await call(world, "DELETE", SECRET, token)).status, 200);
+    assert.equal((await call(world, "GET", SECRET, token)).status, 404);
+  },
+);
 
-test("a caller without credentials is answered before the body has arrived", LIMIT, async (t) => {
+test("answers a caller without credentials before the body has arrived", LIMIT, async (t) => {
   const world = await startWorld(t);
   const { port } = world.coordinator.http;
   const sending = requestPlain({
@@ -49,7 +53,7 @@ test("a caller without credentials is answered before the body has arrived", LIM
   assert.equal(response.statusCode, 401);
 });
 
-test("every kind can be put as JSON and comes back as it was", LIMIT, async (t) => {
+test("stores every kind from JSON, and returns it unchanged", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await world.token("admin");
   for (const [path, body] of [
@@ -121,7 +125,7 @@ for (const [what, who, method, path, body, status, message] of [
     /must not be longer/,
   ],
 ] as const) {
-  test(`${what} is refused in words, and no value is repeated`, LIMIT, async (t) => {
+  test(`refuses ${what} with the reason, and repeats no value`, LIMIT, async (t) => {
     const world = await startWorld(t);
     const tokens = {
       "": async () => "",
@@ -136,7 +140,7 @@ for (const [what, who, method, path, body, status, message] of [
   });
 }
 
-test("over a network it requires TLS, and serves with TLS", LIMIT, async (t) => {
+test("requires TLS from other hosts, and serves with TLS", LIMIT, async (t) => {
   const address = Object.values(networkInterfaces())
     .flat()
     .find((it) => it !== undefined && !it.internal && it.family === "IPv4")?.address;

@@ -6,7 +6,7 @@ import { startWorld, type World } from "./support/world.ts";
 
 const LIMIT = { timeout: 120_000 };
 
-test("it says that it lives and that it can work", LIMIT, async (t) => {
+test("reports that it is alive and ready", LIMIT, async (t) => {
   const world = await startWorld(t);
   const health = await get(world, "/healthz");
   assert.deepEqual([health.status, await health.text()], [200, "ok\n"]);
@@ -15,7 +15,7 @@ test("it says that it lives and that it can work", LIMIT, async (t) => {
   assert.deepEqual(await ready.json(), { ready: true, reasons: [] });
 });
 
-test("it counts what it has and does, and names no one", LIMIT, async (t) => {
+test("serves metrics without names", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   await watchToEnd(
@@ -42,7 +42,7 @@ test("it counts what it has and does, and names no one", LIMIT, async (t) => {
   assert.doesNotMatch(text, /flt_|shop/);
 });
 
-test("anything else isn't there", LIMIT, async (t) => {
+test("answers other paths with 404", LIMIT, async (t) => {
   const world = await startWorld(t);
   for (const path of ["/nothing", "/healthz/x", "/metrics/../../etc/passwd"])
     assert.equal((await get(world, path)).status, 404);

@@ -9,7 +9,7 @@ import { startWorld, type World } from "./support/world.ts";
 
 const LIMIT = { timeout: 180_000 };
 
-test("a job runs until its completions are reached, and its rollout says so", LIMIT, async (t) => {
+test("runs a job until its completions are reached, and ends its rollout", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, { behaviour: (pod) => endedPod(pod, 0) });
   const job = aJob("migrate", { jobConfig: { completions: 3, parallelism: 2 } });
@@ -23,7 +23,7 @@ test("a job runs until its completions are reached, and its rollout says so", LI
   assert.equal((await jobOf(world)).job?.succeeded, 3);
 });
 
-test("a changed job runs again, after what ran before has stopped", LIMIT, async (t) => {
+test("runs a changed job again after the former run has stopped", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aJob("migrate")]));
@@ -42,7 +42,7 @@ test("a changed job runs again, after what ran before has stopped", LIMIT, async
   assert.equal((await watchToEnd(world, second.rolloutId)).at(-1), "job/migrate SUCCEEDED 1/1 completed");
 });
 
-test("indexes reach the pods, and each is done once", LIMIT, async (t) => {
+test("passes indexes to the pods, and completes each once", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { behaviour: (pod) => endedPod(pod, 0) });
   const job = aJob("resize", { jobConfig: { completions: 3, parallelism: 3, completionMode: "Indexed" } });
@@ -63,7 +63,7 @@ test("indexes reach the pods, and each is done once", LIMIT, async (t) => {
   assert.equal((await jobOf(world)).job?.completedIndexes, "0-2");
 });
 
-test("a job that keeps failing is tried again with growing pauses, until its limit", LIMIT, async (t) => {
+test("retries a failing job with growing delays up to its limit", LIMIT, async (t) => {
   const world = await startWorld(t);
   const options = { behaviour: (pod: PodAssignment) => endedPod(pod, 3, "no such table\n") };
   const agent = await HollowAgent.start(world, options);
@@ -85,7 +85,7 @@ test("a job that keeps failing is tried again with growing pauses, until its lim
   assert.equal(state?.lastFailure?.exitCode, 3);
 });
 
-test("a job with a time to live goes after it, with its pods", LIMIT, async (t) => {
+test("removes a job after its time to live, with its pods", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { behaviour: (pod) => endedPod(pod, 0) });
   const job = aJob("migrate", { jobConfig: { ttlSecondsAfterFinished: 20n } });

@@ -15,7 +15,7 @@ import { startWorld, type World } from "./support/world.ts";
 const LIMIT = { timeout: 120_000 };
 const SECRET = "a secret key";
 
-test("a token gives one further coordinator the keys of the cluster, and is recorded", LIMIT, async (t) => {
+test("gives one further coordinator the keys of the cluster by a token, and records it", LIMIT, async (t) => {
   const { world, entries } = await aWorld(t);
   const { token } = await world.operator().createCoordinatorToken({ ttlSeconds: 0 });
   const first = hostOf(t, world, token);
@@ -57,7 +57,7 @@ test("a token gives one further coordinator the keys of the cluster, and is reco
   assert.ok(!JSON.stringify(entries()).includes(secret));
 });
 
-test("one of two coordinators that use a token at the same moment gets the keys", LIMIT, async (t) => {
+test("gives the keys to one of two coordinators that use a token concurrently", LIMIT, async (t) => {
   const { world } = await aWorld(t);
   const { token } = await world.operator().createCoordinatorToken({ ttlSeconds: 0 });
   const tries = [hostOf(t, world, token), hostOf(t, world, token), hostOf(t, world, token)];
@@ -65,7 +65,7 @@ test("one of two coordinators that use a token at the same moment gets the keys"
   assert.equal(results.filter((it) => it.status === "fulfilled").length, 1);
 });
 
-test("wrong, expired and nodes' tokens give no keys, and neither do other roles", LIMIT, async (t) => {
+test("refuses wrong, expired and nodes' tokens, and other roles", LIMIT, async (t) => {
   const { world } = await aWorld(t);
   const { token } = await world.operator().createCoordinatorToken({ ttlSeconds: 60 });
   const wrong = token.replace(/.{43}$/, "A".repeat(43));
@@ -87,7 +87,7 @@ test("wrong, expired and nodes' tokens give no keys, and neither do other roles"
   await assert.rejects(joinCluster(hostOf(t, world, token)), /the token has expired/);
 });
 
-test("the secret is not sent to a coordinator of another cluster", LIMIT, async (t) => {
+test("does not send the secret to a coordinator of another cluster", LIMIT, async (t) => {
   const { world } = await aWorld(t);
   const { world: other, entries } = await aWorld(t);
   const { token } = await world.operator().createCoordinatorToken({ ttlSeconds: 0 });
@@ -98,19 +98,23 @@ test("the secret is not sent to a coordinator of another cluster", LIMIT, async 
   );
 });
 
-test("says which keys are missing, and needs a configuration with the store in etcd", LIMIT, async (t) => {
-  const { world } = await aWorld(t, ["authority/ca.pem"]);
-  const { token } = await world.operator().createCoordinatorToken({ ttlSeconds: 0 });
-  const host = hostOf(t, world, token);
-  await assert.rejects(
-    joinCluster({ ...host, config: { ...host.config, store: {} } }),
-    /the configuration has no `store.etcd`/,
-  );
-  const { toDo } = await joinCluster(host);
-  assert.match(toDo.join(), /the same secret keys as the others/);
-});
+test(
+  "reports which keys are missing, and requires a configuration with the store in etcd",
+  LIMIT,
+  async (t) => {
+    const { world } = await aWorld(t, ["authority/ca.pem"]);
+    const { token } = await world.operator().createCoordinatorToken({ ttlSeconds: 0 });
+    const host = hostOf(t, world, token);
+    await assert.rejects(
+      joinCluster({ ...host, config: { ...host.config, store: {} } }),
+      /the configuration has no `store.etcd`/,
+    );
+    const { toDo } = await joinCluster(host);
+    assert.match(toDo.join(), /the same secret keys as the others/);
+  },
+);
 
-test("a coordinator with its store on the disk makes no tokens for others", LIMIT, async (t) => {
+test("refuses to create tokens for others on a coordinator with its store on the disk", LIMIT, async (t) => {
   const world = await startWorld(t);
   await assert.rejects(world.operator().createCoordinatorToken({ ttlSeconds: 0 }), {
     code: status.FAILED_PRECONDITION,
@@ -118,7 +122,7 @@ test("a coordinator with its store on the disk makes no tokens for others", LIMI
   });
 });
 
-/** A coordinator whose keys may be passed on, and what it records. */
+/** Starts a coordinator whose keys may be passed on, and what it records. */
 async function aWorld(
   t: TestContext,
   paths: readonly string[] = ["authority/ca.pem", "keys/secrets.keys"],
@@ -138,7 +142,7 @@ async function aWorld(
   return { world, entries: () => kept };
 }
 
-/** The host of a coordinator that joins. */
+/** Creates the host of a joining coordinator. */
 function hostOf(t: TestContext, world: World, token: string) {
   const dataDir = mkdtempSync(join(tmpdir(), "forage-join-"));
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));

@@ -22,7 +22,7 @@ async function tokenFor(world: World, nodeName = "", reusable = false): Promise<
   return (await world.operator().createJoinToken(request)).token;
 }
 
-test("a token makes one node of one key", LIMIT, async (t) => {
+test("creates one node with one key for a token", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await tokenFor(world);
   const { response } = await join(world, token, "n1");
@@ -37,7 +37,7 @@ test("a token makes one node of one key", LIMIT, async (t) => {
   await assert.rejects(join(world, token, "n2"), { ...DENIED, details: /has been used/ });
 });
 
-test("a node has the taints of its token from the moment it joins, and keeps others", LIMIT, async (t) => {
+test("gives a node the taints of its token when it joins, and keeps others", LIMIT, async (t) => {
   const world = await startWorld(t);
   const tokenWith = async (value: string): Promise<string> => {
     const taints = [{ key: "new", value, effect: "NoSchedule" }];
@@ -54,7 +54,7 @@ test("a node has the taints of its token from the moment it joins, and keeps oth
   assert.deepEqual(taints?.sort(), ["new=second", "own="]);
 });
 
-test("a join whose answer was lost is answered again, to the same key only", LIMIT, async (t) => {
+test("answers a repeated join after a lost answer, but only to the same key", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await tokenFor(world);
   const key = await createKeyAndCsr();
@@ -72,7 +72,7 @@ test("a join whose answer was lost is answered again, to the same key only", LIM
 });
 
 test(
-  "a join that is sent again after its node has connected is refused and audited, and changes nothing",
+  "refuses and audits a repeated join after its node has connected, and changes nothing",
   LIMIT,
   async (t) => {
     const entries: AuditFields[] = [];
@@ -115,7 +115,7 @@ test(
   },
 );
 
-test("joins of one key are answered only so often", LIMIT, async (t) => {
+test("limits the answers to joins of one key", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await tokenFor(world);
   const key = await createKeyAndCsr();
@@ -128,7 +128,7 @@ test("joins of one key are answered only so often", LIMIT, async (t) => {
   await until("its connection is recorded", async () => (await recordOf(world, "n1")).hasConnected);
 });
 
-test("a wrong secret, an unknown token and an expired one are refused", LIMIT, async (t) => {
+test("refuses a wrong secret, an unknown token and an expired token", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await tokenFor(world);
   const [prefix, pin, id, secret = ""] = token.split(".");
@@ -143,7 +143,7 @@ test("a wrong secret, an unknown token and an expired one are refused", LIMIT, a
   assert.deepEqual((await world.operator().listNodes({})).nodes, []);
 });
 
-test("a token for one node works for no other, and lets that node join again", LIMIT, async (t) => {
+test("limits a token for one node to that node, and lets it join again", LIMIT, async (t) => {
   const world = await startWorld(t);
   const first = await HollowAgent.start(world, { name: "n1" });
   const token = await tokenFor(world, "n1");
@@ -155,18 +155,18 @@ test("a token for one node works for no other, and lets that node join again", L
   await until("the old certificate is not let in", () => old.ended !== undefined);
 });
 
-test("a name that is taken is refused to a token for any name", LIMIT, async (t) => {
+test("refuses a name in use to a token for any name", LIMIT, async (t) => {
   const world = await startWorld(t);
   await join(world, await tokenFor(world), "n1");
   const token = await tokenFor(world);
   await assert.rejects(join(world, token, "n1"), {
     code: status.ALREADY_EXISTS,
-    details: /has joined before/,
+    details: /has joined already/,
   });
   await join(world, token, "n2");
 });
 
-test("names that no node can have, and requests that aren't signed, are refused", LIMIT, async (t) => {
+test("refuses names that no node can have, and unsigned requests", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await tokenFor(world);
   const invalid = { code: status.INVALID_ARGUMENT };
@@ -181,7 +181,7 @@ test("names that no node can have, and requests that aren't signed, are refused"
   await join(world, token, "n1");
 });
 
-test("a token for a rack serves many nodes", LIMIT, async (t) => {
+test("accepts many nodes for a token of a rack", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await tokenFor(world, "", true);
   await Promise.all(
@@ -190,7 +190,7 @@ test("a token for a rack serves many nodes", LIMIT, async (t) => {
   assert.equal((await world.operator().listNodes({})).nodes.length, 3);
 });
 
-test("of two that use one token at the same moment one gets in", LIMIT, async (t) => {
+test("accepts one of two that use a token concurrently", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await tokenFor(world);
   const joined = await Promise.allSettled(["n1", "n2", "n3", "n4"].map((name) => join(world, token, name)));
@@ -198,7 +198,7 @@ test("of two that use one token at the same moment one gets in", LIMIT, async (t
   assert.equal((await world.operator().listNodes({})).nodes.length, 1);
 });
 
-test("a node that was forgotten or revoked is cut off and not let in again", LIMIT, async (t) => {
+test("disconnects a removed or revoked node, and refuses it", LIMIT, async (t) => {
   const world = await startWorld(t);
   const revoked = await HollowAgent.start(world, { name: "n1" });
   const forgotten = await HollowAgent.start(world, { name: "n2" });
@@ -212,8 +212,8 @@ test("a node that was forgotten or revoked is cut off and not let in again", LIM
   await world.store.txn(
     [],
     [
-      { kind: "put", key: stored.key, value: encodeRecord(NodeRecord, record) },
-      { kind: "delete", key: nodeKey("n2") },
+      { type: "put", key: stored.key, value: encodeRecord(NodeRecord, record) },
+      { type: "delete", key: nodeKey("n2") },
     ],
   );
   for (const agent of [revoked, forgotten]) {
@@ -224,7 +224,7 @@ test("a node that was forgotten or revoked is cut off and not let in again", LIM
 });
 
 test(
-  "a used token does not bring back a node that was revoked, removed or has joined again",
+  "does not restore a node by a used token that was revoked, removed or has joined again",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
@@ -238,15 +238,15 @@ test(
       assert.ok(stored);
       const record = decodeRecord(NodeRecord, stored.key, stored.value);
       const value = encodeRecord(NodeRecord, { ...record, revoked: true });
-      if (change === "revoke") await world.store.txn([], [{ kind: "put", key: stored.key, value }]);
-      else if (change === "forget") await world.store.txn([], [{ kind: "delete", key: stored.key }]);
+      if (change === "revoke") await world.store.txn([], [{ type: "put", key: stored.key, value }]);
+      else if (change === "forget") await world.store.txn([], [{ type: "delete", key: stored.key }]);
       else await join(world, await tokenFor(world, name), name);
       await assert.rejects(join(world, token, name, { key }), DENIED, change);
     }
   },
 );
 
-test("a node gets a new certificate with the one it has, and only for itself", LIMIT, async (t) => {
+test("renews the certificate of a node for itself only", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { name: "n1" });
   const { keyPem, csrPem } = await createKeyAndCsr();
@@ -257,26 +257,22 @@ test("a node gets a new certificate with the one it has, and only for itself", L
   await assert.rejects(renewed.renew(Buffer.from("nonsense")), { code: status.INVALID_ARGUMENT });
 });
 
-test(
-  "a node whose renewals are answered and lost again and again keeps its certificate",
-  LIMIT,
-  async (t) => {
-    const world = await startWorld(t);
-    const agent = await HollowAgent.start(world, { name: "n1" });
-    const { csrPem } = await createKeyAndCsr();
-    for (let lost = 0; lost < 3; lost++) await agent.renew(Buffer.from(csrPem));
-    const again = agent.again();
-    await until("the newer session took over", () => agent.ended !== undefined);
-    await again.renew(Buffer.from(csrPem));
-    assert.equal(again.ended, undefined);
-  },
-);
+test("keeps the certificate of a node whose renewals are repeatedly lost", LIMIT, async (t) => {
+  const world = await startWorld(t);
+  const agent = await HollowAgent.start(world, { name: "n1" });
+  const { csrPem } = await createKeyAndCsr();
+  for (let lost = 0; lost < 3; lost++) await agent.renew(Buffer.from(csrPem));
+  const again = agent.again();
+  await until("the newer session took over", () => agent.ended !== undefined);
+  await again.renew(Buffer.from(csrPem));
+  assert.equal(again.ended, undefined);
+});
 
 describe("an expired certificate", () => {
   const nodeCertificates = { lifetimeDays: 1, graceDays: 2 };
   const dayMs = 24 * 3600 * 1000;
 
-  test("is renewed within the grace period, and is good for nothing else", LIMIT, async (t) => {
+  test("is renewed within the grace period, and permits nothing else", LIMIT, async (t) => {
     const world = await startWorld(t, {}, { nodeCertificates });
     const agent = await HollowAgent.start(world, { name: "n1" });
     const [node] = (await world.operator().listNodes({})).nodes;
@@ -312,16 +308,19 @@ describe("an expired certificate", () => {
       if (change === "revoke")
         await world.store.txn(
           [],
-          [{ kind: "put", key: stored.key, value: encodeRecord(NodeRecord, record) }],
+          [{ type: "put", key: stored.key, value: encodeRecord(NodeRecord, record) }],
         );
-      if (change === "forget") await world.store.txn([], [{ kind: "delete", key: stored.key }]);
+      if (change === "forget") await world.store.txn([], [{ type: "delete", key: stored.key }]);
       const stranger = new HollowAgent(world, "n1", pair, { heartbeats: false });
       const { csrPem } = await createKeyAndCsr();
       await assert.rejects(stranger.renew(Buffer.from(csrPem)), { code: status.UNAUTHENTICATED });
     });
 });
 
-/** A certificate of the node that ended so long ago, known to the coordinator as its newest. */
+/**
+ * Returns a certificate of the node that expired this long ago, and that the coordinator knows as
+ * its newest.
+ */
 async function expiredPair(world: World, name: string, endedMs: number, forged = false) {
   const options = { nowMs: () => Date.now() - 10 * 24 * 3600 * 1000, randomBytes };
   const { keyPem, csrPem } = await createKeyAndCsr();
@@ -334,7 +333,7 @@ async function expiredPair(world: World, name: string, endedMs: number, forged =
   const record = decodeRecord(NodeRecord, stored.key, stored.value);
   const serials = [...record.serials, issued.serial];
   const value = encodeRecord(NodeRecord, { ...record, serials });
-  await world.store.txn([], [{ kind: "put", key: stored.key, value }]);
+  await world.store.txn([], [{ type: "put", key: stored.key, value }]);
   return { certPem: issued.chainPem, keyPem };
 }
 

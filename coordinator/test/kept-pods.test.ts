@@ -14,38 +14,31 @@ import { startWorld, type World } from "./support/world.ts";
 const LIMIT = { timeout: 120_000 };
 const HOUR_MS = 60 * 60 * 1000;
 
-test(
-  "a failed pod and its status are kept after a rollback, apart from the pods that run",
-  LIMIT,
-  async (t) => {
-    const world = await startWorld(t);
-    const { stopped } = await rolledBack(world);
-    const { pods, kept } = await list(world);
-    assert.equal(pods.length, 2);
-    const [failed] = kept;
-    assert.ok(failed);
-    assert.deepEqual(
-      [failed.status?.phase, failed.stopping, failed.nodeLost],
-      [PodPhase.FAILED, false, false],
-    );
-    assert.equal(failed.status?.containers[0]?.lastTermination?.exitCode, 3);
-    assert.equal(failed.stopReason, "an older revision");
-    const keptForMs = toEpochMs(failed.keptUntil ?? { seconds: 0n, nanos: 0 }) - world.clock.nowMs();
-    assert.ok(keptForMs > HOUR_MS - 60_000 && keptForMs <= HOUR_MS, `${keptForMs}`);
-    assert.equal(stopped.get(failed.name), 3600, "the agent keeps the logs for as long");
-    const named = await list(world, failed.uid.slice(0, 8));
-    assert.equal(named.kept[0]?.template?.container?.image, "app:bad");
+test("keeps a failed pod and its status after a rollback, separately from running pods", LIMIT, async (t) => {
+  const world = await startWorld(t);
+  const { stopped } = await rolledBack(world);
+  const { pods, kept } = await list(world);
+  assert.equal(pods.length, 2);
+  const [failed] = kept;
+  assert.ok(failed);
+  assert.deepEqual([failed.status?.phase, failed.stopping, failed.nodeLost], [PodPhase.FAILED, false, false]);
+  assert.equal(failed.status?.containers[0]?.lastTermination?.exitCode, 3);
+  assert.equal(failed.stopReason, "an older revision");
+  const keptForMs = toEpochMs(failed.keptUntil ?? { seconds: 0n, nanos: 0 }) - world.clock.nowMs();
+  assert.ok(keptForMs > HOUR_MS - 60_000 && keptForMs <= HOUR_MS, `${keptForMs}`);
+  assert.equal(stopped.get(failed.name), 3600, "the agent keeps the logs for as long");
+  const named = await list(world, failed.uid.slice(0, 8));
+  assert.equal(named.kept[0]?.template?.container?.image, "app:bad");
 
-    const why = await world.operator().why({ namespace: "shop", kind: "pod", name: failed.name });
-    assert.match(why.summary, /^pod web-\S+ failed and was stopped: .*exited with code 3/);
-    assert.match(why.causes.at(-1)?.message ?? "", /its logs are kept for 60 min more/);
-    const service = await world.operator().why({ namespace: "shop", kind: "container_service", name: "web" });
-    const details = service.causes.find(({ reason }) => reason === "RolledBack")?.details ?? [];
-    assert.deepEqual(details, [`the failed pod's logs: forage logs ${failed.name} -n shop`]);
-  },
-);
+  const why = await world.operator().why({ namespace: "shop", kind: "pod", name: failed.name });
+  assert.match(why.summary, /^pod web-\S+ failed and was stopped: .*exited with code 3/);
+  assert.match(why.causes.at(-1)?.message ?? "", /its logs are kept for 60 min more/);
+  const service = await world.operator().why({ namespace: "shop", kind: "container_service", name: "web" });
+  const details = service.causes.find(({ reason }) => reason === "RolledBack")?.details ?? [];
+  assert.deepEqual(details, [`the failed pod's logs: forage logs ${failed.name} -n shop`]);
+});
 
-test("logs of a kept pod come from its node, and nothing else can be asked of it", LIMIT, async (t) => {
+test("reads logs of a kept pod from its node, and refuses other sessions in it", LIMIT, async (t) => {
   const world = await startWorld(t);
   const { agent } = await rolledBack(world);
   const [failed] = (await list(world)).kept;
@@ -76,7 +69,7 @@ test("logs of a kept pod come from its node, and nothing else can be asked of it
 });
 
 test(
-  "the next rollout of its workload ends a kept pod, over a restart of the coordinator too",
+  "removes a kept pod at the next rollout of its workload, even after a restart of the coordinator",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
@@ -92,7 +85,7 @@ test(
   },
 );
 
-test("a kept pod goes after an hour", LIMIT, async (t) => {
+test("removes a kept pod after an hour", LIMIT, async (t) => {
   const world = await startWorld(t);
   await rolledBack(world);
   world.clock.skip(HOUR_MS - 60_000);
@@ -102,7 +95,7 @@ test("a kept pod goes after an hour", LIMIT, async (t) => {
   await until("its record is gone", async () => (await storedKept(world)).length === 0);
 });
 
-test("a kept pod goes with its workload", LIMIT, async (t) => {
+test("removes a kept pod with its workload", LIMIT, async (t) => {
   const world = await startWorld(t);
   await rolledBack(world);
   const ref = { namespace: "shop", kind: "container_service", name: "web" };
@@ -110,14 +103,17 @@ test("a kept pod goes with its workload", LIMIT, async (t) => {
   await until("nothing is kept", async () => (await storedKept(world)).length === 0);
 });
 
-interface Told {
+interface RolledBack {
   readonly agent: HollowAgent;
-  /** The seconds for which the agent keeps the logs of each stopped pod. */
+  /** The number of seconds for which the agent keeps the logs of each stopped pod. */
   readonly stopped: ReadonlyMap<string, number>;
 }
 
-/** Returns the agent of a world in which `web` was rolled back from app:bad to app:v1, and nothing of app:bad runs. */
-async function rolledBack(world: World, replicas = 2): Promise<Told> {
+/**
+ * Returns the agent of a world in which `web` was rolled back from app:bad to app:v1, and no pod of
+ * app:bad runs.
+ */
+async function rolledBack(world: World, replicas = 2): Promise<RolledBack> {
   const agent: HollowAgent = await HollowAgent.start(world, {
     behaviour: (pod) =>
       imageOf(pod) === "app:bad"

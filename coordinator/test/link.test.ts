@@ -9,7 +9,10 @@ import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
 const LIMIT = { timeout: 120_000 };
-/** Settings with an interval in which a test can skip time before every stream counts as silent. */
+/**
+ * Settings with a long interval, so that a test can skip time without making every stream count as
+ * silent.
+ */
 const CALM = { heartbeatIntervalSeconds: 60 };
 
 test("ignores a node's reports about another node's pods", LIMIT, async (t) => {
@@ -36,7 +39,7 @@ test("ignores a node's reports about another node's pods", LIMIT, async (t) => {
   );
 });
 
-test("of two sessions of one node the newer wins, and gets everything", LIMIT, async (t) => {
+test("prefers the newer of two sessions of one node, and sends it everything", LIMIT, async (t) => {
   const world = await startWorld(t);
   const first = await HollowAgent.start(world);
   await watchToEnd(
@@ -51,7 +54,7 @@ test("of two sessions of one node the newer wins, and gets everything", LIMIT, a
   assert.equal(node?.ready, true, "the end of the older one changes nothing");
 });
 
-test("refuses an impossible report of a node, with its field", LIMIT, async (t) => {
+test("refuses an impossible report of a node with its field", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { cpu: "lots" });
   await until("its stream is ended", () => agent.ended !== undefined);
@@ -61,7 +64,7 @@ test("refuses an impossible report of a node, with its field", LIMIT, async (t) 
   await until("the second report is refused, too", () => other.ended !== undefined);
 });
 
-test("ports that services lead to are published though no container declares them", LIMIT, async (t) => {
+test("publishes ports to which services lead even if no container declares them", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const container = { name: "main", image: "registry.example/team/app:v1" };
@@ -92,7 +95,7 @@ test("ports that services lead to are published though no container declares the
   });
 });
 
-test("a stream begins with hello, and says it once", LIMIT, async (t) => {
+test("requires hello exactly once, at the start of a stream", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await until("it is connected", async () => (await world.operator().listNodes({})).nodes[0]?.ready ?? false);
@@ -111,7 +114,7 @@ test("a stream begins with hello, and says it once", LIMIT, async (t) => {
   assertEnded(agent, status.INVALID_ARGUMENT, /hello may be sent only once/);
 });
 
-test("a silent node stays ready for the grace period, and no longer", LIMIT, async (t) => {
+test("keeps a silent node ready for exactly the grace period", LIMIT, async (t) => {
   const tolerant = {
     startGraceSeconds: 0,
     unreachableTolerationSeconds: 3_600,
@@ -134,18 +137,18 @@ test("a silent node stays ready for the grace period, and no longer", LIMIT, asy
   assert.ok((await podsOf(world, "web")).every(({ nodeLost, status: s }) => !nodeLost && s?.ready));
 });
 
-test("a stream without heartbeats is ended", LIMIT, async (t) => {
+test("ends a stream without heartbeats", LIMIT, async (t) => {
   const world = await startWorld(t, {}, CALM);
   const agent = await HollowAgent.start(world, { heartbeats: false });
   await until("it is connected", async () => (await world.operator().listNodes({})).nodes[0]?.ready ?? false);
-  // In steps that the coordinator doesn't take for a hold-up of its own.
+  // The steps are so short that the coordinator does not treat them as a stall of its own.
   for (let step = 0; step < 8; step++) world.clock.skip(30_000);
   await until("it is ended", () => agent.ended !== undefined);
   assertEnded(agent, status.ABORTED, /no heartbeats/);
 });
 
 test(
-  "an agent that lost its pods gets them again, and one that kept a removed pod is rid of it",
+  "sends pods again to an agent that lost them, and lets an agent remove a leftover pod",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);

@@ -23,7 +23,7 @@ before(
 
 for (const listener of ["TLS", "plain text"] as const) {
   test(
-    `over ${listener}, Linkerd's own bindings follow endpoints from nothing to the end`,
+    `lets Linkerd's own bindings follow endpoints from none to the end over ${listener}`,
     LIMIT,
     async (t) => {
       const world = await startWorld(t);
@@ -52,35 +52,31 @@ for (const listener of ["TLS", "plain text"] as const) {
     },
   );
 
-  test(
-    `over ${listener}, Linkerd's own bindings read profiles as a proxy requests them`,
-    LIMIT,
-    async (t) => {
-      const world = await startWorld(t);
-      const ask = await asking(t, world, listener);
-      await HollowAgent.start(world);
-      await apply(world, { replicas: 1 });
-      const clusterIp = await virtualIpOf(world, "web");
-      const byIp = ask({ method: "getProfile", path: `${clusterIp}:80` });
-      const profile = await byIp.next();
-      assert.equal(profile.fullyQualifiedName, FQN);
-      assert.deepEqual(profile.retryBudget, { retryRatio: 0.2, minRetriesPerSecond: 10, ttl: "10s" });
-      const [to] = profile.dstOverrides ?? [];
-      assert.deepEqual([to?.authority, to && to.weight > 0], [`${FQN}:80`, true]);
-      // As a proxy goes on: with what the profile names.
-      const found = ask({ method: "get", path: to?.authority ?? "" });
-      const endpoint = (await found.next()).add?.addrs[0];
-      assert.ok(endpoint);
-      const direct = ask({ method: "getProfile", path: `127.0.0.1:${endpoint.addr.port}` });
-      assert.deepEqual((await direct.next()).endpoint?.addr, endpoint.addr);
-      const unknown = ask({ method: "getProfile", path: "192.0.2.77:81" });
-      assert.deepEqual(Object.keys(await unknown.next()), ["retryBudget"]);
-      await apply(world, { replicas: 1, annotations: { "config.linkerd.io/opaque-ports": "80" } });
-      assert.equal((await byIp.next()).opaqueProtocol, true);
-    },
-  );
+  test(`lets Linkerd's own bindings read profiles like a proxy over ${listener}`, LIMIT, async (t) => {
+    const world = await startWorld(t);
+    const ask = await asking(t, world, listener);
+    await HollowAgent.start(world);
+    await apply(world, { replicas: 1 });
+    const clusterIp = await virtualIpOf(world, "web");
+    const byIp = ask({ method: "getProfile", path: `${clusterIp}:80` });
+    const profile = await byIp.next();
+    assert.equal(profile.fullyQualifiedName, FQN);
+    assert.deepEqual(profile.retryBudget, { retryRatio: 0.2, minRetriesPerSecond: 10, ttl: "10s" });
+    const [to] = profile.dstOverrides ?? [];
+    assert.deepEqual([to?.authority, to && to.weight > 0], [`${FQN}:80`, true]);
+    // Continues like a proxy, with the service in the profile.
+    const found = ask({ method: "get", path: to?.authority ?? "" });
+    const endpoint = (await found.next()).add?.addrs[0];
+    assert.ok(endpoint);
+    const direct = ask({ method: "getProfile", path: `127.0.0.1:${endpoint.addr.port}` });
+    assert.deepEqual((await direct.next()).endpoint?.addr, endpoint.addr);
+    const unknown = ask({ method: "getProfile", path: "192.0.2.77:81" });
+    assert.deepEqual(Object.keys(await unknown.next()), ["retryBudget"]);
+    await apply(world, { replicas: 1, annotations: { "config.linkerd.io/opaque-ports": "80" } });
+    assert.equal((await byIp.next()).opaqueProtocol, true);
+  });
 
-  test(`over ${listener}, Linkerd's own bindings read routes and split traffic`, LIMIT, async (t) => {
+  test(`lets Linkerd's own bindings read routes and split traffic over ${listener}`, LIMIT, async (t) => {
     const world = await startWorld(t);
     const ask = await asking(t, world, listener);
     const service = (name: string) => {
@@ -117,7 +113,7 @@ for (const listener of ["TLS", "plain text"] as const) {
     assert.deepEqual(profile.profileRef, { resource: ref });
   });
 
-  test(`over ${listener}, Linkerd's own bindings get the reason for a refusal`, LIMIT, async (t) => {
+  test(`sends Linkerd's own bindings the reason for a refusal over ${listener}`, LIMIT, async (t) => {
     const world = await startWorld(t);
     const ask = await asking(t, world, listener);
     for (const method of ["get", "getProfile"] as const) {
@@ -155,7 +151,7 @@ interface Applied {
   readonly annotations?: Record<string, string>;
 }
 
-/** Pods of `web` and the service before them; waits until they run. */
+/** Applies pods of `web` and a service in front of them, and waits until they run. */
 async function apply(world: World, { replicas, annotations = {} }: Applied): Promise<void> {
   const value = { target: "web", ports: [{ name: "http", port: 80, targetPort: 8080 }], annotations };
   const service = ForageResource.fromPartial({ name: "web", spec: { $case: "service", value } });

@@ -18,7 +18,7 @@ const EXCLUDED = "forage.dev/exclude-from-load-balancers";
 const WISHED = "forage.dev/load-balancer-ip";
 
 test(
-  "a load balancer's address is announced by one node, and by another when that one is lost",
+  "announces a load balancer's address from one node, and from another when that node is lost",
   LIMIT,
   async (t) => {
     const { world, agents } = await aFleet(t, ["192.0.2.50-192.0.2.51"]);
@@ -26,12 +26,12 @@ test(
     const { announcedBy, loadBalancerIps, virtualIps } = await announced(world, "web");
     assert.match(loadBalancerIps.join(), /^192\.0\.2\.5[01]$/);
     assert.equal(virtualIps.length, 1);
-    const told = (agent: HollowAgent) => agent.services.get("shop/web");
+    const received = (agent: HollowAgent) => agent.services.get("shop/web");
     await until("the agents have the new announcer", () =>
-      agents.every((it) => told(it)?.announcedBy === announcedBy),
+      agents.every((it) => received(it)?.announcedBy === announcedBy),
     );
     assert.deepEqual(
-      agents.map((it) => [told(it)?.loadBalancerIps, told(it)?.announcedAlone, told(it)?.type]),
+      agents.map((it) => [received(it)?.loadBalancerIps, received(it)?.announcedAlone, received(it)?.type]),
       agents.map(() => [loadBalancerIps, false, "LoadBalancer"]),
     );
     const lost = agents.find(({ name }) => name === announcedBy);
@@ -39,11 +39,11 @@ test(
     lost.close();
     const others = agents.filter((it) => it !== lost);
     await until("the other announces it", () =>
-      others.every((it) => !["", lost.name].includes(told(it)?.announcedBy ?? "")),
+      others.every((it) => !["", lost.name].includes(received(it)?.announcedBy ?? "")),
     );
     const now = (await announced(world, "web")).announcedBy;
     const back = lost.again();
-    await until("the node is back, and has the new announcer", () => told(back)?.announcedBy === now);
+    await until("the node is back, and has the new announcer", () => received(back)?.announcedBy === now);
     await world.restart();
     assert.equal(
       (await announced(world, "web")).announcedBy,
@@ -54,7 +54,7 @@ test(
 );
 
 test(
-  "excluded nodes and nodes of other networks announce no address; reports when no node can",
+  "announces no address from excluded nodes and nodes of other networks, and reports when no node can",
   LIMIT,
   async (t) => {
     const { world, agents } = await aFleet(t, ["192.0.2.50/32"], 1);
@@ -88,7 +88,7 @@ test(
 );
 
 test(
-  "refuses addresses that can't be given: no pool, addresses out of it, of others and of nodes",
+  "refuses addresses that can't be assigned: without a pool, outside of it, of others and of nodes",
   LIMIT,
   async (t) => {
     const { world } = await aFleet(t, []);
@@ -161,7 +161,7 @@ async function resource(world: World, name: string): Promise<Resource | undefine
   return resources.find((it) => it.name === name);
 }
 
-/** Waits until it is. */
+/** Waits until the address is announced. */
 async function announced(world: World, name: string): Promise<Resource> {
   let found: Resource | undefined;
   await until(`${name} is announced`, async () => {

@@ -16,7 +16,7 @@ import { startWorld, type World } from "./support/world.ts";
 const LIMIT = { timeout: 120_000 };
 const options = LogOptions.fromPartial({ follow: true, tailLines: 5 });
 
-test("logs go from the agent to the client until the agent ends them", LIMIT, async (t) => {
+test("streams logs from the agent to the client until the agent ends them", LIMIT, async (t) => {
   const { world, agent, pod } = await setUp(t);
   const reading = collected(world.operator().logs({ namespace: "shop", pod, container: "main", options }));
   const session = await sessionOf(agent);
@@ -30,7 +30,7 @@ test("logs go from the agent to the client until the agent ends them", LIMIT, as
 });
 
 test(
-  "a pod is found by its name, its uid and the beginning of it; others are NOT_FOUND with a hint",
+  "finds a pod by its name, its uid or the beginning of it, and answers NOT_FOUND with a hint for others",
   LIMIT,
   async (t) => {
     const { world, agent, pod } = await setUp(t);
@@ -50,7 +50,7 @@ test(
   },
 );
 
-test("a pod without a node, or whose node is away, has no logs and says why", LIMIT, async (t) => {
+test("reports why a pod without a node, or whose node is away, has no logs", LIMIT, async (t) => {
   const { world, agent, pod } = await setUp(t);
   const logs = (name: string) =>
     collected(world.operator().logs({ namespace: "shop", pod: name, container: "", options }));
@@ -73,7 +73,7 @@ test("a pod without a node, or whose node is away, has no logs and says why", LI
   });
 });
 
-test("an agent that can't serve says why, and one that goes away midway is missed", LIMIT, async (t) => {
+test("reports an agent's error, and the loss of an agent during a session", LIMIT, async (t) => {
   const { world, agent, pod } = await setUp(t);
   const logs = () => collected(world.operator().logs({ namespace: "shop", pod, container: "", options }));
   const refused = logs();
@@ -90,7 +90,7 @@ test("an agent that can't serve says why, and one that goes away midway is misse
   await assert.rejects(cut, { code: status.UNAVAILABLE });
 });
 
-test("an agent that doesn't come is not waited for beyond a limit", LIMIT, async (t) => {
+test("waits a limited time for an agent to open a session", LIMIT, async (t) => {
   const { world, agent, pod } = await setUp(t, { heartbeatIntervalSeconds: 60 });
   const waiting = collected(world.operator().logs({ namespace: "shop", pod, container: "", options }));
   waiting.catch(() => {});
@@ -100,7 +100,7 @@ test("an agent that doesn't come is not waited for beyond a limit", LIMIT, async
   await assert.rejects(collected(serve(agent, session)), { code: status.NOT_FOUND });
 });
 
-test("a client that goes away ends the agent's stream", LIMIT, async (t) => {
+test("ends the agent's stream when the client disconnects", LIMIT, async (t) => {
   const { world, agent, pod } = await setUp(t);
   const call = world.operator().logs({ namespace: "shop", pod, container: "", options });
   call.on("error", () => {});
@@ -113,7 +113,7 @@ test("a client that goes away ends the agent's stream", LIMIT, async (t) => {
 });
 
 test(
-  "a client that doesn't read holds the agent back, and gets everything once it does",
+  "slows the agent for a client that does not read, and delivers everything once it does",
   LIMIT,
   async (t) => {
     const { world, agent, pod } = await setUp(t);
@@ -132,11 +132,11 @@ test(
       }
       stream.write({ frame: { $case: "end", value: { exitCode: 0, error: "" } } });
     })();
-    // The client takes one, and then no more.
+    // The client reads one message, and then no more.
     let bytes = (await reading.next()).value?.data.length ?? 0;
     await until("the agent is held back", () => stuck);
     let before = -1;
-    // Held back for good, not only for a moment: what is on the way settles at some number of chunks.
+    // The agent is stopped permanently: the number of chunks in transit becomes constant.
     await until("nothing moves any more", async () => {
       const still = before === sent;
       before = sent;
@@ -151,51 +151,47 @@ test(
   },
 );
 
-test(
-  "a command's input goes in, its output comes out, and its exit code is the last word",
-  LIMIT,
-  async (t) => {
-    const { world, agent, pod } = await setUp(t);
-    const call = startExec(world, pod, {
-      command: ["sh", "-c", "cat"],
-      stdin: true,
-      tty: true,
-      size: { columns: 80, rows: 24 },
-    });
-    const session = await sessionOf(agent);
-    assert.partialDeepStrictEqual(session.kind, {
-      $case: "exec",
-      value: { command: ["sh", "-c", "cat"], stdin: true, tty: true, size: { columns: 80, rows: 24 } },
-    });
-    const stream = serve(agent, session);
-    const input: ServeResponse[] = [];
-    stream.on("data", (frame: ServeResponse) => input.push(frame));
-    call.write({ frame: { $case: "stdin", value: Buffer.from("hi") } });
-    call.write({ frame: { $case: "resize", value: { columns: 100, rows: 30 } } });
-    call.end();
-    await until("all input is there", () => input.length === 3);
-    assert.deepEqual(
-      input.map(({ frame }) => frame),
-      [
-        { $case: "stdin", value: Buffer.from("hi") },
-        { $case: "resize", value: { columns: 100, rows: 30 } },
-        { $case: "stdinClosed", value: true },
-      ],
-    );
-    stream.write({ frame: { $case: "stdout", value: Buffer.from("hi") } });
-    stream.write({ frame: { $case: "stderr", value: Buffer.from("!") } });
-    stream.write({ frame: { $case: "end", value: { exitCode: 137, error: "" } } });
-    const frames = (await collected(call)).map(({ frame }) => frame);
-    assert.deepEqual(frames, [
-      { $case: "stdout", value: Buffer.from("hi") },
-      { $case: "stderr", value: Buffer.from("!") },
-      { $case: "exitCode", value: 137 },
-    ]);
-  },
-);
+test("transfers a command's input and output, and its exit code last", LIMIT, async (t) => {
+  const { world, agent, pod } = await setUp(t);
+  const call = startExec(world, pod, {
+    command: ["sh", "-c", "cat"],
+    stdin: true,
+    tty: true,
+    size: { columns: 80, rows: 24 },
+  });
+  const session = await sessionOf(agent);
+  assert.partialDeepStrictEqual(session.kind, {
+    $case: "exec",
+    value: { command: ["sh", "-c", "cat"], stdin: true, tty: true, size: { columns: 80, rows: 24 } },
+  });
+  const stream = serve(agent, session);
+  const input: ServeResponse[] = [];
+  stream.on("data", (frame: ServeResponse) => input.push(frame));
+  call.write({ frame: { $case: "stdin", value: Buffer.from("hi") } });
+  call.write({ frame: { $case: "resize", value: { columns: 100, rows: 30 } } });
+  call.end();
+  await until("all input is there", () => input.length === 3);
+  assert.deepEqual(
+    input.map(({ frame }) => frame),
+    [
+      { $case: "stdin", value: Buffer.from("hi") },
+      { $case: "resize", value: { columns: 100, rows: 30 } },
+      { $case: "stdinClosed", value: true },
+    ],
+  );
+  stream.write({ frame: { $case: "stdout", value: Buffer.from("hi") } });
+  stream.write({ frame: { $case: "stderr", value: Buffer.from("!") } });
+  stream.write({ frame: { $case: "end", value: { exitCode: 137, error: "" } } });
+  const frames = (await collected(call)).map(({ frame }) => frame);
+  assert.deepEqual(frames, [
+    { $case: "stdout", value: Buffer.from("hi") },
+    { $case: "stderr", value: Buffer.from("!") },
+    { $case: "exitCode", value: 137 },
+  ]);
+});
 
 for (const exitCode of [0, 1, 127, 255]) {
-  test(`exit code ${exitCode} comes through`, LIMIT, async (t) => {
+  test(`returns the exit code ${exitCode}`, LIMIT, async (t) => {
     const { world, agent, pod } = await setUp(t);
     const call = startExec(world, pod, { command: ["x"] });
     const stream = serve(agent, await sessionOf(agent));
@@ -204,7 +200,7 @@ for (const exitCode of [0, 1, 127, 255]) {
   });
 }
 
-test("exec rejects a session without a command, and impossible requests", LIMIT, async (t) => {
+test("refuses a session without a command, and impossible requests", LIMIT, async (t) => {
   const { world, pod } = await setUp(t);
   const invalid = { code: status.INVALID_ARGUMENT };
   const early = world.operator().exec();
@@ -218,7 +214,7 @@ test("exec rejects a session without a command, and impossible requests", LIMIT,
   await assert.rejects(collected(startExec(world, "nope", { command: ["x"] })), { code: status.NOT_FOUND });
 });
 
-test("a node can't serve another node's session", LIMIT, async (t) => {
+test("refuses a node that serves another node's session", LIMIT, async (t) => {
   const { world, agent, pod } = await setUp(t);
   const other = await HollowAgent.start(world, { name: "n2" });
   const call = world.operator().logs({ namespace: "shop", pod, container: "", options });
@@ -246,7 +242,7 @@ async function sessionOf(agent: HollowAgent): Promise<SessionRequest> {
   return session;
 }
 
-/** The agent's stream for a session, with its first frame. */
+/** Opens the agent's stream for a session, with its first frame. */
 function serve(
   agent: HollowAgent,
   { sessionId }: SessionRequest,

@@ -5,7 +5,7 @@ import { test } from "node:test";
 const root = new URL("../../", import.meta.url);
 const text = (path: string): string => readFileSync(new URL(path, root), "utf8");
 
-test("the page of metrics has every metric that coordinator and agent register, and no other", () => {
+test("lists exactly the metrics that coordinator and agent register", () => {
   const sources = globSync("{coordinator,agent}/src/**/*.ts", { cwd: root.pathname }).filter(
     (path) => !path.endsWith(".test.ts"),
   );

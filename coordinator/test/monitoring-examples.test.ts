@@ -20,14 +20,14 @@ interface Panel {
   readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
 }
 
-/** Metrics that libraries provide, and that the page of metrics doesn't list one by one. */
+/** Metrics of libraries, which the page of metrics does not list individually. */
 const FOREIGN: Readonly<Record<string, readonly string[]>> = {
   up: [],
   process_resident_memory_bytes: [],
   envoy_cluster_upstream_rq_total: ["envoy_cluster_name"],
   envoy_cluster_upstream_rq_xx: ["envoy_cluster_name", "envoy_response_code_class"],
 };
-/** Labels that the scrape configurations add, and the one of the buckets of histograms. */
+/** Labels that the scrape configurations add, and the label of histogram buckets. */
 const ADDED_LABELS = ["job", "instance", "node", "le"];
 const WORDS = /\b(by|ignoring|time|rate|increase|delta|sum|topk|absent|histogram_quantile)\b/g;
 
@@ -44,7 +44,7 @@ const rules = groups.flatMap((group) => group.rules);
 const { panels } = JSON.parse(example("grafana-dashboard.json")) as { readonly panels: readonly Panel[] };
 const targets = panels.flatMap((panel) => panel.targets ?? []);
 
-test("alert rules name metrics and labels that exist", () => {
+test("refers only to existing metrics and labels in alert rules", () => {
   assert.ok(rules.length > 20);
   for (const { alert, expr, annotations } of rules) {
     const labels = checkExpression(expr, alert);
@@ -53,7 +53,7 @@ test("alert rules name metrics and labels that exist", () => {
   }
 });
 
-test("each alert has a name of its own, a severity, and an action", () => {
+test("gives each alert a unique name, a severity, and an action", () => {
   assert.equal(new Set(rules.map(({ alert }) => alert)).size, rules.length);
   for (const { alert, labels, annotations } of rules) {
     assert.match(alert, /^Forage[A-Z]\w+$/);
@@ -62,7 +62,7 @@ test("each alert has a name of its own, a severity, and an action", () => {
   }
 });
 
-test("the panels of the Grafana dashboard name metrics and labels that exist", () => {
+test("refers only to existing metrics and labels in the Grafana dashboard", () => {
   assert.ok(targets.length > 20);
   for (const { expr, legendFormat } of targets) {
     const labels = checkExpression(expr, expr);
@@ -72,7 +72,7 @@ test("the panels of the Grafana dashboard name metrics and labels that exist", (
   assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length);
 });
 
-test("the scrape configurations read the default ports of coordinator and agent", () => {
+test("reads the default ports of coordinator and agent in the scrape configurations", () => {
   const targetsOf = (name: string) => {
     const { scrape_configs: jobs } = parse(example(name)) as {
       readonly scrape_configs: readonly {
@@ -99,7 +99,10 @@ test("the scrape configurations read the default ports of coordinator and agent"
   assert.match(text("docs/reference/coordinator.md"), /"listen":"127\.0\.0\.1:7601"/);
 });
 
-/** Checks the metrics of an expression and their labels, and returns all labels that its result may have. */
+/**
+ * Checks the metrics of an expression and their labels. Returns all labels that its result may
+ * have.
+ */
 function checkExpression(expr: string, where: string): Set<string> {
   const plain = expr.replaceAll(/"[^"]*"/g, '""');
   assert.equal(count(plain, "("), count(plain, ")"), where);
@@ -124,7 +127,7 @@ function labelsOf(name: string, where: string): readonly string[] {
   return known;
 }
 
-/** Labels after `by` and `ignoring`. */
+/** Returns the labels after `by` and `ignoring`. */
 function labelLists(plain: string): string[] {
   return [...plain.matchAll(/\b(?:by|ignoring)\s*\(([^)]*)\)/g)].flatMap(([, list = ""]) =>
     list.split(",").map((label) => label.trim()),

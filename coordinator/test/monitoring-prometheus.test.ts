@@ -13,7 +13,10 @@ const EXAMPLES = join(import.meta.dirname, "../../examples/monitoring");
 const LIMIT = { timeout: 120_000 };
 const STOP_GRACE_MS = 2_000;
 
-/** Unit tests of alerts in promtool's format: series of samples, one a minute, and the alerts that fire after them. */
+/**
+ * Unit tests of alerts in promtool's format: series with one sample a minute, and the alerts that
+ * fire afterwards.
+ */
 const ALERT_TESTS = `
 rule_files: [alerts.yml]
 evaluation_interval: 1m
@@ -57,11 +60,11 @@ tests:
 `;
 
 test(
-  "promtool accepts the configurations and the alert rules, and alerts fire when they must",
+  "accepts the configurations and alert rules with promtool, and fires alerts as expected",
   LIMIT,
   async (t) => {
     const dir = examplesIn(t);
-    // The password of the example is not on this machine.
+    // The password file of the example does not exist on this machine.
     const host = join(dir, "prometheus-host.yml");
     writeFileSync(host, readFileSync(host, "utf8").replace(/password_file: .*/, "password_file: /dev/null"));
     writeFileSync(join(dir, "alerts-test.yml"), ALERT_TESTS);
@@ -72,7 +75,7 @@ test(
 );
 
 test(
-  "Prometheus reads the coordinator by the example, and evaluates the rules without errors",
+  "lets Prometheus read the coordinator by the example, and evaluate the rules without errors",
   LIMIT,
   async (t) => {
     const dir = examplesIn(t);

@@ -17,7 +17,7 @@ const NODES = {
 };
 const QUICK = { heartbeatIntervalSeconds: 0.5, nodes: NODES };
 
-test("the pods of a lost node are replaced, and stopped when it returns", LIMIT, async (t) => {
+test("replaces the pods of a lost node, and stops them when it returns", LIMIT, async (t) => {
   const { world, agents } = await aFleet(t, ["n1", "n2", "n3"]);
   await apply(world, "a1", aContainerService("web", { scaling: { replicas: 6 } }));
   const lost = agents[0] as HollowAgent;
@@ -51,7 +51,7 @@ test("the pods of a lost node are replaced, and stopped when it returns", LIMIT,
   assert.deepEqual((await nodeOf(world, "n1")).conditionTaints, []);
 });
 
-test("pods with claims, pinned ones and those that tolerate it stay on a lost node", LIMIT, async (t) => {
+test("keeps pods with claims, pinned pods and tolerating pods on a lost node", LIMIT, async (t) => {
   const { world, agents } = await aFleet(t, ["n1", "n2", "n3"]);
   await world.operator().putObject(
     PutObjectRequest.fromPartial({
@@ -96,26 +96,30 @@ test("pods with claims, pinned ones and those that tolerate it stay on a lost no
   await until("its time is waited for", () => world.clock.pending((delayMs) => delayMs > 3_500_000));
 });
 
-test("when most nodes are lost at once, no pod is replaced until enough nodes are back", LIMIT, async (t) => {
-  const { world, agents } = await aFleet(t, ["n1", "n2", "n3", "n4"]);
-  await apply(world, "a1", aContainerService("web", { scaling: { replicas: 8 } }));
-  const before = (await podsOf(world)).map(({ uid }) => uid).sort();
-  for (const agent of agents.slice(0, 3)) agent.close();
-  await until("they are unreachable", async () => {
-    const { nodes: all } = await world.operator().listNodes({});
-    return all.filter(({ unreachable }) => unreachable).length === 3;
-  });
-  await until("evictions were held back", async () => (await eventsOf(world)).includes("EvictionPaused"));
-  assert.deepEqual((await podsOf(world)).map(({ uid }) => uid).sort(), before);
-  agents[1]?.again();
-  agents[2]?.again();
-  await until("those of the one that stays away are replaced", async () => {
-    const pods = await podsOf(world);
-    return pods.length === 8 && pods.every((pod) => pod.node !== "n1" && pod.status?.ready);
-  });
-});
+test(
+  "replaces no pod when most nodes are lost at once, until enough nodes have returned",
+  LIMIT,
+  async (t) => {
+    const { world, agents } = await aFleet(t, ["n1", "n2", "n3", "n4"]);
+    await apply(world, "a1", aContainerService("web", { scaling: { replicas: 8 } }));
+    const before = (await podsOf(world)).map(({ uid }) => uid).sort();
+    for (const agent of agents.slice(0, 3)) agent.close();
+    await until("they are unreachable", async () => {
+      const { nodes: all } = await world.operator().listNodes({});
+      return all.filter(({ unreachable }) => unreachable).length === 3;
+    });
+    await until("evictions were held back", async () => (await eventsOf(world)).includes("EvictionPaused"));
+    assert.deepEqual((await podsOf(world)).map(({ uid }) => uid).sort(), before);
+    agents[1]?.again();
+    agents[2]?.again();
+    await until("those of the one that stays away are replaced", async () => {
+      const pods = await podsOf(world);
+      return pods.length === 8 && pods.every((pod) => pod.node !== "n1" && pod.status?.ready);
+    });
+  },
+);
 
-test("pods leave a node that says itself that it can't run them, after a while", LIMIT, async (t) => {
+test("moves pods from a node that reports that it can't run them, after a while", LIMIT, async (t) => {
   const { world, agents } = await aFleet(t, ["n1", "n2"], { notReadyTolerationSeconds: 1 });
   await apply(world, "a1", aContainerService("web", { scaling: { replicas: 4 } }));
   const [broken] = agents;
@@ -136,7 +140,7 @@ test("pods leave a node that says itself that it can't run them, after a while",
   });
 });
 
-test("a loss is remembered over a restart of the coordinator", LIMIT, async (t) => {
+test("keeps a loss across a restart of the coordinator", LIMIT, async (t) => {
   const { world, agents } = await aFleet(t, ["n1", "n2"]);
   const toleration = { key: "node.kubernetes.io/unreachable", operator: "Exists", effect: "NoExecute" };
   const tolerations = [{ ...toleration, tolerationSeconds: 3600n }];

@@ -16,7 +16,7 @@ const LIMIT = { timeout: 120_000 };
 const KEY = "a key of some length";
 
 test(
-  "a receiver gets signed messages of the chosen events, and none twice after a restart",
+  "sends a receiver signed messages of the selected events, and repeats none after a restart",
   LIMIT,
   async (t) => {
     const { url, received } = await aReceiver(t);

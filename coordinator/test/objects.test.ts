@@ -13,7 +13,7 @@ const LIMIT = { timeout: 180_000 };
 const CANARY = "hunter2-canary";
 
 test(
-  "a secret reaches the pods that name it, a change rolls them, and going back brings the old version",
+  "delivers a secret to the pods that name it, rolls them after a change, and restores the old version with an undo",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
@@ -45,12 +45,12 @@ test(
   },
 );
 
-test("a pod that is replaced last keeps the version it was made with", LIMIT, async (t) => {
+test("keeps the version with which a pod was created if it is replaced last", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await putSecret(world, "db", { password: "one" });
   await apply(world, "a1", withSecretEnv());
-  // New pods never become ready, so that old ones stay.
+  // New pods never become ready, so the old ones stay.
   agent.behaviour = () => undefined;
   const old = assigned(agent).map(({ uid }) => uid);
   for (let i = 0; i < 15; i++) await putSecret(world, "db", { password: `later ${i}` });
@@ -68,7 +68,7 @@ test("a pod that is replaced last keeps the version it was made with", LIMIT, as
 });
 
 test(
-  "pods wait for what doesn't exist, get it when it comes, and are not replaced for it",
+  "lets pods wait for a missing object, delivers it when it is created, and does not replace them",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
@@ -91,7 +91,7 @@ test(
   },
 );
 
-test("volumes and the annotation keep pods as they are, and deliver the change to them", LIMIT, async (t) => {
+test("keeps pods with volumes and the annotation, and delivers the change to them", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await putSecret(world, "db", { password: "one" });
@@ -114,7 +114,7 @@ test("volumes and the annotation keep pods as they are, and deliver the change t
 });
 
 test(
-  "returns values only to permitted callers on demand, and stores none in plain text",
+  "returns values on demand only to permitted callers, and stores none in plain text",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
@@ -156,7 +156,7 @@ test(
   },
 );
 
-test("an object is stored as a whole, once, and only where nothing is wrong with it", LIMIT, async (t) => {
+test("stores an object as a whole, once, and only if it is valid", LIMIT, async (t) => {
   const world = await startWorld(t);
   const operator = world.operator();
   const request = putRequest("app", configMapSpec({ "a.conf": "x" }));
@@ -220,7 +220,7 @@ for (const [what, request, problem] of [
   [
     "a class with a built-in one's name",
     putRequest("system-x", { $case: "priorityClass", value: { value: 1 } }, ""),
-    /names that begin with system-/,
+    /names that begin with system- are reserved/,
   ],
   [
     "nothing",
@@ -228,7 +228,7 @@ for (const [what, request, problem] of [
     /object: must have one of secret/,
   ],
 ] as const) {
-  test(`${what} is refused by its path, without its value`, LIMIT, async (t) => {
+  test(`refuses ${what} by its path, without its value`, LIMIT, async (t) => {
     const world = await startWorld(t);
     await assert.rejects(world.operator().putObject(request), (error: ServiceError) => {
       assert.equal(error.code, status.INVALID_ARGUMENT);
@@ -239,7 +239,7 @@ for (const [what, request, problem] of [
   });
 }
 
-test("refuses to delete objects that resources name", LIMIT, async (t) => {
+test("refuses to delete objects to which resources refer", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   await putSecret(world, "db", { password: "one" });
@@ -253,7 +253,7 @@ test("refuses to delete objects that resources name", LIMIT, async (t) => {
   assert.deepEqual(await world.operator().deleteObject(ref), { pending: false });
 });
 
-test("a pod with a service account gets a token that the published keys verify", LIMIT, async (t) => {
+test("gives a pod with a service account a token that the published keys verify", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await apply(
@@ -297,7 +297,7 @@ test("a pod with a service account gets a token that the published keys verify",
   });
 });
 
-test("tokens are replaced on connected nodes before they run out", LIMIT, async (t) => {
+test("replaces tokens on connected nodes before they expire", LIMIT, async (t) => {
   const world = await startWorld(t, {}, { heartbeatIntervalSeconds: 3_600 });
   const agent = await HollowAgent.start(world);
   await apply(world, "a1", aContainerService("web", { podConfig: { serviceAccountName: "robot" } }));

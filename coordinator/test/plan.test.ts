@@ -10,7 +10,7 @@ import { startWorld, type World } from "./support/world.ts";
 const LIMIT = { timeout: 120_000 };
 const LABELS = { app: "shop" };
 
-test("a first deployment: pods with their nodes, and nothing is changed by planning", LIMIT, async (t) => {
+test("plans a first deployment with the pods' nodes, and changes nothing", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, { name: "n1" });
   await HollowAgent.start(world, { name: "n2" });
@@ -32,7 +32,7 @@ test("a first deployment: pods with their nodes, and nothing is changed by plann
   assert.deepEqual(await everything(world), before);
 });
 
-test("an unchanged bundle has an empty plan", LIMIT, async (t) => {
+test("returns an empty plan for an unchanged bundle", LIMIT, async (t) => {
   const world = await deployed(t);
   const plan = await planOf(world, [aContainerService("web")]);
   assert.equal(plan.changes, false);
@@ -42,7 +42,7 @@ test("an unchanged bundle has an empty plan", LIMIT, async (t) => {
   );
 });
 
-test("a change is shown field by field, with the whole rolling update", LIMIT, async (t) => {
+test("shows a change field by field, with the whole rolling update", LIMIT, async (t) => {
   const world = await deployed(t);
   const changed = aContainerService("web", { scaling: { replicas: 3 } });
   const [web] = (await planOf(world, [withImage(changed, "registry.example/team/app:v2")])).resources;
@@ -59,7 +59,7 @@ test("a change is shown field by field, with the whole rolling update", LIMIT, a
   assert.ok(new Set(web?.steps.map(({ round }) => round)).size > 1, "in more than one round");
 });
 
-test("an unschedulable pod is shown with the reason and the rollout's end", LIMIT, async (t) => {
+test("shows an unschedulable pod with the reason and the rollout's end", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, { cpu: "150m" });
   await nodesReady(world, 1);
@@ -71,7 +71,7 @@ test("an unschedulable pod is shown with the reason and the rollout's end", LIMI
   assert.match(web?.notes[0] ?? "", /^would fail: .*no node fits/);
 });
 
-test("a removal stops every pod", LIMIT, async (t) => {
+test("stops every pod in the plan of a removal", LIMIT, async (t) => {
   const world = await deployed(t);
   const names = await podNames(world);
   const plan = await planOf(world, []);
@@ -83,7 +83,7 @@ test("a removal stops every pod", LIMIT, async (t) => {
   assert.equal(plan.resources[0]?.steps.at(-1)?.step, "forget-resource");
 });
 
-test("a job is planned to its end", LIMIT, async (t) => {
+test("plans a job to its end", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   await nodesReady(world, 1);
@@ -104,7 +104,7 @@ test("refuses a plan for the same reasons as an apply", LIMIT, async (t) => {
   await assert.rejects(stranger.plan({ namespace: "shop", bundle }), { code: 7 });
 });
 
-test("the real fleet takes the steps that were planned", LIMIT, async (t) => {
+test("predicts the steps of the real fleet", LIMIT, async (t) => {
   const world = await deployed(t);
   const change = [withImage(aContainerService("web"), "registry.example/team/app:v2")];
   const [planned] = (await planOf(world, change)).resources;
@@ -119,7 +119,7 @@ test("the real fleet takes the steps that were planned", LIMIT, async (t) => {
   assert.deepEqual([...nodes].sort(), placedOn(planned));
 });
 
-test("over HTTP it is the same plan", LIMIT, async (t) => {
+test("returns the same plan over HTTP", LIMIT, async (t) => {
   const world = await deployed(t);
   const token = await world.token("viewer", ["shop"]);
   const post = (namespace: string, body: unknown) =>
@@ -166,7 +166,7 @@ async function planOf(world: World, resources: readonly ForageResource[]): Promi
   return world.operator().plan({ namespace: "shop", bundle: aRequest("", resources, LABELS) });
 }
 
-/** Two pods of a service on two nodes. */
+/** Deploys two pods of a service on two nodes. */
 async function deployed(t: TestContext): Promise<World> {
   const world = await startWorld(t);
   await HollowAgent.start(world, { name: "n1" });

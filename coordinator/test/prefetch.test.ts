@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
-import { until } from "./support/until.ts";
+import { collected, until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
 const LIMIT = { timeout: 180_000 };
@@ -25,7 +25,7 @@ const stopping = (agent: HollowAgent): number =>
   [...agent.assignments.values()].filter((pod) => pod.stopping).length;
 
 test(
-  "Recreate stops nothing until the node has the new image, and says what it waits for",
+  "stops no pod with Recreate until the node has the new image, and reports the wait",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
@@ -35,6 +35,15 @@ test(
     const rolloutId = await apply(world, "app:v2");
     await until("the node was asked", () => agent.prefetches.length === 1);
     assert.equal(agent.prefetches[0]?.image, "app:v2");
+    // Other nodes may already send the image, although no pod of this node uses it yet.
+    const fetch = (of: string) =>
+      collected(
+        agent.client.fetchImage({
+          ...{ image: "docker.io/library/app:v2", namespace: of, tagSources: ["n2"] },
+        }),
+      );
+    await assert.rejects(fetch(agent.prefetches[0]?.namespace ?? ""), /no connected node of images.tagsFrom/);
+    await assert.rejects(fetch("other"), /no pod of the namespace other/);
     const why =
       /older pods stay until 1 node has the image; node n1: ImagePullBackOff: app:v2: registry\.test: connection refused/;
     await until("the rollout says why", async () => why.test(await messageOf(world, rolloutId)));
@@ -48,7 +57,7 @@ test(
   },
 );
 
-test("an image that doesn't exist rolls back before any pod has stopped", LIMIT, async (t) => {
+test("rolls back before any pod has stopped if the image does not exist", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await watchToEnd(world, await apply(world, "app:v1"));
@@ -60,7 +69,7 @@ test("an image that doesn't exist rolls back before any pod has stopped", LIMIT,
   assert.equal(stopping(agent), 0);
 });
 
-test("with a surge, no node prefetches: the new pod's own pull comes first", LIMIT, async (t) => {
+test("prefetches nothing with a surge, because the new pod pulls the image first", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   agent.pull = () => assert.fail("asked");

@@ -14,7 +14,7 @@ import { until } from "./support/until.ts";
 
 const MAIN = new URL("../src/main.ts", import.meta.url).pathname;
 
-test("help is printed for the program and for each task, without a configuration", async (t) => {
+test("prints help for the program and for each task without a configuration", async (t) => {
   const { code, stdout } = await run(t, ["--help"]);
   assert.equal(code, 0);
   assert.match(stdout, /^usage: forage-coordinator --config/);
@@ -23,7 +23,7 @@ test("help is printed for the program and for each task, without a configuration
   assert.equal(readHelp(["restore", "file"]), undefined);
 });
 
-test("a task for a store that does not exist says so in one line and makes none", async (t) => {
+test("reports a missing store in one line, and creates none", async (t) => {
   const dir = tempDir(t);
   for (const task of [["verify"], ["backup", join(dir, "backup")]]) {
     const { code, stderr } = await run(t, [...task, "--data-dir", dir]);
@@ -33,13 +33,13 @@ test("a task for a store that does not exist says so in one line and makes none"
   assert.deepEqual(readdirSync(join(dir, "store")), []);
 });
 
-test("wrong words name the usage and end with 2", async (t) => {
+test("prints the usage for wrong arguments, and exits with 2", async (t) => {
   const { code, stderr } = await run(t, ["restore", "--data-dir", tempDir(t)]);
   assert.equal(code, 2);
   assert.match(stderr, /restore takes one file\nusage: forage-coordinator restore FILE/);
 });
 
-test("tasks end with 0 when they are done, with 1 when they fail, and name what to do", async (t) => {
+test("exits with 0 after a task and with 1 after a failure, and states what to do", async (t) => {
   const dir = tempDir(t);
   const [data, other, file] = [join(dir, "data"), join(dir, "other"), join(dir, "backup")];
   await (await openLevelStore({ dir: join(data, "store"), clock: systemClock })).close();
@@ -94,7 +94,7 @@ test("tasks end with 0 when they are done, with 1 when they fail, and name what 
   }
 });
 
-test("a cluster whose store is lost does not start with an empty one, unless it is asked to", async (t) => {
+test("does not start a cluster whose store is lost with an empty store, unless requested", async (t) => {
   const dir = tempDir(t);
   mkdirSync(join(dir, "authority"), { mode: 0o700 });
   writeFileSync(join(dir, "authority", "ca.pem"), "", { mode: 0o600 });
@@ -102,7 +102,7 @@ test("a cluster whose store is lost does not start with an empty one, unless it 
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /^forage-coordinator: there is no store in .*restore FILE.*--new-store.*\n$/);
   const begun = await run(t, ["--data-dir", dir, "--new-store"]);
-  // The store was made; the authority of this test is none.
+  // The store was created. This test has no real authority.
   assert.match(begun.stderr, /^forage-coordinator: the certificate can't be read[^\n]*\n$/);
   assert.ok(readdirSync(join(dir, "store")).includes("db"));
   const again = await run(t, ["--data-dir", dir, "--new-store"]);
@@ -110,7 +110,7 @@ test("a cluster whose store is lost does not start with an empty one, unless it 
   assert.match(again.stderr, /--new-store: there is a store in/);
 });
 
-test("a log on a full disk stops neither serving nor the end of the process", async (t) => {
+test("keeps serving and can end with a log on a full disk", async (t) => {
   const dir = tempDir(t);
   const port = await freePort();
   const full = openSync("/dev/full", "w");
@@ -128,7 +128,7 @@ test("a log on a full disk stops neither serving nor the end of the process", as
   assert.deepEqual(await once(child, "exit"), [0, null]);
 });
 
-test("a coordinator counts the backups of its data directory on", async (t) => {
+test("continues the numbers of backups in its data directory", async (t) => {
   const dir = tempDir(t);
   mkdirSync(join(dir, "backups"), { mode: 0o700 });
   writeFileSync(join(dir, "backups", "store-20290102T000000Z.backup"), "");
@@ -145,9 +145,9 @@ test("a coordinator counts the backups of its data directory on", async (t) => {
   assert.match(metrics.match(/^forage_backup_last_.*$/m)?.[0] ?? "", / 1862006400$/);
 });
 
-test("a coordinator starts on a full disk, names it, and is ready once there is room", async (t) => {
+test("starts on a full disk, reports it, and becomes ready once there is space", async (t) => {
   if (process.getuid?.() !== 0) return t.skip("mounting a small file system takes root");
-  // The mount ends with its namespace, however the process ends.
+  // The mount disappears with its namespace, however the process ends.
   const script = 'mount -t tmpfs -o size=160m none "$1" && exec "$2" "$3" "$1"';
   const scenario = new URL("full-disk-start-scenario.ts", import.meta.url).pathname;
   const args = ["--mount", "sh", "-c", script, "sh", tempDir(t), process.execPath, scenario];

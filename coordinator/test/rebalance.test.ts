@@ -10,7 +10,7 @@ const LIMIT = { timeout: 120_000 };
 const REQUEST = { goal: "", maxMoves: 0, maxInFlight: 0, dryRun: false };
 
 test(
-  "pods spread to a node that joined later, and ready replicas never fall below the desired number",
+  "spreads pods to a node that joined later, without fewer ready replicas than desired",
   LIMIT,
   async (t) => {
     const fleet = await Fleet.start(t, ["n1"]);

@@ -17,7 +17,7 @@ import { startWorld, type World } from "./support/world.ts";
 const LIMIT = { timeout: 180_000 };
 type Question = ServerReflectionRequest["messageRequest"];
 
-/** Sends each question on one stream and returns the answers. */
+/** Sends all requests on one stream, and returns the answers. */
 async function ask(
   world: World,
   token: string,
@@ -46,7 +46,7 @@ function filesOf(answer: ServerReflectionResponse["messageResponse"]) {
   return bytes.map((each) => fromBinary(FileDescriptorProtoSchema, each));
 }
 
-test("reflection describes every method of every service of the port", LIMIT, async (t) => {
+test("describes every method of every service of the port", LIMIT, async (t) => {
   const world = await startWorld(t);
   const viewer = await world.token("viewer", ["shop"]);
   for (const definition of [ServerReflectionService, AlphaService]) {
@@ -56,7 +56,7 @@ test("reflection describes every method of every service of the port", LIMIT, as
     const paths: string[] = [];
     for (const name of services) {
       const [answer] = await ask(world, viewer, [symbol(name)], definition);
-      // A registry refuses files whose imports or types are missing.
+      // A registry refuses files with missing imports or types.
       const registry = createFileRegistry(
         create(FileDescriptorSetSchema, { file: filesOf(answer).reverse() }),
       );
@@ -68,32 +68,28 @@ test("reflection describes every method of every service of the port", LIMIT, as
   }
 });
 
-test(
-  "reflection finds files by name, methods and nested types, and sends a dependency once",
-  LIMIT,
-  async (t) => {
-    const world = await startWorld(t);
-    const viewer = await world.token("viewer");
-    const answers = await ask(world, viewer, [
-      { $case: "fileByFilename", value: "google/protobuf/duration.proto" },
-      symbol("forest.v1.ForageService.ApplyResources"),
-      symbol("forest.v1.ApplyResourcesRequest.LabelsEntry"),
-      { $case: "allExtensionNumbersOfType", value: "forest.v1.Container" },
-    ]);
-    const names = answers.slice(0, 3).map((answer) => filesOf(answer).map(({ name }) => name));
-    assert.deepEqual(names, [
-      ["google/protobuf/duration.proto"],
-      ["forest/v1/forage.proto"],
-      ["forest/v1/forage.proto"],
-    ]);
-    assert.deepEqual(answers[3], {
-      $case: "allExtensionNumbersResponse",
-      value: { baseTypeName: "forest.v1.Container", extensionNumber: [] },
-    });
-  },
-);
+test("finds files by name, methods and nested types, and sends a dependency once", LIMIT, async (t) => {
+  const world = await startWorld(t);
+  const viewer = await world.token("viewer");
+  const answers = await ask(world, viewer, [
+    { $case: "fileByFilename", value: "google/protobuf/duration.proto" },
+    symbol("forest.v1.ForageService.ApplyResources"),
+    symbol("forest.v1.ApplyResourcesRequest.LabelsEntry"),
+    { $case: "allExtensionNumbersOfType", value: "forest.v1.Container" },
+  ]);
+  const names = answers.slice(0, 3).map((answer) => filesOf(answer).map(({ name }) => name));
+  assert.deepEqual(names, [
+    ["google/protobuf/duration.proto"],
+    ["forest/v1/forage.proto"],
+    ["forest/v1/forage.proto"],
+  ]);
+  assert.deepEqual(answers[3], {
+    $case: "allExtensionNumbersResponse",
+    value: { baseTypeName: "forest.v1.Container", extensionNumber: [] },
+  });
+});
 
-test("reflection answers NOT_FOUND for what the port does not serve", LIMIT, async (t) => {
+test("answers NOT_FOUND for symbols that the port does not serve", LIMIT, async (t) => {
   const world = await startWorld(t);
   const viewer = await world.token("viewer");
   const answers = await ask(world, viewer, [
@@ -115,7 +111,7 @@ test("reflection answers NOT_FOUND for what the port does not serve", LIMIT, asy
   await assert.rejects(ask(world, viewer, [symbol("x".repeat(20_000))]), { code: INVALID_ARGUMENT });
 });
 
-test("reflection needs a token with the role viewer", LIMIT, async (t) => {
+test("requires a token with the role viewer", LIMIT, async (t) => {
   const world = await startWorld(t);
   const question: Question = { $case: "listServices", value: "" };
   await assert.rejects(ask(world, "", [question]), { code: status.UNAUTHENTICATED });

@@ -12,7 +12,7 @@ import { systemClock } from "../src/time/clock.ts";
 const LIMIT = { timeout: 120_000 };
 
 test(
-  "a backup replaces the store of a running coordinator, and the former store is kept",
+  "replaces the store of a running coordinator by a backup, and keeps the former store",
   LIMIT,
   async (t) => {
     const host = await aHost(t);
@@ -30,7 +30,7 @@ test(
   },
 );
 
-test("the same backup that is restored again begins a later epoch than before", LIMIT, async (t) => {
+test("begins a later epoch when the same backup is restored again", LIMIT, async (t) => {
   const host = await aHost(t);
   const first = await host.replace();
   const second = await host.replace();
@@ -38,7 +38,7 @@ test("the same backup that is restored again begins a later epoch than before", 
 });
 
 test(
-  "the former store is put back if the coordinator doesn't become ready with the restored one",
+  "puts the former store back if the coordinator does not become ready with the restored one",
   LIMIT,
   async (t) => {
     const host = await aHost(t);
@@ -55,7 +55,7 @@ test(
 );
 
 test(
-  "the former store is put back also if the coordinator doesn't become ready with it either",
+  "puts the former store back even if the coordinator does not become ready with it either",
   LIMIT,
   async (t) => {
     const host = await aHost(t);
@@ -68,7 +68,7 @@ test(
   },
 );
 
-test("nothing is stopped for a damaged backup, or without the operator's consent", LIMIT, async (t) => {
+test("stops nothing for a damaged backup, or without the operator's consent", LIMIT, async (t) => {
   const host = await aHost(t);
   const damaged = join(host.dir, "damaged");
   writeFileSync(damaged, "FORAGE STORE BACKUP 1\n");
@@ -79,7 +79,7 @@ test("nothing is stopped for a damaged backup, or without the operator's consent
 });
 
 test(
-  "the backup of another cluster is refused, and the coordinator goes on with its own store",
+  "refuses the backup of another cluster, and keeps the coordinator running with its own store",
   LIMIT,
   async (t) => {
     const host = await aHost(t);
@@ -90,7 +90,7 @@ test(
   },
 );
 
-test("a unit that runs with another store is not stopped", LIMIT, async (t) => {
+test("does not stop a unit that runs with another store", LIMIT, async (t) => {
   const [host, other] = [await aHost(t), await aHost(t)];
   await host.unit.stop();
   host.done.length = 0;
@@ -98,24 +98,20 @@ test("a unit that runs with another store is not stopped", LIMIT, async (t) => {
   assert.deepEqual([host.done, other.done], [[], []]);
 });
 
-test(
-  "the store of a coordinator that is not managed here is replaced only while it is stopped",
-  LIMIT,
-  async (t) => {
-    const host = await aHost(t);
-    await assert.rejects(host.replace({ unit: undefined }), {
-      code: "LOCKED",
-      message: /stop the coordinator/,
-    });
-    await host.unit.stop();
-    const { started } = await host.replace({ unit: undefined });
-    assert.equal(started, false);
-    await host.unit.start();
-    assert.deepEqual(await host.running().values(), ["backed up"]);
-  },
-);
+test("replaces the store of a coordinator without a unit only while it is stopped", LIMIT, async (t) => {
+  const host = await aHost(t);
+  await assert.rejects(host.replace({ unit: undefined }), {
+    code: "LOCKED",
+    message: /stop the coordinator/,
+  });
+  await host.unit.stop();
+  const { started } = await host.replace({ unit: undefined });
+  assert.equal(started, false);
+  await host.unit.start();
+  assert.deepEqual(await host.running().values(), ["backed up"]);
+});
 
-test("a store that can't be opened is replaced and kept", LIMIT, async (t) => {
+test("replaces and keeps a store that can't be opened", LIMIT, async (t) => {
   const host = await aHost(t);
   await host.unit.stop();
   rmSync(join(host.dataDir, "store", "HEAD"));
@@ -125,7 +121,7 @@ test("a store that can't be opened is replaced and kept", LIMIT, async (t) => {
   assert.match(host.lines.join("\n"), /the present store can't be read: .*--epoch/);
 });
 
-test("a replacement that was cut off between its renames is repeated, in a later epoch", LIMIT, async (t) => {
+test("repeats a replacement that was interrupted between its renames, in a later epoch", LIMIT, async (t) => {
   const host = await aHost(t);
   const first = await host.replace();
   await host.unit.stop();
@@ -138,7 +134,7 @@ test("a replacement that was cut off between its renames is repeated, in a later
   assert.deepEqual(await host.running().values(), ["backed up"]);
 });
 
-test("a replacement that is cut off at any change of the disk loses neither store", LIMIT, async (t) => {
+test("loses neither store when a replacement is interrupted at any change of the disk", LIMIT, async (t) => {
   let changes = Number.POSITIVE_INFINITY;
   for (let at = 0; at < changes; at++) {
     const host = await aHost(t);
@@ -161,7 +157,7 @@ test("a replacement that is cut off at any change of the disk loses neither stor
   assert.equal(changes, 4, "two renames, each with a sync of the directory");
 });
 
-/** A disk that takes no further change from the given one on, as after a loss of power. */
+/** A disk that accepts no change after the given one, as after a loss of power. */
 function failingFrom(at: number): { readonly moves: DirectoryMoves } {
   let changes = 0;
   const change = async (run: () => Promise<void>): Promise<void> => {
@@ -176,7 +172,7 @@ function failingFrom(at: number): { readonly moves: DirectoryMoves } {
   };
 }
 
-/** A host whose coordinator is a store that is open. */
+/** A host on which an open store stands for the coordinator. */
 async function aHost(t: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), "forage-replace-"));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
@@ -235,7 +231,7 @@ async function aHost(t: TestContext) {
 }
 
 async function put(store: LevelStore, value: string): Promise<void> {
-  await store.txn([], [{ kind: "put", key: `values/${value.replace(" ", "-")}`, value: Buffer.from(value) }]);
+  await store.txn([], [{ type: "put", key: `values/${value.replace(" ", "-")}`, value: Buffer.from(value) }]);
 }
 
 async function valuesOf(store: LevelStore): Promise<string[]> {
@@ -243,7 +239,7 @@ async function valuesOf(store: LevelStore): Promise<string[]> {
   return records.map(({ value }) => Buffer.from(value).toString());
 }
 
-/** Returns the values of a store that is closed. */
+/** Returns the values of a closed store. */
 async function valuesIn(dir: string): Promise<string[]> {
   const store = await openLevelStore({ dir, clock: systemClock, create: "refuse" });
   try {

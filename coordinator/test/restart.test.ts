@@ -4,7 +4,7 @@ import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, aService, watchToEnd } from "./support/requests.ts";
 import { startWorld } from "./support/world.ts";
 
-test("a restarted coordinator knows the endpoints before any node is back", {
+test("knows the endpoints after a restart before any node has reconnected", {
   timeout: 120_000,
 }, async (t) => {
   const world = await startWorld(t);

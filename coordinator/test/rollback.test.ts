@@ -14,7 +14,7 @@ import { startWorld, type World } from "./support/world.ts";
 const LIMIT = { timeout: 180_000 };
 const SERVICE = { namespace: "shop", kind: "container_service", name: "web" };
 
-/** Applies the behaviour to pods of the image. All others run. */
+/** Applies the behaviour to pods of the image. All other pods run. */
 function behaving(agent: () => HollowAgent, image: string, behaviour: Behaviour): Behaviour {
   return (pod) => (imageOf(pod) === image ? behaviour(pod) : agent().running(pod));
 }
@@ -32,7 +32,7 @@ async function apply(world: World, applyId: string, image: string, overrides: ob
   return rolloutId;
 }
 
-/** A world in which app:v1 runs and app:bad crashes. */
+/** Starts app:v1 in a world in which app:bad crashes. */
 async function start(world: World): Promise<HollowAgent> {
   const agent: HollowAgent = await HollowAgent.start(world, {
     behaviour: behaving(
@@ -51,7 +51,7 @@ function update(world: World, $case: "undo" | "restart" | "pause" | "resume" | "
   return world.operator().updateRollout({ ...SERVICE, action });
 }
 
-/** The messages of a rollout until one matches. */
+/** Returns the messages of a rollout until one matches. */
 async function heard(world: World, rolloutId: string, pattern: RegExp): Promise<string> {
   for await (const { message } of world.forage().watchRollout({ rolloutId }))
     if (pattern.test(message)) return message;
@@ -73,7 +73,7 @@ async function imagesOf(world: World): Promise<string[]> {
   return pods.filter((pod) => !pod.stopping).map((pod) => imageByHash.get(pod.templateHash) ?? "?");
 }
 
-test("a version that crashes is rolled back, with its exit code and last lines", LIMIT, async (t) => {
+test("rolls back a version that crashes, with its exit code and last lines", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await start(world);
   const lines = await watchToEnd(world, await apply(world, "a2", "app:bad"));
@@ -86,7 +86,7 @@ test("a version that crashes is rolled back, with its exit code and last lines",
   assert.match(listed.resources[0]?.message ?? "", /^rolled back to revision 1: .*exited with code 3/);
 });
 
-test("a version that was rolled back is tried again when it is applied again", LIMIT, async (t) => {
+test("tries a rolled-back version again when it is applied again", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await start(world);
   await watchToEnd(world, await apply(world, "a2", "app:bad"));
@@ -96,7 +96,7 @@ test("a version that was rolled back is tried again when it is applied again", L
   assert.deepEqual(await imagesOf(world), ["app:bad", "app:bad"]);
 });
 
-test("a rollback goes on after a restart of the coordinator, and ends as it would have", LIMIT, async (t) => {
+test("continues a rollback after a restart of the coordinator", LIMIT, async (t) => {
   const world = await startWorld(t);
   let agent = await start(world);
   let restarts = 0;
@@ -132,7 +132,7 @@ test("waits for a registry that is down, and reports it", LIMIT, async (t) => {
   assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /SUCCEEDED/);
 });
 
-test("undo goes back to what was good before, and can be followed", LIMIT, async (t) => {
+test("undoes to the last good revision, and follows it", LIMIT, async (t) => {
   const world = await startWorld(t);
   await start(world);
   await watchToEnd(world, await apply(world, "a2", "app:v2", { scaling: { replicas: 3 } }));
@@ -154,7 +154,7 @@ test("undo goes back to what was good before, and can be followed", LIMIT, async
   await assert.rejects(update(world, "undo", 4), { code: status.FAILED_PRECONDITION });
 });
 
-test("undo ends a canary at once", LIMIT, async (t) => {
+test("ends a canary at once with an undo", LIMIT, async (t) => {
   const world = await startWorld(t);
   await start(world);
   const podConfig = { annotations: { "forage.dev/canary": "1" } };
@@ -169,7 +169,7 @@ test("undo ends a canary at once", LIMIT, async (t) => {
   assert.deepEqual(await imagesOf(world), ["app:v1", "app:v1"]);
 });
 
-test("a canary waits until it is promoted", LIMIT, async (t) => {
+test("holds a canary until it is promoted", LIMIT, async (t) => {
   const world = await startWorld(t);
   await start(world);
   await assert.rejects(update(world, "promote"), { code: status.FAILED_PRECONDITION });
@@ -182,7 +182,7 @@ test("a canary waits until it is promoted", LIMIT, async (t) => {
   assert.deepEqual(await imagesOf(world), ["app:v2", "app:v2"]);
 });
 
-test("a pause holds what is applied until it is resumed", LIMIT, async (t) => {
+test("holds applied changes during a pause until it is resumed", LIMIT, async (t) => {
   const world = await startWorld(t);
   await start(world);
   await assert.rejects(update(world, "resume"), { code: status.FAILED_PRECONDITION });
@@ -197,7 +197,7 @@ test("a pause holds what is applied until it is resumed", LIMIT, async (t) => {
 });
 
 test(
-  "a newer apply ends the rollout before it with a clear message, and no pod is started twice",
+  "ends the former rollout with a clear message after a newer apply, and starts no pod twice",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
@@ -218,7 +218,7 @@ test(
   },
 );
 
-test("restart makes new pods once, and an apply of the same leaves them alone", LIMIT, async (t) => {
+test("creates new pods once for a restart, and keeps them after an equal apply", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await start(world);
   const before = new Set(agent.assignments.keys());
@@ -230,7 +230,7 @@ test("restart makes new pods once, and an apply of the same leaves them alone", 
   assert.deepEqual(new Set(agent.assignments.keys()), after);
 });
 
-test("a secret that breaks the pods is rolled back with its version, which stays", LIMIT, async (t) => {
+test("rolls back a secret that breaks the pods, and keeps its version", LIMIT, async (t) => {
   const world = await startWorld(t);
   const put = (value: string) => {
     const spec = { $case: "secret", value: { data: { key: Buffer.from(value) } } };
@@ -250,7 +250,7 @@ test("a secret that breaks the pods is rolled back with its version, which stays
   agent.behaviour = (pod) =>
     good.includes(version(pod)) ? agent.running(pod) : waitingPod(pod, "CrashLoopBackOff", "soon", 2, 1);
   await put("bad");
-  const inForce = async () => {
+  const effectiveRevision = async () => {
     const { revisions } = await world.operator().listRevisions(SERVICE);
     return revisions.find((revision) => revision.inForce)?.number;
   };
@@ -258,12 +258,12 @@ test("a secret that breaks the pods is rolled back with its version, which stays
     "the new version has failed",
     async () => (await world.operator().listRevisions(SERVICE)).revisions.length === 2,
   );
-  await until("the first revision is effective", async () => (await inForce()) === 1);
+  await until("the first revision is effective", async () => (await effectiveRevision()) === 1);
   await until("its pods are there", () => agent.assignments.size === 2);
   assert.deepEqual([...agent.assignments.values()].map(version), good);
 });
 
-test("undo after a changed secret goes back to its old content, until it changes again", LIMIT, async (t) => {
+test("restores a secret's old content with an undo until the secret changes again", LIMIT, async (t) => {
   const world = await startWorld(t);
   const put = (value: string) => {
     const spec = { $case: "secret", value: { data: { key: Buffer.from(value) } } };
@@ -287,7 +287,10 @@ test("undo after a changed secret goes back to its old content, until it changes
   await until("the new content has proved itself", () => isGood(2));
   assert.notDeepEqual(versions(), old);
   const undone = await update(world, "undo");
-  assert.equal(undone.message, "undone to revision 1, with secret/token as of then until changed again");
+  assert.equal(
+    undone.message,
+    "undone to revision 1, with secret/token at its versions until they change again",
+  );
   const lines = await watchToEnd(world, undone.rolloutId);
   assert.match(lines.at(-1) ?? "", /SUCCEEDED 2\/2 ready/);
   assert.deepEqual(versions(), old);
@@ -302,7 +305,7 @@ test("undo after a changed secret goes back to its old content, until it changes
   assert.notDeepEqual(versions(), old, "an apply of the same content takes the present one");
 });
 
-test("versions of a secret stay as long as a revision is pinned to them", LIMIT, async (t) => {
+test("keeps versions of a secret as long as a revision is pinned to them", LIMIT, async (t) => {
   const world = await startWorld(t);
   const put = async (value: string) => {
     const spec = { $case: "secret", value: { data: { key: Buffer.from(value) } } };
@@ -317,10 +320,10 @@ test("versions of a secret stay as long as a revision is pinned to them", LIMIT,
   const revision = { ...SERVICE, number: 1, objectVersions: { "secret/token": pinned } };
   const key = revisionKey(SERVICE.namespace, SERVICE.kind, SERVICE.name, 1);
   const value = encodeRecord(RevisionRecord, RevisionRecord.fromPartial(revision));
-  await world.store.txn([], [{ kind: "put", key, value }]);
+  await world.store.txn([], [{ type: "put", key, value }]);
   for (let i = 0; i < 12; i++) await put(`later ${i}`);
   await until("the other old one is gone", async () => !(await isKept(loose)));
   assert.equal(await isKept(pinned), true);
-  await world.store.txn([], [{ kind: "delete", key }]);
+  await world.store.txn([], [{ type: "delete", key }]);
   await until("it goes with the revision", async () => !(await isKept(pinned)));
 });

@@ -14,7 +14,7 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-test("a coordinator whose data went back decides nothing until they are restored on purpose", {
+test("makes no decisions on rolled-back data until they are restored on purpose", {
   timeout: 60_000,
 }, async (t) => {
   const world = await startWorld(t);
@@ -32,7 +32,7 @@ test("a coordinator whose data went back decides nothing until they are restored
   await until("the node says why", async () => {
     const { nodes } = await world.operator().listNodes({});
     return (
-      nodes.find(({ name }) => name === "n1")?.message.startsWith("node n1 has seen later data") ?? false
+      nodes.find(({ name }) => name === "n1")?.message.startsWith("node n1 has received later data") ?? false
     );
   });
   const check = async (): Promise<void> => {
@@ -59,7 +59,7 @@ test("a coordinator whose data went back decides nothing until they are restored
   assert.equal(late.assignments.size, 0);
 });
 
-test("an old copy of the whole data directory is refused until its store is restored on purpose", {
+test("refuses an old copy of the whole data directory until its store is restored on purpose", {
   timeout: 600_000,
 }, async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "forage-rolled-back-"));
@@ -91,7 +91,7 @@ test("an old copy of the whole data directory is refused until its store is rest
     const refused = await again(second);
     await until(`the node says why after the ${start} start`, async () => {
       message = (await coordinator.operator().listNodes({})).nodes[0]?.message ?? "";
-      return message.startsWith("node n1 has seen later data");
+      return message.startsWith("node n1 has received later data");
     });
     await assert.rejects(apply("a3", "more"), /old copy of the data directory/);
     assert.equal(refused.received, undefined, "nothing was sent, so the containers stay");
@@ -114,7 +114,7 @@ test("an old copy of the whole data directory is refused until its store is rest
   assert.deepEqual([...restored.assignments.keys()].sort(), web);
 });
 
-test("after a start nothing is decided before the node that has seen later data connects", {
+test("decides nothing after a start before the node connects that has seen later data", {
   timeout: 60_000,
 }, async (t) => {
   const { world, ahead, other } = await restartedWithoutPods(t);
@@ -123,13 +123,14 @@ test("after a start nothing is decided before the node that has seen later data 
   ahead.again({ name: "n1", seen: laterDataOf(world, "n1"), pods: [] });
   await until(
     "the roll-back is noticed",
-    async () => (await nodeNamed(world, "n1"))?.message.startsWith("node n1 has seen later data") === true,
+    async () =>
+      (await nodeNamed(world, "n1"))?.message.startsWith("node n1 has received later data") === true,
   );
   assert.deepEqual(await podNames(world), []);
   assert.equal(back.assignments.size, 0);
 });
 
-test("after a start decisions follow once all nodes have connected", { timeout: 180_000 }, async (t) => {
+test("decides after a start once all nodes have connected", { timeout: 180_000 }, async (t) => {
   const { world, ahead, other } = await restartedWithoutPods(t);
   const agents = [ahead.again({ name: "n1", pods: [] })];
   assert.deepEqual(await podNames(world), []);
@@ -137,7 +138,7 @@ test("after a start decisions follow once all nodes have connected", { timeout: 
   await until("the missing pods run", () => agents.reduce((sum, it) => sum + it.assignments.size, 0) === 2);
 });
 
-test("after a start decisions follow when a node has not connected in time", {
+test("decides after a start when a node has not connected in time", {
   timeout: 60_000,
 }, async (t) => {
   const { world, other } = await restartedWithoutPods(t, 1);
@@ -147,18 +148,19 @@ test("after a start decisions follow when a node has not connected in time", {
   await until("the missing pods run", () => back.assignments.size === 2);
 });
 
-test("a node whose certificate was renewed after the copy connects, and its mark proves the roll-back", {
+test("detects a rollback from a node whose certificate was renewed after the copy", {
   timeout: 60_000,
 }, async (t) => {
   const { world, back } = await renewedAfterTheCopy(t);
   back.again({ name: "n1", seen: laterDataOf(world, "n1"), pods: [] });
   await until(
     "the node says why",
-    async () => (await nodeNamed(world, "n1"))?.message.startsWith("node n1 has seen later data") === true,
+    async () =>
+      (await nodeNamed(world, "n1"))?.message.startsWith("node n1 has received later data") === true,
   );
 });
 
-test("a node that joined after the copy proves the roll-back by what it has received", {
+test("detects a rollback from the data that a node received which joined after the copy", {
   timeout: 60_000,
 }, async (t) => {
   const world = await startWorld(t);
@@ -171,10 +173,10 @@ test("a node that joined after the copy proves the roll-back by what it has rece
   assert.ok(seen);
   agent.close();
   await world.restart(async () => {
-    await world.store.txn([], [{ kind: "deletePrefix", prefix: "" }]);
+    await world.store.txn([], [{ type: "delete-prefix", prefix: "" }]);
     await world.store.txn(
       [],
-      copy.map(({ key, value }) => ({ kind: "put", key, value })),
+      copy.map(({ key, value }) => ({ type: "put", key, value })),
     );
   });
   const back = agent.again({ name: "n2", seen, pods: [] });
@@ -183,13 +185,15 @@ test("a node that joined after the copy proves the roll-back by what it has rece
 });
 
 for (const change of ["is unknown to the copy", "had been revoked when it was made"] as const) {
-  test(`a node that ${change} proves the roll-back and is refused`, { timeout: 180_000 }, async (t) => {
+  test(`detects a rollback from a node that ${change}, and refuses the node`, {
+    timeout: 180_000,
+  }, async (t) => {
     const world = await startWorld(t);
     const agent = await HollowAgent.start(world, { name: "n1" });
     agent.close();
     await world.restart(async () => {
       if (change.startsWith("had")) await changeNode(world, (node) => ({ ...node, revoked: true }));
-      else await world.store.txn([], [{ kind: "deletePrefix", prefix: nodeKey("n1") }]);
+      else await world.store.txn([], [{ type: "delete-prefix", prefix: nodeKey("n1") }]);
     });
     const honest = agent.again({ name: "n1", pods: [] });
     await until("it is refused", () => honest.ended !== undefined);
@@ -200,13 +204,13 @@ for (const change of ["is unknown to the copy", "had been revoked when it was ma
     assert.match(await metricsOf(world), /^forage_store_rolled_back 1$/m);
     await assert.rejects(
       world.forage().applyResources(aRequest("a1", [aContainerService("web")])),
-      /node n1 has seen later data/,
+      /node n1 has received later data/,
     );
     assert.equal(proof.assignments.size + honest.assignments.size, 0);
   });
 }
 
-test("a certificate that began before the newest known one stays refused", {
+test("refuses a certificate that is older than the newest known one", {
   timeout: 180_000,
 }, async (t) => {
   const { world, back } = await renewedAfterTheCopy(t);
@@ -217,7 +221,10 @@ test("a certificate that began before the newest known one stays refused", {
   assert.equal((await nodeNamed(world, "n1"))?.lastSeenAt, undefined);
 });
 
-/** The store is as it was before the node's certificate was renewed; `back` has the renewed one. */
+/**
+ * Restores the store from before the renewal of the node's certificate; `back` has the renewed
+ * certificate.
+ */
 async function renewedAfterTheCopy(t: TestContext): Promise<{ world: World; back: HollowAgent }> {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { name: "n1" });
@@ -231,7 +238,7 @@ async function renewedAfterTheCopy(t: TestContext): Promise<{ world: World; back
   const back = new HollowAgent(world, "n1", { certPem: certificatePem, keyPem }, { name: "n1" });
   await until("it connects", async () => (await nodeNamed(world, "n1"))?.lastSeenAt !== undefined);
   back.close();
-  await world.store.txn([], [{ kind: "put", key: nodeKey("n1"), value: before.value }]);
+  await world.store.txn([], [{ type: "put", key: nodeKey("n1"), value: before.value }]);
   await world.restart();
   return { world, back };
 }
@@ -241,10 +248,10 @@ async function changeNode(world: World, change: (node: NodeRecord) => NodeRecord
   const stored = await world.store.get(key);
   assert.ok(stored);
   const value = encodeRecord(NodeRecord, change(decodeRecord(NodeRecord, key, stored.value)));
-  await world.store.txn([], [{ kind: "put", key, value }]);
+  await world.store.txn([], [{ type: "put", key, value }]);
 }
 
-/** A world whose coordinator has started on a store in which a service lacks its pods. Both agents are away. */
+/** Restarts a coordinator with a store in which a service lacks its pods. Both agents are away. */
 async function restartedWithoutPods(t: TestContext, startGraceSeconds = 60) {
   const nodes = {
     unreachableSeconds: 1.5,
@@ -264,15 +271,15 @@ async function restartedWithoutPods(t: TestContext, startGraceSeconds = 60) {
     await world.store.txn(
       [],
       [
-        { kind: "deletePrefix", prefix: PREFIXES.pods },
-        { kind: "deletePrefix", prefix: PREFIXES.statuses },
+        { type: "delete-prefix", prefix: PREFIXES.pods },
+        { type: "delete-prefix", prefix: PREFIXES.statuses },
       ],
     );
   });
   return { world, ahead, other };
 }
 
-/** Returns the proof of a node that has seen data which this store lacks, with the coordinator's signature. */
+/** Returns the coordinator's signed proof of a node that has seen data which this store lacks. */
 function laterDataOf(world: World, node: string) {
   const assignmentRevision = (1n << 40n) + 1_000_000n;
   const secret = world.authority.deriveSecret("store history");

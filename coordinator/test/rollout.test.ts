@@ -7,10 +7,10 @@ import { aContainerService, aRequest, aService, watchToEnd } from "./support/req
 import { startWorld } from "./support/world.ts";
 
 const LIMIT = { timeout: 120_000 };
-/** Settings for pods that wait for their node to join, however long that takes. */
+/** Settings for pods that wait a long time for their node to join. */
 const PATIENT = { progressDeadlineSeconds: 60, placementDeadlineSeconds: 60, stableSeconds: 0 };
 
-test("an applied bundle runs, and every watcher gets the same final state", LIMIT, async (t) => {
+test("runs an applied bundle, and sends every watcher the same final state", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const request = aRequest("a1", [aContainerService("web"), aService("web", "web")]);
@@ -25,12 +25,12 @@ test("an applied bundle runs, and every watcher gets the same final state", LIMI
   assert.equal(agent.assignments.size, 2);
 });
 
-test("an unknown rollout is NOT_FOUND", LIMIT, async (t) => {
+test("answers NOT_FOUND for an unknown rollout", LIMIT, async (t) => {
   const world = await startWorld(t);
   await assert.rejects(watchToEnd(world, "r-nothing"), { code: status.NOT_FOUND });
 });
 
-test("a pod that no node takes fails the rollout and says why", LIMIT, async (t) => {
+test("fails the rollout of a pod that no node accepts, with the reason", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, { cpu: "500m" });
   const container = { name: "main", image: "app:v1", resources: { requests: { cpu: "2", memory: "64Mi" } } };
@@ -46,7 +46,7 @@ test("a pod that no node takes fails the rollout and says why", LIMIT, async (t)
 });
 
 test(
-  "a container that keeps crashing fails the rollout with its exit code and last lines",
+  "fails the rollout of a container that keeps crashing, with its exit code and last lines",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
@@ -59,7 +59,7 @@ test(
   },
 );
 
-test("an image that doesn't exist fails the rollout", LIMIT, async (t) => {
+test("fails the rollout of an image that does not exist", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, {
     behaviour: (pod) => waitingPod(pod, "ErrImageNotFound", "registry.example/team/app:v1: not found"),
@@ -68,7 +68,7 @@ test("an image that doesn't exist fails the rollout", LIMIT, async (t) => {
   assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /FAILED .*app:v1: not found/);
 });
 
-test("watchers get the progress of an image pull", LIMIT, async (t) => {
+test("sends watchers the progress of an image pull", LIMIT, async (t) => {
   const world = await startWorld(t, {}, { rollout: PATIENT });
   const steps = [1, 2].map((layers) => `fetching app:v1: ${layers} of 3 layers, ${20 * layers} of 80 MiB`);
   const pulling = (pod: PodAssignment) => waitingPod(pod, "ImagePull", steps[0] ?? "");
@@ -90,7 +90,7 @@ test("watchers get the progress of an image pull", LIMIT, async (t) => {
 });
 
 test(
-  "the same apply_id with the same content is the same rollout, with other content ALREADY_EXISTS",
+  "returns the same rollout for an equal apply with the same apply_id, and ALREADY_EXISTS for a different one",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
@@ -102,7 +102,7 @@ test(
   },
 );
 
-test("an unchanged resource keeps its pods, a changed one rolls over", LIMIT, async (t) => {
+test("keeps the pods of an unchanged resource, and rolls those of a changed one", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const web = aContainerService("web");
@@ -128,7 +128,7 @@ test("an unchanged resource keeps its pods, a changed one rolls over", LIMIT, as
   for (const pod of running) assert.ok(!before.includes(pod.uid));
 });
 
-test("resources that carry the labels and left the bundle are removed; others stay", LIMIT, async (t) => {
+test("removes resources with the labels that left the bundle, and keeps others", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const labels = { app: "shop" };
@@ -153,7 +153,7 @@ test("resources that carry the labels and left the bundle are removed; others st
   assert.equal(agent.assignments.size, 4);
 });
 
-test("a restarted coordinator finishes the rollout and keeps the finished ones", LIMIT, async (t) => {
+test("finishes the rollout after a restart, and keeps finished ones", LIMIT, async (t) => {
   const world = await startWorld(t, {}, { rollout: PATIENT });
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
   await world.restart();
@@ -164,7 +164,7 @@ test("a restarted coordinator finishes the rollout and keeps the finished ones",
   assert.deepEqual(await watchToEnd(world, rolloutId), ["container_service/web SUCCEEDED 2/2 ready"]);
 });
 
-test("an apply that keeps others removes nothing", LIMIT, async (t) => {
+test("removes nothing in an apply that keeps others", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const labels = { app: "shop" };
@@ -185,7 +185,7 @@ test("an apply that keeps others removes nothing", LIMIT, async (t) => {
   });
 });
 
-test("an apply removes only what its caller has agreed to", LIMIT, async (t) => {
+test("removes only resources to which the caller has agreed", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const labels = { app: "shop" };
@@ -199,7 +199,7 @@ test("an apply removes only what its caller has agreed to", LIMIT, async (t) => 
     await assert.rejects(world.operator().apply(request), {
       code: status.FAILED_PRECONDITION,
       details:
-        /would also remove .*container_service\/late, which appeared .*nothing was applied: apply again/,
+        /would also remove .*container_service\/late, which were created .*nothing was applied: apply again/,
     });
   }
   const before = await world.operator().listResources({ namespace: "shop", labels: {} });
@@ -216,7 +216,7 @@ test("an apply removes only what its caller has agreed to", LIMIT, async (t) => 
   );
 });
 
-test("deleting by labels stops the pods and is done twice without harm", LIMIT, async (t) => {
+test("stops the pods of resources deleted by labels, even if this is repeated", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const labels = { app: "shop" };

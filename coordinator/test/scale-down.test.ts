@@ -4,7 +4,7 @@ import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { startWorld } from "./support/world.ts";
 
-test("replicas are spread over nodes, and scaling down keeps the rest spread", {
+test("spreads replicas over nodes, and keeps the rest spread when it scales down", {
   timeout: 120_000,
 }, async (t) => {
   const world = await startWorld(t);

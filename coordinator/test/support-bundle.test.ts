@@ -17,7 +17,7 @@ import { startWorld, type World } from "./support/world.ts";
 
 const LIMIT = { timeout: 120_000 };
 
-/** One secret for each place where secrets may lie. */
+/** One secret for each place that may contain secrets. */
 const CANARY = {
   secret: "canary-in-a-secret",
   secretLine: "canary-in-a-line-of-a-secret",
@@ -37,7 +37,7 @@ const CANARY = {
   workspaceAnnotation: "canary-in-a-workspace-annotation",
 };
 
-test("a support bundle holds what an engineer needs and no secret", LIMIT, async (t) => {
+test("contains what an engineer needs, and no secret", LIMIT, async (t) => {
   const { world, agent, recentLog } = await setUp(t);
   await plantCanaries(world);
   recentLog.add(`{"msg":"pulled","url":"https://robot:${CANARY.logUrl}@registry.example/v2/"}\n`);
@@ -57,7 +57,7 @@ test("a support bundle holds what an engineer needs and no secret", LIMIT, async
   await startFakeFollower(t, world, "c2", sent);
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [withCanaries("web")]));
   await watchToEnd(world, rolloutId);
-  // Events are stored a little later.
+  // Events are stored slightly later.
   await until("the event is stored", async () => {
     const request = { namespace: "shop", filter: undefined, after: 0n, limit: 0 };
     const { events } = await world.operator().listEvents(request);
@@ -96,7 +96,7 @@ test("a support bundle holds what an engineer needs and no secret", LIMIT, async
     if (path.endsWith(".jsonl")) for (const line of content.split("\n").slice(0, -1)) JSON.parse(line);
 });
 
-test("the files of a coordinator that fails or sends too much end with the reason", LIMIT, async (t) => {
+test("ends the files of a coordinator that fails or sends too much with the reason", LIMIT, async (t) => {
   const { world, agent } = await setUp(t);
   agent.close();
   const about = ["about.json", "{}\n"] as const;
@@ -111,7 +111,7 @@ test("the files of a coordinator that fails or sends too much end with the reaso
   const found = [...files].filter(([path]) => path.startsWith("coordinators/"));
   const problems = found.flatMap(([path, { problem }]) => (problem === "" ? [] : [`${path}: ${problem}`]));
   const limit = "it sent more than the limit of one coordinator";
-  // Those of one name are in the order of their addresses.
+  // Directories of the same name are sorted by address.
   assert.deepEqual(problems.toSorted(), [
     "coordinators/c2/coordinator: it sends no files: it leads now, or is of an older version",
     ...[...problems].filter((it) => it.startsWith("coordinators/c3")).toSorted(),
@@ -125,7 +125,7 @@ test("the files of a coordinator that fails or sends too much end with the reaso
   assert.equal(found.filter(([path]) => /\/f\d+$/.test(path)).length, 20);
 });
 
-test("a node that does not answer is named with the reason, and the rest is sent", LIMIT, async (t) => {
+test("reports a node that does not answer with the reason, and sends the rest", LIMIT, async (t) => {
   const { world, agent } = await setUp(t);
   agent.close();
   await until("the node is away", async () => {
@@ -137,7 +137,7 @@ test("a node that does not answer is named with the reason, and the rest is sent
   assert.equal(files.get("backups.jsonl")?.problem, "this coordinator has no directory for backups");
 });
 
-test("an agent without support bundles is named with the reason", LIMIT, async (t) => {
+test("reports an agent without support bundles with the reason", LIMIT, async (t) => {
   const { world, agent } = await setUp(t);
   const reading = read(world);
   await answer(agent, [], "there is no such container on this node");
@@ -147,22 +147,26 @@ test("an agent without support bundles is named with the reason", LIMIT, async (
   );
 });
 
-test("only an administrator gets a support bundle, and the audit log names who", LIMIT, async (t) => {
-  const { world, entries } = await setUp(t);
-  for (const role of ["viewer", "editor"] as const) {
-    const call = world.operator(await world.token(role)).getSupportBundle({ nodes: [] });
-    await assert.rejects(collected(call), { code: status.PERMISSION_DENIED });
-  }
-  await assert.rejects(collected(world.operator().getSupportBundle({ nodes: ["n9"] })), {
-    code: status.NOT_FOUND,
-    details: /there is no node "n9"/,
-  });
-  const method = "/forage.operator.v1.OperatorService/GetSupportBundle";
-  await until("the calls are recorded", () => {
-    const results = entries.filter((entry) => entry.method === method).map(({ result }) => result);
-    return results.includes("PERMISSION_DENIED") && results.includes("NOT_FOUND");
-  });
-});
+test(
+  "requires the role admin for a support bundle, and records the caller in the audit log",
+  LIMIT,
+  async (t) => {
+    const { world, entries } = await setUp(t);
+    for (const role of ["viewer", "editor"] as const) {
+      const call = world.operator(await world.token(role)).getSupportBundle({ nodes: [] });
+      await assert.rejects(collected(call), { code: status.PERMISSION_DENIED });
+    }
+    await assert.rejects(collected(world.operator().getSupportBundle({ nodes: ["n9"] })), {
+      code: status.NOT_FOUND,
+      details: /there is no node "n9"/,
+    });
+    const method = "/forage.operator.v1.OperatorService/GetSupportBundle";
+    await until("the calls are recorded", () => {
+      const results = entries.filter((entry) => entry.method === method).map(({ result }) => result);
+      return results.includes("PERMISSION_DENIED") && results.includes("NOT_FOUND");
+    });
+  },
+);
 
 interface File {
   readonly content: string;
@@ -253,7 +257,7 @@ async function read(world: World): Promise<Map<string, File>> {
   return files;
 }
 
-/** Answers the coordinator's request as an agent. */
+/** Answers the coordinator's request like an agent. */
 async function answer(agent: HollowAgent, files: readonly SupportFile[], error = ""): Promise<void> {
   await until("the agent is asked", () => agent.sessions.length > 0);
   const session = agent.sessions.shift();

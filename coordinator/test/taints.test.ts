@@ -11,7 +11,7 @@ const CHANGE = { name: "n1", setTaints: [], removeTaints: [], setLabels: {}, rem
 const taint = (effect: string, value = "") => ({ key: "example.com/broken", value, effect });
 
 test(
-  "a NoExecute taint moves pods to another node, and away again when it is gone there",
+  "moves pods away from a node with a NoExecute taint, and back when the taint is removed",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
@@ -28,8 +28,9 @@ test(
   },
 );
 
-test("tolerations.toleration_seconds: a pod stays that long and goes then", LIMIT, async (t) => {
-  // With a shorter interval the skipped hour would count as a time in which the coordinator did not run.
+test("keeps a pod for its toleration_seconds, and then stops it", LIMIT, async (t) => {
+  // With a shorter interval, the coordinator would treat the skipped hour as a time in which it did
+  // not run.
   const world = await startWorld(t, {}, { heartbeatIntervalSeconds: 7_200 });
   await HollowAgent.start(world);
   const toleration = { key: "example.com/broken", operator: "Exists", effect: "NoExecute" };
@@ -45,7 +46,7 @@ test("tolerations.toleration_seconds: a pod stays that long and goes then", LIMI
   );
 });
 
-test("a cordoned node keeps its pods and takes no more", LIMIT, async (t) => {
+test("keeps the pods of a cordoned node, and adds no more", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await apply(world, {});
@@ -66,7 +67,7 @@ test("a cordoned node keeps its pods and takes no more", LIMIT, async (t) => {
   );
 });
 
-test("refuses invalid taints, and nodes that don't exist", LIMIT, async (t) => {
+test("refuses invalid taints, and unknown nodes", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const operator = world.operator();

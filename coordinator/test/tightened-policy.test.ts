@@ -43,7 +43,7 @@ async function messagesOf(world: World, name: string, reason: string): Promise<s
 }
 
 test(
-  "a tightened policy stops no pod, is reported, and refuses the next runs of cron jobs",
+  "stops no pod after a policy was tightened, reports violations, and refuses further runs of cron jobs",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);

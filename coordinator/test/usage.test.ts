@@ -15,7 +15,7 @@ const NODES = {
   notReadyTolerationSeconds: 300,
 };
 
-test("nodes and pods are listed with what they use while their node is connected", LIMIT, async (t) => {
+test("lists nodes and pods with their usage while their node is connected", LIMIT, async (t) => {
   const world = await startWorld(t, {}, { heartbeatIntervalSeconds: 0.5, nodes: NODES });
   const agent = await HollowAgent.start(world);
   await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));

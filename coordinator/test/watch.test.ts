@@ -10,33 +10,37 @@ import { startWorld } from "./support/world.ts";
 const LIMIT = { timeout: 120_000 };
 const PATIENT = { rollout: { progressDeadlineSeconds: 60, placementDeadlineSeconds: 60, stableSeconds: 0 } };
 
-test("a watcher first gets every resource, then each change, and the stream ends", LIMIT, async (t) => {
-  const world = await startWorld(t, {}, PATIENT);
-  const { rolloutId } = await world
-    .forage()
-    .applyResources(
-      aRequest("a1", [aContainerService("web"), aService("web", "web"), aContainerService("api")]),
+test(
+  "sends a watcher first every resource, then each change, and then the end of the stream",
+  LIMIT,
+  async (t) => {
+    const world = await startWorld(t, {}, PATIENT);
+    const { rolloutId } = await world
+      .forage()
+      .applyResources(
+        aRequest("a1", [aContainerService("web"), aService("web", "web"), aContainerService("api")]),
+      );
+    const stream = world.forage().watchRollout({ rolloutId });
+    const events = stream[Symbol.asyncIterator]();
+    const first = [];
+    for (let count = 0; count < 3; count++) first.push((await events.next()).value);
+    assert.deepEqual(
+      first.map((event) => `${event?.resourceKind}/${event?.resourceName}`),
+      ["container_service/web", "service/web", "container_service/api"],
     );
-  const stream = world.forage().watchRollout({ rolloutId });
-  const events = stream[Symbol.asyncIterator]();
-  const first = [];
-  for (let count = 0; count < 3; count++) first.push((await events.next()).value);
-  assert.deepEqual(
-    first.map((event) => `${event?.resourceKind}/${event?.resourceName}`),
-    ["container_service/web", "service/web", "container_service/api"],
-  );
-  assert.equal(first[0]?.status, RolloutStatus.PENDING);
-  await HollowAgent.start(world);
-  const rest = [];
-  for (let next = await events.next(); !next.done; next = await events.next())
-    rest.push(describeEvent(next.value));
-  assert.ok(rest.includes("container_service/web SUCCEEDED 2/2 ready"), rest.join("\n"));
-  assert.ok(rest.includes("service/web SUCCEEDED 2 endpoints ready"), rest.join("\n"));
-  assert.ok(!rest.some((line) => /service\/web SUCCEEDED [01] endpoint/.test(line)), rest.join("\n"));
-  assert.ok(rest.includes("container_service/api SUCCEEDED 2/2 ready"), rest.join("\n"));
-});
+    assert.equal(first[0]?.status, RolloutStatus.PENDING);
+    await HollowAgent.start(world);
+    const rest = [];
+    for (let next = await events.next(); !next.done; next = await events.next())
+      rest.push(describeEvent(next.value));
+    assert.ok(rest.includes("container_service/web SUCCEEDED 2/2 ready"), rest.join("\n"));
+    assert.ok(rest.includes("service/web SUCCEEDED 2 endpoints ready"), rest.join("\n"));
+    assert.ok(!rest.some((line) => /service\/web SUCCEEDED [01] endpoint/.test(line)), rest.join("\n"));
+    assert.ok(rest.includes("container_service/api SUCCEEDED 2/2 ready"), rest.join("\n"));
+  },
+);
 
-test("watchers that connect at any time get the same final state", LIMIT, async (t) => {
+test("sends all watchers the same final state, whenever they connected", LIMIT, async (t) => {
   const world = await startWorld(t, {}, PATIENT);
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
   const early = watchToEnd(world, rolloutId);
@@ -51,7 +55,7 @@ test("watchers that connect at any time get the same final state", LIMIT, async 
   for (const lines of ends) assert.equal(lines.at(-1), late[0]);
 });
 
-test("a watcher that stalls gets the newest state, and delays no other", LIMIT, async (t) => {
+test("sends a stalled watcher the newest state, and delays no other", LIMIT, async (t) => {
   const world = await startWorld(t, {}, PATIENT);
   const agent = await HollowAgent.start(world, { behaviour: () => undefined });
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
@@ -82,7 +86,7 @@ test("a watcher that stalls gets the newest state, and delays no other", LIMIT, 
   assert.ok(seen >= changes && rest.length < changes / 2, `${rest.length} of ${seen} events`);
 });
 
-test("a watcher that goes away, and hundreds that stay, change nothing", LIMIT, async (t) => {
+test("is not affected by a watcher that disconnects, and by hundreds that stay", LIMIT, async (t) => {
   const world = await startWorld(t, {}, PATIENT);
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
   const forage = world.forage();
@@ -102,7 +106,7 @@ test("a watcher that goes away, and hundreds that stay, change nothing", LIMIT, 
     );
 });
 
-test("a rollout that another one takes over ends with a clear message", LIMIT, async (t) => {
+test("ends a rollout that another one replaces with a clear message", LIMIT, async (t) => {
   const world = await startWorld(t, {}, PATIENT);
   const first = await world
     .forage()
@@ -132,7 +136,7 @@ test("a rollout that another one takes over ends with a clear message", LIMIT, a
   assert.equal((await world.operator().getRollout(newest)).rolloutId, second.rolloutId);
 });
 
-test("a rollout whose resource is deleted ends", LIMIT, async (t) => {
+test("ends a rollout whose resource is deleted", LIMIT, async (t) => {
   const world = await startWorld(t, {}, PATIENT);
   const { rolloutId } = await world
     .forage()
@@ -142,7 +146,7 @@ test("a rollout whose resource is deleted ends", LIMIT, async (t) => {
   assert.match((await watching).at(-1) ?? "", /FAILED was deleted by a later request/);
 });
 
-test("a rollout that doesn't get through in time fails at its deadline", LIMIT, async (t) => {
+test("fails a rollout at its deadline", LIMIT, async (t) => {
   const world = await startWorld(t, {}, { ...PATIENT, heartbeatIntervalSeconds: 60 });
   const agent = await HollowAgent.start(world, {
     behaviour: (pod) => waitingPod(pod, "ImagePull", "12 of 40 MB"),
@@ -161,25 +165,21 @@ test("a rollout that doesn't get through in time fails at its deadline", LIMIT, 
   );
 });
 
-test(
-  "streams end well when the coordinator stops, and the watcher can go on at the next one",
-  LIMIT,
-  async (t) => {
-    const world = await startWorld(t, {}, PATIENT);
-    const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
-    const stream = world.forage().watchRollout({ rolloutId });
-    const ended = new Promise<{ code: status }>((resolve) => stream.on("status", resolve));
-    const reading = collected(stream);
-    await until(
-      "the stream is open",
-      async () =>
-        (await world.operator().listPods({ namespace: "shop", labels: {}, workload: "", node: "", name: "" }))
-          .pods.length === 2,
-    );
-    await world.restart();
-    await reading;
-    assert.equal((await ended).code, status.OK);
-    await HollowAgent.start(world);
-    assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /SUCCEEDED/);
-  },
-);
+test("ends streams with OK when the coordinator stops, and continues at the next one", LIMIT, async (t) => {
+  const world = await startWorld(t, {}, PATIENT);
+  const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
+  const stream = world.forage().watchRollout({ rolloutId });
+  const ended = new Promise<{ code: status }>((resolve) => stream.on("status", resolve));
+  const reading = collected(stream);
+  await until(
+    "the stream is open",
+    async () =>
+      (await world.operator().listPods({ namespace: "shop", labels: {}, workload: "", node: "", name: "" }))
+        .pods.length === 2,
+  );
+  await world.restart();
+  await reading;
+  assert.equal((await ended).code, status.OK);
+  await HollowAgent.start(world);
+  assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /SUCCEEDED/);
+});

@@ -8,7 +8,7 @@ import { startWorld, type World } from "./support/world.ts";
 
 const LIMIT = { timeout: 120_000 };
 
-test("a pod that no node takes: every node with its reason, and what would help", LIMIT, async (t) => {
+test("explains an unschedulable pod by each node's reason, and what would help", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, { name: "small", cpu: "10m" });
   await HollowAgent.start(world, { name: "tiny", cpu: "5m" });
@@ -32,7 +32,7 @@ test("a pod that no node takes: every node with its reason, and what would help"
 });
 
 test(
-  "a crash: exit code, last lines, when it is tried again; and what the workload makes of it",
+  "explains a crash by exit code, last lines and next attempt, and its effect on the workload",
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
@@ -54,30 +54,34 @@ test(
   },
 );
 
-test("nodes and what is well; who may ask, and what isn't there", LIMIT, async (t) => {
-  const world = await startWorld(t);
-  await HollowAgent.start(world);
-  await apply(world);
-  await until("it is ready", async () => (await ask(world, "container_service", "web")).healthy);
-  assert.match((await ask(world, "container_service", "web")).summary, /is as it should be; 2\/2 ready/);
-  assert.match((await ask(world, "service", "web")).summary, /2 ready endpoints/);
-  assert.match(
-    (await world.operator().why({ namespace: "", kind: "node", name: "n1" })).summary,
-    /node n1 is ready/,
-  );
-  for (const [request, code] of [
-    [{ namespace: "shop", kind: "pod", name: "nobody" }, 5],
-    [{ namespace: "shop", kind: "service", name: "nobody" }, 5],
-    [{ namespace: "", kind: "node", name: "nobody" }, 5],
-    [{ namespace: "shop", kind: "node", name: "n1" }, 3],
-    [{ namespace: "", kind: "pod", name: "web" }, 3],
-    [{ namespace: "shop", kind: "pod", name: "" }, 3],
-  ] as const)
-    await assert.rejects(world.operator().why(request), { code }, JSON.stringify(request));
-  const stranger = world.operator(await world.token("viewer", ["other"]));
-  await assert.rejects(stranger.why({ namespace: "shop", kind: "service", name: "web" }), { code: 7 });
-  await assert.rejects(stranger.why({ namespace: "", kind: "node", name: "n1" }), { code: 7 });
-});
+test(
+  "explains nodes and healthy objects, checks the permission, and reports unknown objects",
+  LIMIT,
+  async (t) => {
+    const world = await startWorld(t);
+    await HollowAgent.start(world);
+    await apply(world);
+    await until("it is ready", async () => (await ask(world, "container_service", "web")).healthy);
+    assert.match((await ask(world, "container_service", "web")).summary, /is as it should be; 2\/2 ready/);
+    assert.match((await ask(world, "service", "web")).summary, /2 ready endpoints/);
+    assert.match(
+      (await world.operator().why({ namespace: "", kind: "node", name: "n1" })).summary,
+      /node n1 is ready/,
+    );
+    for (const [request, code] of [
+      [{ namespace: "shop", kind: "pod", name: "nobody" }, 5],
+      [{ namespace: "shop", kind: "service", name: "nobody" }, 5],
+      [{ namespace: "", kind: "node", name: "nobody" }, 5],
+      [{ namespace: "shop", kind: "node", name: "n1" }, 3],
+      [{ namespace: "", kind: "pod", name: "web" }, 3],
+      [{ namespace: "shop", kind: "pod", name: "" }, 3],
+    ] as const)
+      await assert.rejects(world.operator().why(request), { code }, JSON.stringify(request));
+    const stranger = world.operator(await world.token("viewer", ["other"]));
+    await assert.rejects(stranger.why({ namespace: "shop", kind: "service", name: "web" }), { code: 7 });
+    await assert.rejects(stranger.why({ namespace: "", kind: "node", name: "n1" }), { code: 7 });
+  },
+);
 
 async function apply(world: World): Promise<void> {
   const resources = [aContainerService("web"), aService("web", "web")];

@@ -6,15 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { StopWorkspacePolicy, WorkspacePhase } from "@forage/proto/core";
-import ssh2 from "ssh2";
-import type { Tunnel } from "../src/link/session-broker.ts";
-import type { HollowAgent } from "./support/hollow-agent.ts";
-import { tunnelToCommand, tunnelToPort } from "./support/tunnels.ts";
 import { until } from "./support/until.ts";
+import { runOverSsh, serveSessions } from "./support/workspaces/visits.ts";
 import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-world.ts";
 import type { World } from "./support/world.ts";
 
-test("a workspace is reached by its URL and by SSH while it runs, and that counts as activity", {
+test("reaches a running workspace by its URL and by SSH, which counts as activity", {
   timeout: 60_000,
 }, async (t) => {
   const { world, agent, calls, reaches, port } = await setUp(t);
@@ -25,7 +22,7 @@ test("a workspace is reached by its URL and by SSH while it runs, and that count
   const token = { "x-gitpod-owner-token": ownerToken };
   assert.deepEqual(await get(ingress?.port, token), { status: 200, body: "hello" });
   assert.equal((await get(ingress?.port, {})).status, 401);
-  assert.equal(await run(ssh?.port, ownerToken, "echo from the workspace"), "from the workspace\n");
+  assert.equal(await runOverSsh(ssh?.port, ownerToken, "echo from the workspace"), "from the workspace\n");
   await until(
     "activity",
     async () => (await calls.describeWorkspace({ id: "instance-1" })).lastActivity !== "",
@@ -33,11 +30,11 @@ test("a workspace is reached by its URL and by SSH while it runs, and that count
   await calls.stopWorkspace({ id: "instance-1", policy: StopWorkspacePolicy.NORMALLY });
   await reaches("instance-1", WorkspacePhase.STOPPED);
   assert.equal((await get(ingress?.port, token)).status, 404);
-  await assert.rejects(run(ssh?.port, ownerToken, "true"), /authentication methods failed/);
+  await assert.rejects(runOverSsh(ssh?.port, ownerToken, "true"), /authentication methods failed/);
 });
 
 for (const kind of ["command", "forwarded port"] as const)
-  test(`a ${kind} through the API counts as activity while it is open`, { timeout: 180_000 }, async (t) => {
+  test(`counts a ${kind} through the API as activity while it is open`, { timeout: 180_000 }, async (t) => {
     const { world, agent, calls, reaches, port } = await setUp(t);
     await calls.startWorkspace(aStart());
     await reaches("instance-1", WorkspacePhase.RUNNING);
@@ -81,22 +78,6 @@ async function setUp(t: TestContext) {
   return { ...parts, port: (app.address() as AddressInfo).port };
 }
 
-/** Serves the sessions that the coordinator opens: every port is the application's, and commands run on this host. */
-function serveSessions(agent: HollowAgent, port: number): void {
-  agent.onSession = ({ sessionId, kind }) => {
-    const stream = agent.client.serve();
-    stream.on("error", () => {});
-    stream.write({ frame: { $case: "sessionId", value: sessionId } });
-    const tunnel: Tunnel = kind?.$case === "exec" ? tunnelToCommand(kind.value) : tunnelToPort(port);
-    stream.on("data", (frame) => void tunnel.toAgent.push(frame));
-    stream.on("end", () => tunnel.toAgent.close());
-    void (async () => {
-      for await (const frame of tunnel.fromAgent) stream.write(frame);
-      stream.end();
-    })();
-  };
-}
-
 async function get(port: number | undefined, headers: Record<string, string>) {
   const host = "prefix-1.ws.example.test";
   const sent = request({ host: "127.0.0.1", port, headers: { ...headers, host }, agent: false }).end();
@@ -106,27 +87,4 @@ async function get(port: number | undefined, headers: Record<string, string>) {
   let body = "";
   for await (const chunk of response) body += String(chunk);
   return { status: response.statusCode, body: response.statusCode === 200 ? body : "" };
-}
-
-/** Runs a command over SSH with the owner token as password. */
-function run(port: number | undefined, password: string, command: string): Promise<string> {
-  const client = new ssh2.Client();
-  return new Promise((resolve, reject) => {
-    client.on("error", reject);
-    client.once("ready", () =>
-      client.exec(command, (error, channel) => {
-        if (error) return reject(error);
-        let output = "";
-        channel.on("data", (chunk: Buffer) => {
-          output += chunk.toString();
-        });
-        channel.once("close", () => {
-          client.end();
-          resolve(output);
-        });
-        return undefined;
-      }),
-    );
-    client.connect({ host: "127.0.0.1", port: port ?? 0, username: "meta-1", password });
-  });
 }

@@ -10,7 +10,7 @@ import { WorkspaceType } from "@forage/proto/core";
 const SOURCES = join(import.meta.dirname, "../src/workspaces");
 const SUPPORT = join(import.meta.dirname, "support/workspaces");
 const PARAMETER = "?mutant=";
-/** Few: a mutant that only a long search finds is as good as not found. */
+/** The number of records. It is small, because a mutant must be detected quickly. */
 const RECORDS = 3_000;
 const LIVES = 150;
 const STEPS = 150;
@@ -21,7 +21,10 @@ const TYPES = [
   WorkspaceType.IMAGEBUILD,
 ];
 
-/** File below src/workspaces, text that occurs in it exactly once, and the wrong text in its place. */
+/**
+ * A file below src/workspaces, a text that occurs in it exactly once, and the wrong text in its
+ * place.
+ */
 const MUTANTS: readonly (readonly [string, string, string])[] = [
   ["confirm.ts", "if (!isSame(transfer, stored)) return", "if (stored === undefined) return"],
   ["confirm.ts", "BigInt(stored.sizeBytes) === archive.sizeBytes &&", ""],
@@ -129,7 +132,7 @@ const MUTANTS: readonly (readonly [string, string, string])[] = [
   ["confirm.ts", "    stored.object === object &&\n", ""],
   [
     "confirm.ts",
-    'compares: [{ kind: "modRevision", key, revision: backup?.revision ?? 0 }],',
+    'compares: [{ type: "mod-revision", key, revision: backup?.revision ?? 0 }],',
     "compares: [],",
   ],
   ["confirm.ts", "isLate ? inOrder(saved, older, generations) : [saved, ...older]", "[saved, ...older]"],
@@ -172,7 +175,7 @@ const MUTANTS: readonly (readonly [string, string, string])[] = [
   ],
 ];
 
-/** Modules below the two folders are loaded once more for each mutant; all others are shared. */
+/** Modules in the two directories are loaded once for each mutant; all others are shared. */
 const mutable = [SOURCES, SUPPORT].map((directory) => `${pathToFileURL(directory).href}/`);
 registerHooks({
   resolve(specifier, context, next) {
@@ -205,7 +208,7 @@ async function load(mutant: number): Promise<Support> {
   };
 }
 
-/** Returns the broken rule; undefined: none. */
+/** Returns the violated rule; undefined if there is none. */
 function brokenRule({ record, life }: Support): string | undefined {
   try {
     for (let seed = 0; seed < RECORDS; seed++) record.checkAnyRecord(randomOf(seed));
@@ -221,12 +224,12 @@ function brokenRule({ record, life }: Support): string | undefined {
   }
 }
 
-test("no rule is broken by the code as it is", async () => {
+test("violates no rule with the unchanged code", async () => {
   assert.equal(brokenRule(await load(MUTANTS.length)), undefined);
 });
 
 for (const [index, [file, from, to]] of MUTANTS.entries())
-  test(`a rule is broken by ${file} with ${JSON.stringify(to.trim())} for ${JSON.stringify(from.trim())}`, async () => {
+  test(`detects the mutant of ${file} with ${JSON.stringify(to.trim())} for ${JSON.stringify(from.trim())}`, async () => {
     assert.equal(readFileSync(join(SOURCES, file), "utf8").split(from).length, 2, "the text occurs once");
     assert.notEqual(brokenRule(await load(index)), undefined, "no rule is broken");
   });

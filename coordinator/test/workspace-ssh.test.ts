@@ -9,6 +9,7 @@ import { systemClock } from "@forage/common/clock";
 import type { ExecOptions } from "@forage/proto/forage/agent/v1/agent";
 import ssh2 from "ssh2";
 import { TunnelStream } from "../src/forwarding/tunnel-stream.ts";
+import type { Tunnel } from "../src/link/session-broker.ts";
 import { AccessStats } from "../src/workspaces/access/access-stats.ts";
 import { ActivityMeter } from "../src/workspaces/access/activity-meter.ts";
 import type { ReachableWorkspace } from "../src/workspaces/access/workspace-directory.ts";
@@ -26,13 +27,13 @@ test("runs a command with its input, output, errors and exit code", LIMIT, async
   assert.match(stderr, /oops/);
 });
 
-test("passes a command on literally", LIMIT, async (t) => {
+test("passes a command on unchanged", LIMIT, async (t) => {
   const { ssh } = await setUp(t);
   const { stdout } = await ssh(["printf '%s|' \"a  b\" '$HOME' \"$((1+1))\""]);
   assert.equal(stdout, "a  b|$HOME|2|");
 });
 
-test("moves a megabyte in each direction", LIMIT, async (t) => {
+test("transfers a megabyte in each direction", LIMIT, async (t) => {
   const { ssh } = await setUp(t);
   const input = "0123456789abcde\n".repeat(65_536);
   const { stdout } = await ssh(["cat"], { input });
@@ -40,18 +41,14 @@ test("moves a megabyte in each direction", LIMIT, async (t) => {
   assert.ok(stdout === input);
 });
 
-test(
-  "accepts a key of the workspace, and refuses others and workspaces that do not exist",
-  LIMIT,
-  async (t) => {
-    const { ssh, change, workspace } = await setUp(t);
-    assert.equal((await ssh(["true"])).code, 0);
-    assert.equal((await ssh(["true"], { user: "w2" })).code, 255);
-    change({ ...workspace, sshKeys: [] });
-    const refused = await ssh(["true"]);
-    assert.deepEqual([refused.code, /Permission denied/.test(refused.stderr)], [255, true]);
-  },
-);
+test("accepts a key of the workspace, and refuses other keys and unknown workspaces", LIMIT, async (t) => {
+  const { ssh, change, workspace } = await setUp(t);
+  assert.equal((await ssh(["true"])).code, 0);
+  assert.equal((await ssh(["true"], { user: "w2" })).code, 255);
+  change({ ...workspace, sshKeys: [] });
+  const refused = await ssh(["true"]);
+  assert.deepEqual([refused.code, /Permission denied/.test(refused.stderr)], [255, true]);
+});
 
 test("accepts the owner token in the user name", LIMIT, async (t) => {
   const { ssh, change, workspace } = await setUp(t);
@@ -67,7 +64,7 @@ test("accepts the owner token as a password", LIMIT, async (t) => {
   await assert.rejects(connect({ username: "w1", password: "wrong" }), /authentication methods failed/);
 });
 
-test("runs a shell in a terminal, with its type and its sizes", LIMIT, async (t) => {
+test("runs a shell in a terminal with its type and sizes", LIMIT, async (t) => {
   const { connect, execs, sizes } = await setUp(t);
   const client = await connect({ username: "w1", password: TOKEN });
   const stream = await new Promise<ssh2.ClientChannel>((resolve, reject) =>
@@ -89,7 +86,7 @@ test("runs a shell in a terminal, with its type and its sizes", LIMIT, async (t)
   client.end();
 });
 
-test("forwards connections to ports of the workspace, and to no other host", LIMIT, async (t) => {
+test("forwards connections to ports of the workspace only", LIMIT, async (t) => {
   const { ssh, port } = await setUp(t);
   const reached = await ssh(["-W", `localhost:${port}`], { input: "hello\n" });
   assert.equal(reached.stdout, "you sent: hello\n");
@@ -97,12 +94,12 @@ test("forwards connections to ports of the workspace, and to no other host", LIM
   assert.equal(refused.code, 255);
 });
 
-test("copies files in both directions by sftp, without a program of the image", LIMIT, async (t) => {
+test("copies files in both directions by sftp, without a program in the image", LIMIT, async (t) => {
   const { dir, sftp, execs, directories } = await setUp(t);
   const path = (name: string): string => join(dir, name);
   const content = Buffer.alloc(3_000_000, "some content ");
   await writeFile(path("here"), content);
-  // The workspace's user is another one.
+  // The workspace's user is a different one.
   await chmod(dir, 0o777);
   const { stderr, code } = await sftp([
     `put ${path("here")} ${path("there")}`,
@@ -124,7 +121,7 @@ test("counts an open connection as activity until it ends", LIMIT, async (t) => 
   await until(() => activity.openOf("i1") === 0);
 });
 
-test("ends connections whose key or token no longer counts", LIMIT, async (t) => {
+test("closes connections whose key or token is no longer valid", LIMIT, async (t) => {
   const { connect, change, workspace, activity, until } = await setUp(t);
   await connect({ username: "w1", password: TOKEN });
   change({ ...workspace, sshKeys: [] });
@@ -133,14 +130,14 @@ test("ends connections whose key or token no longer counts", LIMIT, async (t) =>
   await until(() => activity.openOf("i1") === 0);
 });
 
-test("refuses more connections of a workspace than its limit", LIMIT, async (t) => {
+test("refuses connections of a workspace beyond its limit", LIMIT, async (t) => {
   const { connect, ssh } = await setUp(t, { connectionsPerWorkspace: 1 });
   const client = await connect({ username: "w1", password: TOKEN });
   assert.equal((await ssh(["true"])).code, 255);
   client.end();
 });
 
-test("shares channels between workspaces, and gives back those that are closed", LIMIT, async (t) => {
+test("shares channels between workspaces, and releases closed ones", LIMIT, async (t) => {
   const { connect, port } = await setUp(t, { channelPlaces: 4 });
   const login = { username: "w1", password: TOKEN };
   const [client, other] = [await connect(login), await connect(login)];
@@ -150,11 +147,11 @@ test("shares channels between workspaces, and gives back those that are closed",
         resolve(error ? undefined : channel),
       ),
     );
-  // One workspace has half of the places at most.
+  // One workspace can use at most half of the slots.
   const channels = [await open(), await open()];
   assert.equal(await open(), undefined);
   assert.equal(await open(other), undefined);
-  /** The gateway notices the end of a channel a little later. */
+  /** The gateway detects the end of a channel slightly later. */
   const opensBy = async (by: ssh2.Client): Promise<void> => {
     for (let tries = 0; (await open(by)) === undefined; tries++)
       assert.ok(tries < 10_000, "the place is given back");
@@ -167,14 +164,24 @@ test("shares channels between workspaces, and gives back those that are closed",
   other.end();
 });
 
-test("ends the command of a client that goes away", LIMIT, async (t) => {
+test("ends the session with the agent before it reports the end of the command", LIMIT, async (t) => {
+  const { connect, tunnels } = await setUp(t);
+  const client = await connect({ username: "w1", password: TOKEN });
+  await new Promise((resolve) => {
+    client.exec("true", (_error, channel) => channel.resume().on("exit", resolve));
+  });
+  assert.equal(await tunnels[0]?.toAgent.push({ frame: { $case: "stdinClosed", value: true } }), false);
+  client.end();
+});
+
+test("ends the command of a client that disconnects", LIMIT, async (t) => {
   const { connect, ended, until } = await setUp(t);
   const client = await connect({ username: "w1", password: TOKEN });
   client.exec("sleep 1000", () => client.end());
   await until(() => ended.length === 1);
 });
 
-test("keeps its host key over restarts, readable by its owner only", LIMIT, async (t) => {
+test("keeps its host key across restarts, readable by its owner only", LIMIT, async (t) => {
   const { dir, restart } = await setUp(t);
   const path = join(dir, "keys", "workspace-ssh.key");
   const before = await readFile(path, "utf8");
@@ -212,6 +219,7 @@ async function setUp(
   const directories: string[] = [];
   const sizes: string[] = [];
   const ended: string[] = [];
+  const tunnels: Tunnel[] = [];
   const start = () =>
     startSshServer({
       settings: SSH_SCHEMA.parse({ listen: "127.0.0.1:0", ...settings }),
@@ -223,7 +231,8 @@ async function setUp(
         else directories.push(kind.value.directory);
         const command = kind.$case === "exec" ? kind.value : serveSftp(kind.value.directory);
         const tunnel = tunnelToCommand(command, (size) => sizes.push(size));
-        // As the broker of sessions does it.
+        tunnels.push(tunnel);
+        // The broker of sessions does the same.
         signal.addEventListener("abort", () => {
           ended.push("ended");
           tunnel.toAgent.close();
@@ -244,7 +253,7 @@ async function setUp(
     server = await start();
   };
   return {
-    ...{ dir, port, workspace, activity, execs, directories, sizes, ended, restart },
+    ...{ dir, port, workspace, activity, execs, directories, sizes, ended, tunnels, restart },
     change: (changed: ReachableWorkspace) => {
       current = changed;
       server.recheck("i1");
@@ -267,7 +276,10 @@ const CLIENT_OPTIONS = [
   "IdentitiesOnly=yes",
 ].flatMap((option) => ["-o", option]);
 
-/** Runs the OpenSSH client. Arguments that start with a dash go before the host, and others are the command. */
+/**
+ * Runs the OpenSSH client. Arguments that start with a dash precede the host, and others are the
+ * command.
+ */
 function runSsh(key: string, user: string, port: number, args: readonly string[], input: string) {
   const isOption = args[0]?.startsWith("-") === true;
   const [options, command] = isOption ? [args, []] : [["-T"], args];
@@ -324,14 +336,14 @@ function connect(
   });
 }
 
-/** The library makes some keys that it can't read itself. */
+/** Generates keys again if necessary, because the library can't parse some of its own. */
 function userKeys(): ReturnType<typeof ssh2.utils.generateKeyPairSync> {
   const keys = ssh2.utils.generateKeyPairSync("ed25519");
   const isReadable = [keys.private, keys.public].every((it) => !(ssh2.utils.parseKey(it) instanceof Error));
   return isReadable ? keys : userKeys();
 }
 
-/** The agent's program for sftp, with the files of this host. */
+/** Runs the agent's program for sftp on the files of this host. */
 function serveSftp(directory: string): ExecOptions {
   const module = join(import.meta.dirname, "../../agent/src/sessions/sftp/serve-sftp.ts");
   const script = `import { serveSftp } from ${JSON.stringify(module)};
@@ -343,7 +355,7 @@ process.exitCode = await serveSftp(process.argv.slice(1));`;
   return { command, stdin: true, tty: false, size: undefined };
 }
 
-/** An application in the workspace. */
+/** Starts an echo application in the workspace. */
 async function echo(t: TestContext): Promise<number> {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on("error", () => {});

@@ -16,6 +16,7 @@ import { status } from "@grpc/grpc-js";
 import { HollowAgent } from "./support/hollow-agent.ts";
 import { until } from "./support/until.ts";
 import { FakeWorkspaceNode } from "./support/workspaces/fake-workspace-node.ts";
+import { grpcNodeTransport } from "./support/workspaces/grpc-node-transport.ts";
 import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-world.ts";
 
 const LIMIT = { timeout: 180_000 };
@@ -27,7 +28,7 @@ function startWith(change: (request: StartWorkspaceRequest) => void, id = "bad")
   return request;
 }
 
-test("StartWorkspace names every violation at once", LIMIT, async (t) => {
+test("reports every violation of StartWorkspace at once", LIMIT, async (t) => {
   const { calls } = await startWorkspaceWorld(t);
   const request = startWith((it) => {
     it.id = "Not A Label";
@@ -78,7 +79,7 @@ test("StartWorkspace names every violation at once", LIMIT, async (t) => {
 });
 
 test(
-  "an id and a meta id have one live instance, and unknown ids are NOT_FOUND in every method",
+  "allows one live instance of an id and a meta id, and answers NOT_FOUND for unknown ids in every method",
   LIMIT,
   async (t) => {
     const { calls, world, reaches } = await startWorkspaceWorld(t);
@@ -121,7 +122,7 @@ test(
   },
 );
 
-test("controls change the status, and bad arguments are refused", LIMIT, async (t) => {
+test("changes the status by controls, and refuses invalid arguments", LIMIT, async (t) => {
   const { calls, reaches } = await startWorkspaceWorld(t);
   const id = "instance-1";
   await calls.startWorkspace(aStart({ metadata: { annotations: { a: "1", b: "2" } } }));
@@ -168,7 +169,7 @@ test("controls change the status, and bad arguments are refused", LIMIT, async (
   assert.equal(await found({ annotations: { a: "2" } }), 0);
 });
 
-test("snapshots and backups answer with URLs that the next start takes", LIMIT, async (t) => {
+test("returns URLs of snapshots and backups that the next start accepts", LIMIT, async (t) => {
   const { calls, node, reaches } = await startWorkspaceWorld(t);
   const id = "instance-1";
   node.behaviour.initialize = () => undefined;
@@ -198,7 +199,7 @@ test("snapshots and backups answer with URLs that the next start takes", LIMIT, 
 });
 
 test(
-  "a new subscriber gets the present state, then every change in order, and STOPPED once",
+  "sends a new subscriber the present state, then every change in order, and STOPPED once",
   LIMIT,
   async (t) => {
     const { calls, reaches } = await startWorkspaceWorld(t);
@@ -227,7 +228,7 @@ test(
   },
 );
 
-test("failures, time-outs and exits stop a workspace with their condition", LIMIT, async (t) => {
+test("stops a workspace with its condition after failures, time-outs and exits", LIMIT, async (t) => {
   const { calls, node, agent, world, reaches } = await startWorkspaceWorld(t);
   node.behaviour.initialize = ({ metaId }) =>
     metaId === "broken"
@@ -278,7 +279,7 @@ test("failures, time-outs and exits stop a workspace with their condition", LIMI
   assert.equal(idle.conditions?.finalBackupComplete, WorkspaceConditionBool.TRUE);
 });
 
-test("content that can't be stored stays on its node, with the reason in the message", LIMIT, async (t) => {
+test("keeps content on its node that can't be stored, with the reason in the message", LIMIT, async (t) => {
   const { calls, node, world, reaches } = await startWorkspaceWorld(t);
   node.behaviour.transfer = () => ({
     state: TransferState.RETRYING,
@@ -304,47 +305,40 @@ test("content that can't be stored stays on its node, with the reason in the mes
   await assert.rejects(calls.describeWorkspace({ id: "instance-1" }), { code: status.NOT_FOUND });
 });
 
-test(
-  "a node that is removed is reported as a loss, and the next start restores the last backup",
-  LIMIT,
-  async (t) => {
-    const { calls, node, agent, world, content, reaches } = await startWorkspaceWorld(t);
-    await calls.startWorkspace(aStart());
-    await reaches("instance-1", WorkspacePhase.RUNNING);
-    const { url } = await calls.backupWorkspace({ id: "instance-1" });
-    node.close();
-    agent.close();
-    await world.operator().forgetNode({ name: "n1", force: true });
-    const lost = await reaches("instance-1", WorkspacePhase.STOPPED);
-    assert.match(
-      lost.conditions?.failed ?? "",
-      /n1 was removed from the cluster before the content was saved/,
-    );
-    assert.equal(lost.conditions?.finalBackupComplete, WorkspaceConditionBool.FALSE);
-    assert.match(lost.message, /the content was lost with node n1; the last backup is of \d{4}-/);
+test("reports a removed node as a loss, and restores the last backup at the next start", LIMIT, async (t) => {
+  const { calls, node, agent, world, content, reaches } = await startWorkspaceWorld(t);
+  await calls.startWorkspace(aStart());
+  await reaches("instance-1", WorkspacePhase.RUNNING);
+  const { url } = await calls.backupWorkspace({ id: "instance-1" });
+  node.close();
+  agent.close();
+  await world.operator().forgetNode({ name: "n1", force: true });
+  const lost = await reaches("instance-1", WorkspacePhase.STOPPED);
+  assert.match(lost.conditions?.failed ?? "", /n1 was removed from the cluster before the content was saved/);
+  assert.equal(lost.conditions?.finalBackupComplete, WorkspaceConditionBool.FALSE);
+  assert.match(lost.message, /the content was lost with node n1; the last backup is of \d{4}-/);
 
-    const other = await HollowAgent.start(world, {
-      name: "n2",
-      tokenLabels: { "forage.dev/workspaces": "true" },
-    });
-    const otherNode = new FakeWorkspaceNode(world, other);
-    await calls.startWorkspace(aStart({ id: "instance-2" }));
-    const running = await reaches("instance-2", WorkspacePhase.RUNNING);
-    assert.equal(`${otherNode.orders.get("instance-2")?.restore?.object}@${content.name}`, url);
-    assert.match(running.message, /^restored from the backup of \d{4}-/);
-    const generation = { metadata: { annotations: { "forage.dev/backup-generation": "7" } } };
-    await assert.rejects(
-      calls.startWorkspace(
-        aStart({ id: "instance-3", metadata: { metaId: "meta-3", ...generation.metadata } }),
-      ),
-      {
-        code: status.INVALID_ARGUMENT,
-      },
-    );
-  },
-);
+  const other = await HollowAgent.start(world, {
+    name: "n2",
+    tokenLabels: { "forage.dev/workspaces": "true" },
+  });
+  const otherNode = new FakeWorkspaceNode(grpcNodeTransport(world, other));
+  await calls.startWorkspace(aStart({ id: "instance-2" }));
+  const running = await reaches("instance-2", WorkspacePhase.RUNNING);
+  assert.equal(`${otherNode.orders.get("instance-2")?.restore?.object}@${content.name}`, url);
+  assert.match(running.message, /^restored from the backup of \d{4}-/);
+  const generation = { metadata: { annotations: { "forage.dev/backup-generation": "7" } } };
+  await assert.rejects(
+    calls.startWorkspace(
+      aStart({ id: "instance-3", metadata: { metaId: "meta-3", ...generation.metadata } }),
+    ),
+    {
+      code: status.INVALID_ARGUMENT,
+    },
+  );
+});
 
-test("fifty workspaces that start at once all run, and all stop with a backup", LIMIT, async (t) => {
+test("runs fifty workspaces that start concurrently, and stops all with a backup", LIMIT, async (t) => {
   const classes = [{ id: "tiny", cpu: "1m", memory: "1Mi" }];
   const { calls } = await startWorkspaceWorld(t, { settings: { classes } });
   const ids = Array.from({ length: 50 }, (_, index) => `many-${index}`);

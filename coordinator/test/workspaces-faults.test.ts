@@ -9,13 +9,17 @@ import { MemoryContentStore } from "../src/workspaces/content/memory-content-sto
 import { removedPod } from "./support/hollow-agent.ts";
 import { until } from "./support/until.ts";
 import { FakeWorkspaceNode } from "./support/workspaces/fake-workspace-node.ts";
+import { grpcNodeTransport } from "./support/workspaces/grpc-node-transport.ts";
 import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-world.ts";
 
 const LIMIT = { timeout: 180_000 };
 const HOUR_MS = 3_600_000;
 const ID = "instance-1";
 
-/** A store that outlives the coordinator, and whose stored archives can't be looked up for a time. */
+/**
+ * A store that survives the coordinator, and whose stored archives can be made temporarily
+ * unavailable.
+ */
 class OutsideStore extends MemoryContentStore {
   isAway = false;
   questions = 0;
@@ -34,7 +38,7 @@ function anOutsideStore(): OutsideStore {
   return new OutsideStore({ nowMs: () => Date.now() });
 }
 
-test("a coordinator that starts again at any stage continues the life of a workspace", LIMIT, async (t) => {
+test("continues a workspace when the coordinator restarts at any stage", LIMIT, async (t) => {
   const life = await startWorkspaceWorld(t, { content: anOutsideStore() });
   const { world } = life;
   let { agent, node } = life;
@@ -46,7 +50,7 @@ test("a coordinator that starts again at any stage continues the life of a works
     await world.restart();
     agent = agent.again();
     agent.onStopping = onStopping;
-    node = new FakeWorkspaceNode(world, agent, node);
+    node = new FakeWorkspaceNode(grpcNodeTransport(world, agent), node);
     await until("the node is back", () => node.orders.has(ID));
     const status = await life.reaches(ID, phase);
     assert.ok(status.statusVersion >= version, "the status version does not go back");
@@ -90,7 +94,7 @@ test("a coordinator that starts again at any stage continues the life of a works
 });
 
 test(
-  "a stop during a restore makes no backup, and the next start restores the same one",
+  "makes no backup when it is stopped during a restore, and restores the same backup at the next start",
   LIMIT,
   async (t) => {
     const life = await startWorkspaceWorld(t, { content: anOutsideStore() });
@@ -111,13 +115,13 @@ test(
     life.agent.close();
     life.node.close();
     await world.restart();
-    const node = new FakeWorkspaceNode(world, life.agent.again(), life.node);
+    const node = new FakeWorkspaceNode(grpcNodeTransport(world, life.agent.again()), life.node);
     await until("the node is back", () => node.orders.has("instance-2"));
     const calls = world.workspaces();
     await calls.stopWorkspace({ id: "instance-2", policy: 0 });
     const stopped = await life.reaches("instance-2", WorkspacePhase.STOPPED);
     assert.equal(stopped.conditions?.finalBackupComplete, WorkspaceConditionBool.FALSE);
-    // An agent that starts again fills the content as the last order says.
+    // A restarted agent fills the content by the last order.
     assert.deepEqual(new Set(sources), new Set([restore?.object]));
 
     await calls.startWorkspace(aStart({ id: "instance-3" }));
@@ -128,7 +132,7 @@ test(
 );
 
 test(
-  "a node without its former disk reports the loss, and the next start restores the backup",
+  "reports the loss of content on a node without its former disk, and restores the backup at the next start",
   LIMIT,
   async (t) => {
     const { calls, world, agent, node, reaches } = await startWorkspaceWorld(t);
@@ -137,7 +141,7 @@ test(
     await calls.backupWorkspace({ id: ID });
     const backups = node.orders.get(ID)?.transfers.length ?? 0;
     node.close();
-    const emptied = new FakeWorkspaceNode(world, agent);
+    const emptied = new FakeWorkspaceNode(grpcNodeTransport(world, agent));
     const lost = await reaches(ID, WorkspacePhase.STOPPED);
     assert.match(lost.conditions?.failed ?? "", /node n1 has lost the content; the last backup is of \d{4}-/);
     assert.equal(lost.conditions?.finalBackupComplete, WorkspaceConditionBool.FALSE);
@@ -148,7 +152,7 @@ test(
   },
 );
 
-test("a backup that can't be restored fails the start, with the way to an older one", LIMIT, async (t) => {
+test("fails a start whose backup can't be restored, and names the way to an older one", LIMIT, async (t) => {
   const { calls, node, reaches } = await startWorkspaceWorld(t);
   for (const id of ["older", "newer"]) {
     await calls.startWorkspace(aStart({ id }));
@@ -172,7 +176,7 @@ test("a backup that can't be restored fails the start, with the way to an older 
   assert.match(node.orders.get("instance-2")?.restore?.object ?? "", /older/);
 });
 
-test("a stored archive counts only once the store confirms it", LIMIT, async (t) => {
+test("confirms a stored archive only after the store has it", LIMIT, async (t) => {
   const content = anOutsideStore();
   const { calls, node, world, reaches } = await startWorkspaceWorld(t, { content });
   await calls.startWorkspace(aStart());
@@ -190,40 +194,44 @@ test("a stored archive counts only once the store confirms it", LIMIT, async (t)
   assert.equal(stopped.conditions?.finalBackupComplete, WorkspaceConditionBool.TRUE);
 });
 
-test("a stop beyond its limits is a failure that goes on until the content is safe", LIMIT, async (t) => {
-  const { calls, agent, node, world, reaches } = await startWorkspaceWorld(t);
-  const failedOf = async (id: string): Promise<string> =>
-    (await calls.describeWorkspace({ id })).status?.conditions?.failed ?? "";
-  for (const id of ["pod", "content"]) {
-    await calls.startWorkspace(aStart({ id, metadata: { metaId: id } }));
-    await reaches(id, WorkspacePhase.RUNNING);
-  }
-  node.behaviour.transfer = () => ({ state: TransferState.RETRYING, message: "the store is full" });
-  await calls.stopWorkspace({ id: "content", policy: 0 });
-  await until("the backup is tried", () => node.held.get("content")?.transfers.size === 1);
-  agent.onStopping = () => undefined;
-  await calls.stopWorkspace({ id: "pod", policy: 0 });
-  await reaches("pod", WorkspacePhase.STOPPING);
-  world.clock.skip(HOUR_MS + 1_000);
-  await until(
-    "both have failed",
-    async () => (await failedOf("pod")) !== "" && (await failedOf("content")) !== "",
-  );
-  assert.match(await failedOf("pod"), /the pod did not stop in time on node n1/);
-  assert.match(await failedOf("content"), /the final backup did not complete in time: the store is full/);
-  assert.equal(node.orders.get("content")?.dispose, false);
+test(
+  "reports a stop beyond its limits as a failure, and continues until the content is saved",
+  LIMIT,
+  async (t) => {
+    const { calls, agent, node, world, reaches } = await startWorkspaceWorld(t);
+    const failedOf = async (id: string): Promise<string> =>
+      (await calls.describeWorkspace({ id })).status?.conditions?.failed ?? "";
+    for (const id of ["pod", "content"]) {
+      await calls.startWorkspace(aStart({ id, metadata: { metaId: id } }));
+      await reaches(id, WorkspacePhase.RUNNING);
+    }
+    node.behaviour.transfer = () => ({ state: TransferState.RETRYING, message: "the store is full" });
+    await calls.stopWorkspace({ id: "content", policy: 0 });
+    await until("the backup is tried", () => node.held.get("content")?.transfers.size === 1);
+    agent.onStopping = () => undefined;
+    await calls.stopWorkspace({ id: "pod", policy: 0 });
+    await reaches("pod", WorkspacePhase.STOPPING);
+    world.clock.skip(HOUR_MS + 1_000);
+    await until(
+      "both have failed",
+      async () => (await failedOf("pod")) !== "" && (await failedOf("content")) !== "",
+    );
+    assert.match(await failedOf("pod"), /the pod did not stop in time on node n1/);
+    assert.match(await failedOf("content"), /the final backup did not complete in time: the store is full/);
+    assert.equal(node.orders.get("content")?.dispose, false);
 
-  node.behaviour.transfer = () => "store";
-  node.act();
-  agent.onStopping = removedPod;
-  for (const pod of agent.assignments.values()) agent.report(removedPod(pod));
-  for (const id of ["pod", "content"]) {
-    const stopped = await reaches(id, WorkspacePhase.STOPPED);
-    assert.equal(stopped.conditions?.finalBackupComplete, WorkspaceConditionBool.TRUE, id);
-  }
-});
+    node.behaviour.transfer = () => "store";
+    node.act();
+    agent.onStopping = removedPod;
+    for (const pod of agent.assignments.values()) agent.report(removedPod(pod));
+    for (const id of ["pod", "content"]) {
+      const stopped = await reaches(id, WorkspacePhase.STOPPED);
+      assert.equal(stopped.conditions?.finalBackupComplete, WorkspaceConditionBool.TRUE, id);
+    }
+  },
+);
 
-test("an image build ends with its container, and saves nothing", LIMIT, async (t) => {
+test("ends an image build with its container, and saves nothing", LIMIT, async (t) => {
   const { calls, agent, node, reaches } = await startWorkspaceWorld(t);
   for (const [id, exitCode] of [
     ["well", 0],
@@ -250,7 +258,7 @@ test("an image build ends with its container, and saves nothing", LIMIT, async (
   }
 });
 
-test("a wall clock that is set by days in either direction ends no workspace", LIMIT, async (t) => {
+test("stops no workspace when the wall clock is set by days in either direction", LIMIT, async (t) => {
   const { calls, world, reaches } = await startWorkspaceWorld(t);
   await calls.startWorkspace(aStart());
   await reaches(ID, WorkspacePhase.RUNNING);

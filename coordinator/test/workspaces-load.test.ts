@@ -7,7 +7,7 @@ import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-worl
 const LIMIT = { timeout: 120_000 };
 const WORKSPACES = 40;
 const READERS = 15;
-/** In each status, so that the buffers of a connection hold but a few of them. */
+/** Annotations in each status, so that the buffers of a connection hold only a few statuses. */
 const ANNOTATIONS = { first: "x".repeat(4_000), second: "x".repeat(4_000) };
 const ALL = { mustMatch: undefined };
 const SUBSCRIBERS = 1_000;
@@ -20,7 +20,7 @@ class Received {
   readonly #stopped = new Map<string, number>();
   #error: Error | undefined;
 
-  /** Cancelling the stream at the end of the test is an error, too. */
+  /** Cancelling the stream at the end of the test is an error as well. */
   fail(error: Error): void {
     this.#error = error;
   }
@@ -33,7 +33,7 @@ class Received {
     if (phase === WorkspacePhase.STOPPED) this.#stopped.set(id, (this.#stopped.get(id) ?? 0) + 1);
   }
 
-  /** The number of workspaces that have stopped; each was reported once. */
+  /** The number of stopped workspaces, each of which was reported once. */
   get stopped(): number {
     if (this.#error !== undefined) throw this.#error;
     for (const [id, times] of this.#stopped) assert.equal(times, 1, `STOPPED of ${id} came once`);
@@ -42,7 +42,7 @@ class Received {
 }
 
 test(
-  "workspaces that start and stop at once reach every subscriber, whatever a client that never reads does",
+  "sends concurrent starts and stops to every subscriber, despite a client that never reads",
   LIMIT,
   async (t) => {
     const { calls, world } = await startWorkspaceWorld(t, {
@@ -56,7 +56,7 @@ test(
       t.after(() => stream.cancel());
       return { stream, received };
     };
-    // On a connection of its own, as another client has.
+    // The client has its own connection, like another process.
     const { stream, received: neverReads } = subscribe(world.workspaces());
     stream.pause();
     const readers = Array.from({ length: READERS }, () => subscribe(calls).received);
@@ -79,7 +79,7 @@ test(
     );
     assert.equal(neverReads.messages, 0);
 
-    // The newest status of each workspace replaced those for which the transport had no room.
+    // The newest status of each workspace replaced those for which the transport had no space.
     stream.resume();
     await until("the late reader knows it, too", () => neverReads.stopped === WORKSPACES, 30_000);
     const most = Math.max(...readers.map(({ messages }) => messages));
@@ -87,7 +87,7 @@ test(
   },
 );
 
-test("a thousand subscribers learn of each workspace that has stopped, once", LIMIT, async (t) => {
+test("reports each stopped workspace once to a thousand subscribers", LIMIT, async (t) => {
   const { calls, world } = await startWorkspaceWorld(t);
   const connections = Array.from({ length: SUBSCRIBERS / SUBSCRIBERS_PER_CONNECTION }, () =>
     world.workspaces(),

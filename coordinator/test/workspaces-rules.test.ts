@@ -9,7 +9,7 @@ import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-worl
 
 const LIMIT = { timeout: 180_000 };
 
-test("an equal image build that runs already answers for the new one", LIMIT, async (t) => {
+test("answers a new image build with an equal running one", LIMIT, async (t) => {
   const { calls, reaches } = await startWorkspaceWorld(t);
   const build = (id: string, annotations: Record<string, string>, image = "registry.example/builder:1") =>
     calls.startWorkspace(
@@ -34,22 +34,26 @@ test("an equal image build that runs already answers for the new one", LIMIT, as
   assert.notDeepEqual(await build("build-2", references), first);
 });
 
-test("a workspace is INTERRUPTED while its node is away, and RUNNING again after it", LIMIT, async (t) => {
-  const { calls, agent, reaches } = await startWorkspaceWorld(t, { heartbeatSeconds: 0.5 });
-  const id = "instance-1";
-  await calls.startWorkspace(aStart());
-  await reaches(id, WorkspacePhase.RUNNING);
-  agent.close();
-  const away = await reaches(id, WorkspacePhase.INTERRUPTED);
-  assert.equal(away.conditions?.networkNotReady, WorkspaceConditionBool.TRUE);
-  assert.match(away.message, /node n1 is unavailable/);
-  agent.again();
-  const again = await reaches(id, WorkspacePhase.RUNNING);
-  assert.equal(again.conditions?.networkNotReady, WorkspaceConditionBool.FALSE);
-  assert.ok(again.statusVersion > away.statusVersion);
-});
+test(
+  "marks a workspace as INTERRUPTED while its node is away, and as RUNNING afterwards",
+  LIMIT,
+  async (t) => {
+    const { calls, agent, reaches } = await startWorkspaceWorld(t, { heartbeatSeconds: 0.5 });
+    const id = "instance-1";
+    await calls.startWorkspace(aStart());
+    await reaches(id, WorkspacePhase.RUNNING);
+    agent.close();
+    const away = await reaches(id, WorkspacePhase.INTERRUPTED);
+    assert.equal(away.conditions?.networkNotReady, WorkspaceConditionBool.TRUE);
+    assert.match(away.message, /node n1 is unavailable/);
+    agent.again();
+    const again = await reaches(id, WorkspacePhase.RUNNING);
+    assert.equal(again.conditions?.networkNotReady, WorkspaceConditionBool.FALSE);
+    assert.ok(again.statusVersion > away.statusVersion);
+  },
+);
 
-test("the quota of the namespace counts workspaces", LIMIT, async (t) => {
+test("counts workspaces against the quota of the namespace", LIMIT, async (t) => {
   const { calls, world, reaches } = await startWorkspaceWorld(t);
   const operator = world.operator();
   const limit = (limits: Record<string, string>) =>
@@ -61,7 +65,7 @@ test("the quota of the namespace counts workspaces", LIMIT, async (t) => {
     return true;
   };
   await limit({ pods: "2" });
-  // None has a pod yet: only the count of starts under way refuses the third.
+  // None has a pod yet, so only the number of pending starts refuses the third one.
   const results = await Promise.allSettled(["w1", "w2", "w3"].map(start));
   assert.equal(results.filter(({ status: it }) => it === "rejected").length, 1);
   await assert.rejects(start("w4"), refused("id"));
@@ -78,7 +82,7 @@ test("the quota of the namespace counts workspaces", LIMIT, async (t) => {
   await start("w4");
 });
 
-test("remotes that are not cloned are refused with their field", LIMIT, async (t) => {
+test("refuses remotes with unsupported protocols with their field", LIMIT, async (t) => {
   const { calls } = await startWorkspaceWorld(t);
   for (const uri of ["ssh://git@example.org/a.git", "git@example.org:a.git", "git://example.org/a.git", ""]) {
     const value = { remoteUri: uri, upstreamRemoteUri: "", config: {} };
@@ -90,44 +94,36 @@ test("remotes that are not cloned are refused with their field", LIMIT, async (t
   }
 });
 
-test(
-  "an instance keeps the size limit of its start, and the next one has the changed limit",
-  LIMIT,
-  async (t) => {
-    const classes = [{ id: "small", diskGigabytes: 2 }];
-    const { calls, node, settings, reaches } = await startWorkspaceWorld(t, { settings: { classes } });
-    const limitOf = (id: string) => node.orders.get(id)?.quotaBytes;
-    await calls.startWorkspace(aStart());
-    await reaches("instance-1", WorkspacePhase.RUNNING);
-    settings.classes[0] = { ...(settings.classes[0] ?? assert.fail()), diskGigabytes: 5 };
-    await calls.stopWorkspace({ id: "instance-1", policy: 0 });
-    await reaches("instance-1", WorkspacePhase.STOPPED);
-    assert.equal(limitOf("instance-1"), 2n * 1024n ** 3n);
-    await calls.startWorkspace(aStart({ id: "instance-2" }));
-    await reaches("instance-2", WorkspacePhase.RUNNING);
-    assert.equal(limitOf("instance-2"), 5n * 1024n ** 3n);
-  },
-);
+test("keeps the size limit of an instance, and applies a changed one to the next", LIMIT, async (t) => {
+  const classes = [{ id: "small", diskGigabytes: 2 }];
+  const { calls, node, settings, reaches } = await startWorkspaceWorld(t, { settings: { classes } });
+  const limitOf = (id: string) => node.orders.get(id)?.quotaBytes;
+  await calls.startWorkspace(aStart());
+  await reaches("instance-1", WorkspacePhase.RUNNING);
+  settings.classes[0] = { ...(settings.classes[0] ?? assert.fail()), diskGigabytes: 5 };
+  await calls.stopWorkspace({ id: "instance-1", policy: 0 });
+  await reaches("instance-1", WorkspacePhase.STOPPED);
+  assert.equal(limitOf("instance-1"), 2n * 1024n ** 3n);
+  await calls.startWorkspace(aStart({ id: "instance-2" }));
+  await reaches("instance-2", WorkspacePhase.RUNNING);
+  assert.equal(limitOf("instance-2"), 5n * 1024n ** 3n);
+});
 
-test(
-  "a start beyond workspaces.maxInstances is RESOURCE_EXHAUSTED until another one has stopped",
-  LIMIT,
-  async (t) => {
-    const { calls, reaches } = await startWorkspaceWorld(t, { settings: { maxInstances: 1 } });
-    const second = aStart({ id: "instance-2", metadata: { metaId: "meta-2" } });
-    await calls.startWorkspace(aStart());
-    await reaches("instance-1", WorkspacePhase.RUNNING);
-    await assert.rejects(calls.startWorkspace(second), {
-      code: status.RESOURCE_EXHAUSTED,
-      details: /the limit workspaces\.maxInstances/,
-    });
-    await calls.stopWorkspace({ id: "instance-1", policy: 0 });
-    await reaches("instance-1", WorkspacePhase.STOPPED);
-    await calls.startWorkspace(second);
-  },
-);
+test("refuses a start beyond workspaces.maxInstances until another one has stopped", LIMIT, async (t) => {
+  const { calls, reaches } = await startWorkspaceWorld(t, { settings: { maxInstances: 1 } });
+  const second = aStart({ id: "instance-2", metadata: { metaId: "meta-2" } });
+  await calls.startWorkspace(aStart());
+  await reaches("instance-1", WorkspacePhase.RUNNING);
+  await assert.rejects(calls.startWorkspace(second), {
+    code: status.RESOURCE_EXHAUSTED,
+    details: /the limit workspaces\.maxInstances/,
+  });
+  await calls.stopWorkspace({ id: "instance-1", policy: 0 });
+  await reaches("instance-1", WorkspacePhase.STOPPED);
+  await calls.startWorkspace(second);
+});
 
-test("a probe saves a snapshot and no backup", LIMIT, async (t) => {
+test("saves a snapshot and no backup of a probe", LIMIT, async (t) => {
   const { calls, node, reaches } = await startWorkspaceWorld(t);
   await calls.startWorkspace(aStart({ type: WorkspaceType.PROBE }));
   await reaches("instance-1", WorkspacePhase.RUNNING);
@@ -139,7 +135,7 @@ test("a probe saves a snapshot and no backup", LIMIT, async (t) => {
   assert.equal(node.orders.get("instance-2")?.restore, undefined);
 });
 
-test("a stopped workspace takes no changes, and its backup is that of its stop", LIMIT, async (t) => {
+test("refuses changes of a stopped workspace, and returns the backup of its stop", LIMIT, async (t) => {
   const { calls, reaches } = await startWorkspaceWorld(t);
   const id = "instance-1";
   await calls.startWorkspace(aStart());
@@ -157,7 +153,7 @@ test("a stopped workspace takes no changes, and its backup is that of its stop",
   assert.deepEqual(await calls.stopWorkspace({ id, policy: 0 }), {});
 });
 
-test("a backup of a workspace whose node is away is UNAVAILABLE", LIMIT, async (t) => {
+test("refuses a backup of a workspace whose node is away as UNAVAILABLE", LIMIT, async (t) => {
   const { calls, agent, reaches } = await startWorkspaceWorld(t, { heartbeatSeconds: 0.5 });
   const id = "instance-1";
   await calls.startWorkspace(aStart());
@@ -168,7 +164,7 @@ test("a backup of a workspace whose node is away is UNAVAILABLE", LIMIT, async (
   await assert.rejects(calls.backupWorkspace({ id }), away);
 });
 
-test("too many ports and too many backups under way are RESOURCE_EXHAUSTED", LIMIT, async (t) => {
+test("refuses too many ports and too many concurrent backups as RESOURCE_EXHAUSTED", LIMIT, async (t) => {
   const { calls, node, reaches } = await startWorkspaceWorld(t);
   const id = "instance-1";
   await calls.startWorkspace(aStart());
@@ -187,6 +183,6 @@ test("too many ports and too many backups under way are RESOURCE_EXHAUSTED", LIM
   for (let transfer = 0; transfer < MAX_OPEN_TRANSFERS; transfer += 1) await snapshot();
   await assert.rejects(snapshot(), {
     code: status.RESOURCE_EXHAUSTED,
-    details: /backups and snapshots under way: wait for one of them$/,
+    details: /backups and snapshots in progress: wait until one of them is complete$/,
   });
 });

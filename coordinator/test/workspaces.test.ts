@@ -4,7 +4,7 @@ import { StopWorkspacePolicy, WorkspaceConditionBool, WorkspacePhase } from "@fo
 import { until } from "./support/until.ts";
 import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-world.ts";
 
-test("a workspace runs, stops, is backed up, and is restored by the next start", {
+test("runs, stops and backs up a workspace, and restores it at the next start", {
   timeout: 60_000,
 }, async (t) => {
   const { world, calls, node, agent, content, reaches } = await startWorkspaceWorld(t);

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { bundlePrograms } from "./bundle-programs.ts";
 
-test("a page becomes one file with its scripts and styles, made again only when something changed", async (t) => {
+test("a page is built into one file with its scripts and styles, and rebuilt only after a change", async (t) => {
   const root = mkdtempSync(join(tmpdir(), "forage-page-"));
   t.after(() => rmSync(root, { recursive: true }));
   const write = (name: string, text: string): void => writeFileSync(join(root, "page", name), text);
@@ -48,10 +48,10 @@ test("a page becomes one file with its scripts and styles, made again only when 
   assert.equal(files().get("index.html"), "another page");
 });
 
-/** The limit of what a browser loads before the dashboard is there. */
+/** The limit of what a browser loads to show the dashboard. */
 const MAX_PAGE_BYTES = 150_000;
 
-test("the dashboard loads at most 150 kB before it is there: terminals and YAML come later", async (t) => {
+test("the dashboard loads at most 150 kB to start: terminals and the converter of manifests load later", async (t) => {
   const outDir = mkdtempSync(join(tmpdir(), "forage-dashboard-"));
   t.after(() => rmSync(outDir, { recursive: true }));
   const root = join(import.meta.dirname, "../..");
@@ -74,7 +74,7 @@ test("the dashboard loads at most 150 kB before it is there: terminals and YAML 
   const later = [...packed.keys()].filter((name) => !first.has(name) && name.endsWith(".js"));
   assert.ok(
     later.some((name) => name.startsWith("terminal")) &&
-      later.some((name) => name.startsWith("read-manifest")),
+      later.some((name) => name.startsWith("plan-manifest")),
     later.join(),
   );
   t.diagnostic(`${sum} bytes before the page is there: ${JSON.stringify(sizes)}`);

@@ -7,17 +7,17 @@ import type { InputStamps } from "./input-stamps.ts";
 
 export interface PageOptions {
   readonly root: string;
-  /** The script of the page, relative to the root. Beside it is `index.html`. */
+  /** The script of the page, relative to the root. `index.html` is in the same directory. */
   readonly entry: string;
   /** The file to write. */
   readonly path: string;
-  /** Notes what the page is made of. */
+  /** Records the files that the page is built from. */
   readonly inputs: InputStamps;
 }
 
 interface PageFile {
   readonly type: string;
-  /** Base64 of the content, compressed with gzip. */
+  /** The content, compressed with gzip, in base64. */
   readonly gzip: string;
 }
 
@@ -29,8 +29,9 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Builds a page for browsers into one JSON file: each script and style sheet with its type, compressed. Parts that the page loads
- * later are files of their own. `{{hash}}` in its `index.html` becomes a hash of all files, so that browsers may keep them.
+ * Builds a page for browsers into one JSON file that contains each script and style sheet with its type, compressed.
+ * Parts that the page loads later are separate entries. `{{hash}}` in `index.html` becomes a hash of all files, so
+ * browsers can cache them.
  */
 export async function buildPage({ root, entry, path, inputs }: PageOptions): Promise<void> {
   const { outputFiles } = await build({

@@ -8,7 +8,7 @@ import { bundlePrograms } from "./bundle-programs.ts";
 import { writeCodeCache } from "./compile-program.ts";
 import { loadCompiled } from "./load-compiled.ts";
 
-test("programs become one file each, made again only when something changed", async (t) => {
+test("programs are bundled into one file each, and rebuilt only after a change", async (t) => {
   const root = mkdtempSync(join(tmpdir(), "forage-bundle-"));
   t.after(() => rmSync(root, { recursive: true }));
   mkdirSync(join(root, "src"));
@@ -33,7 +33,7 @@ test("programs become one file each, made again only when something changed", as
   assert.equal(output(), "b changed\n");
 });
 
-test("a program is made again whose source changed while it was built", async (t) => {
+test("a program whose source changes during its build is built again", async (t) => {
   const root = mkdtempSync(join(tmpdir(), "forage-bundle-"));
   t.after(() => rmSync(root, { recursive: true }));
   mkdirSync(join(root, "src"));
@@ -52,7 +52,7 @@ test("a program is made again whose source changed while it was built", async (t
   assert.equal(output, "changed\n");
 });
 
-test("a program's text is ASCII, of which node keeps one byte for each character, and means the same", async (t) => {
+test("a program's text is converted to ASCII, of which node keeps one byte per character, without a change of meaning", async (t) => {
   const root = mkdtempSync(join(tmpdir(), "forage-bundle-"));
   t.after(() => rmSync(root, { recursive: true }));
   mkdirSync(join(root, "src"));
@@ -66,7 +66,7 @@ test("a program's text is ASCII, of which node keeps one byte for each character
   assert.equal(execFileSync(process.execPath, [path], { encoding: "utf8" }), "warm C tree true\n");
 });
 
-test("a program that is kept compiled runs from its code cache, and from its source when the cache is of another build", async (t) => {
+test("a compiled program runs from its code cache, and from its source if the cache belongs to another build", async (t) => {
   const root = mkdtempSync(join(tmpdir(), "forage-bundle-"));
   t.after(() => rmSync(root, { recursive: true }));
   mkdirSync(join(root, "src"));

@@ -19,9 +19,9 @@ import { wrapSource } from "./load-compiled.ts";
 export interface BundleOptions {
   readonly root: string;
   readonly outDir: string;
-  /** Name of the file to make → its entry point, relative to the root. */
+  /** The entry point of each program, relative to the root, by the name of the bundle. */
   readonly programs: Readonly<Record<string, string>>;
-  /** For programs that are kept compiled: the entry point, and the function that compiles the program at `BASE.cjs`. */
+  /** For compiled programs: the entry point, and the function that compiles the program at `BASE.cjs`. */
   readonly compile?: Readonly<Record<string, (base: string) => Promise<void>>>;
 }
 
@@ -44,24 +44,27 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   dashboard: "coordinator/dashboard/main.tsx",
 };
 
-/** Packages with compiled code beside their JavaScript: they stay in node_modules. */
+/** Packages with native code beside their JavaScript. They stay in node_modules. */
 export const NATIVE_PACKAGES = ["classic-level", "@lydell/node-pty"] as const;
 
-/** The command is started for each line that a user types: compiling it would take half of its time. */
+/**
+ * The programs that are compiled ahead of time. The shell starts the command for each completion, and compiling it
+ * would take half of the time.
+ */
 const COMPILE = {
   "cli/src/main.ts": async (base: string): Promise<void> =>
     (await import("./compile-program.ts")).compileForage(base),
 };
 const LOADER = join(import.meta.dirname, "start-compiled.ts");
 
-// Bundled CommonJS packages use require and __dirname, which a module does not have.
+// Bundled CommonJS packages use require and __dirname, which modules lack.
 const REQUIRE =
   'import { createRequire as createRequireForBundle } from "node:module";\nconst require = createRequireForBundle(import.meta.url);\nconst __dirname = import.meta.dirname;';
 
 /**
- * Makes one file of each program, or a loader, a script and its compiled code: node starts it in a third of the time and with 40 MB less than from TypeScript.
- * One file rather than several chunks, so that a running program never misses one that a later build replaced.
- * Programs whose inputs haven't changed are left alone.
+ * Bundles each program into one file, or into a loader, a script and its compiled code. Node starts a bundle in a third
+ * of the time and with 40 MB less than TypeScript. There is one file instead of several chunks, so a running program
+ * never lacks a chunk that a later build replaced. Programs whose inputs haven't changed are skipped.
  */
 export async function bundlePrograms(options: BundleOptions): Promise<BundleResult> {
   mkdirSync(options.outDir, { recursive: true });
@@ -81,7 +84,7 @@ async function bundleProgram(options: BundleOptions, name: string): Promise<void
   const { root, outDir } = options;
   const entry = options.programs[name] ?? "";
   const compile = compilerOf(options, name);
-  // Beside the folder and as deep as it, so that the source map's paths are right after the move.
+  // The partial output is beside the folder and at the same depth, so the source map's paths stay right after the move.
   const partial = `${outDir}.${name}.${process.pid}`;
   const inputs = new InputStamps(root);
   inputs.note("package-lock.json");
@@ -112,9 +115,9 @@ interface Build {
 }
 
 const MODULE = { suffix: ".mjs", format: "esm", banner: { js: REQUIRE } } as const;
-/** Node keeps compiled code of scripts only. */
+/** The format of compiled programs. Node can cache compiled code of scripts only. */
 const SCRIPT = { suffix: ".cjs", format: "cjs" } as const;
-/** The suffixes in the order in which the files are replaced: the loader accepts no cache of another build. */
+/** The suffixes in the order in which the files are replaced. The loader accepts no cache of another build. */
 const SUFFIXES = [
   ".cjs.map",
   ".cjs.LEGAL.txt",
@@ -138,7 +141,7 @@ async function buildInto(
     bundle: true,
     platform: "node",
     target: "node24",
-    // Compiled code inside other packages only makes them faster, and they run without it.
+    // Native code in other packages only makes them faster, and they run without it.
     external: [...NATIVE_PACKAGES, "*.node"],
     minifyWhitespace: true,
     minifySyntax: true,
@@ -166,7 +169,8 @@ function wrap(path: string): void {
   writeFileSync(path, wrapSource(source, id));
 }
 
-// A single other character, which esbuild leaves in regular expressions, and node keeps two bytes for each of the text's.
+// Node keeps two bytes per character as soon as the text has one other character, and esbuild leaves such characters in
+// regular expressions.
 function makeAscii(path: string): void {
   const text = readFileSync(path, "utf8");
   const ascii = text.replace(
@@ -176,7 +180,7 @@ function makeAscii(path: string): void {
   if (ascii !== text) writeFileSync(path, ascii);
 }
 
-// The checkout stays its owner's, also when root builds.
+// The files get the checkout's owner, also when root builds.
 function giveToOwner({ root, outDir }: BundleOptions): void {
   const { uid, gid } = statSync(root);
   if (process.getuid?.() !== 0 || uid === 0) return;
@@ -198,7 +202,7 @@ function isUpToDate(options: BundleOptions, name: string): boolean {
       Object.entries(inputs).every(([path, was]) => stamp(join(root, path)) === was)
     );
   } catch {
-    // Cut off while it was written.
+    // The file was cut off while it was written.
     rmSync(inputsPath(outDir, name), { force: true });
     return false;
   }

@@ -15,7 +15,10 @@ import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } f
 /** A trial run takes a second. */
 const RUN_LIMIT_MS = 60_000;
 
-/** Runs `forage get pods` once, at `BASE.cjs`, against a server that has none, and keeps the code compiled for it in `BASE.cache`. */
+/**
+ * Runs `forage get pods` at `BASE.cjs` once, against a server without pods, and writes the code compiled for it to
+ * `BASE.cache`.
+ */
 export async function compileForage(base: string): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), "forage-compile-"));
   const server = new Server();
@@ -33,7 +36,7 @@ export async function compileForage(base: string): Promise<void> {
   }
 }
 
-/** Runs the program and keeps the code that was compiled for it. */
+/** Runs the program and writes the code that was compiled for it. */
 export async function writeCodeCache(base: string, argv: readonly string[]): Promise<void> {
   const writer = join(import.meta.dirname, "write-code-cache.ts");
   await promisify(execFile)(process.execPath, [writer, base, ...argv], { timeout: RUN_LIMIT_MS });

@@ -11,13 +11,13 @@ export class InputStamps {
     this.#root = root;
   }
 
-  /** Call it before the file is read. A file that is missing is none of the inputs. */
+  /** Records a file's stamp. Must be called before the file is read. Missing files are not recorded. */
   note(path: string): void {
     const now = stamp(join(this.#root, path));
     if (now !== undefined && !this.#stamps.has(path)) this.#stamps.set(path, now);
   }
 
-  /** Returns a plugin that notes each file before esbuild reads it. */
+  /** Returns a plugin that records each file before esbuild reads it. */
   plugin(): Plugin {
     return {
       name: "note-inputs",

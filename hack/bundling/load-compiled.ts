@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Script } from "node:vm";
 
-/** Digits of the build's id: at the start of the source, behind a mark, and at the end of the code cache. */
+/** The length of a build's id. The id is in a comment at the start of the source, and at the end of the code cache. */
 const ID_CHARS = 32;
 const HEAD = "(function(require,module,exports){/*";
 
@@ -9,23 +9,23 @@ export interface CompiledProgram {
   readonly script: Script;
   /** The id of this source, stored beside the code cache. */
   readonly id: string;
-  /** Whether node took the code from the cache instead of compiling the source. */
+  /** Whether node used the cached code instead of compiling the source. */
   readonly fromCache: boolean;
   readonly run: (require: (name: string) => unknown) => void;
 }
 
-/** Wraps a CommonJS source the way that `loadCompiled` expects it; without a line of its own, so that line numbers stay. */
+/** Wraps a CommonJS source in the form that `loadCompiled` expects. Adds no line, so line numbers stay the same. */
 export function wrapSource(source: string, id: string): string {
   return `${HEAD}${id}*/${source.replace(/^#!.*/, "")}\n})`;
 }
 
 /**
- * Reads the program `BASE.cjs` with the code that node compiled for it before, `BASE.cache`. A cache of another build is ignored: node
- * itself compares only lengths. The same is true of a cache of another node.
+ * Loads the program `BASE.cjs` with the code in `BASE.cache` that node compiled for it before. Ignores a cache of
+ * another build, for which node itself only compares lengths, or of another version of node.
  */
 export function loadCompiled(base: string): CompiledProgram {
   const filename = `${base}.cjs`;
-  // The bundler writes ASCII only, which is read as it is.
+  // The bundler writes ASCII only, which Latin-1 decodes unchanged.
   const source = readFileSync(filename, "latin1");
   const id = source.slice(HEAD.length, HEAD.length + ID_CHARS);
   const cachedData = readCache(`${base}.cache`, id);
@@ -42,7 +42,7 @@ export function loadCompiled(base: string): CompiledProgram {
   };
 }
 
-/** Programs find node's own modules faster this way than through a `require` that looks for files. */
+/** Returns a module of node's own. This is faster for programs than a `require` that searches for files. */
 export function requireBuiltin(name: string): unknown {
   const found = process.getBuiltinModule(name);
   if (found === undefined)

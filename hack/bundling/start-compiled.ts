@@ -1,4 +1,4 @@
 import { loadCompiled, requireBuiltin } from "./load-compiled.ts";
 
-// Stands beside the program it starts, under its name.
+// This loader is beside the program that it starts, under the same name.
 loadCompiled(import.meta.filename.replace(/\.mjs$/, "")).run(requireBuiltin);

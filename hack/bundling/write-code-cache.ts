@@ -1,7 +1,7 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { loadCompiled, requireBuiltin } from "./load-compiled.ts";
 
-// Runs `BASE [ARGUMENT…]`, and when it ends keeps the code of all functions that were compiled for it.
+// Runs `BASE [ARGUMENT…]`. At its end, writes the code of all functions that were compiled for it.
 const [base = "", ...rest] = process.argv.slice(2);
 process.argv.splice(1, process.argv.length, `${base}.mjs`, ...rest);
 const { script, id, run } = loadCompiled(base);

@@ -8,7 +8,7 @@ const read = (path: string) => readFileSync(join(root, path), "utf8");
 const SOURCES = globSync("{agent,common,coordinator,identity,scheduler,archive,sim}/**/*.ts", { cwd: root })
   .filter((path) => !path.includes("node_modules"))
   .sort();
-/** The files that declare the tests of a port, by their names. */
+/** The files that declare the tests of an interface, by their names. */
 const SUITES = SOURCES.filter((path) => /(-contract|\/conformance)\.ts$/.test(path));
 const ROWS = [
   ...read("docs/decisions/contract-suites.md").matchAll(
@@ -32,7 +32,7 @@ for (const { suite, tests } of ROWS)
     assert.deepEqual(tests, callers);
   });
 
-/** A class in tests or beside the real implementation that stands for one. */
+/** Matches a class in tests, or beside the real implementation, that implements an interface for tests. */
 const STAND_IN = /^(?:export )?class (?<name>\w+)(?: extends [\w<>]+)? implements (?<ports>[\w<>, ]+) \{$/gm;
 const STAND_IN_FILES = /\.test\.ts$|\/test\/|^sim\/|(^|\/)(fake|memory)[^/]*\.ts$/;
 
@@ -50,7 +50,7 @@ test("each port that has a stand-in has a suite, or the page says why it needs n
   assert.deepEqual([...ports].filter((port) => !withSuite.has(port)).sort(), [...without].sort());
 });
 
-/** Reports whether the package sources declare the port. Tests may have interfaces of their own. */
+/** Reports whether the sources of a package declare the interface. Tests may have interfaces of their own. */
 function isOfSources(port: string): boolean {
   const declares = new RegExp(`^export (?:interface|type) ${port}\\b`, "m");
   return SOURCES.some(

@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, "..", "..");
 const pages = [...globSync("*.md", { cwd: root }), ...globSync("docs/**/*.md", { cwd: root })].sort();
 const read = (page: string) => readFileSync(join(root, page), "utf8");
 
-test("every link of a page leads to a file of the repository, and to a heading of it", () => {
+test("every link of a page leads to an existing file and heading of the repository", () => {
   const broken = pages.flatMap((page) =>
     [...withoutCode(read(page)).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, link = ""]) => {
       if (/^[a-z]+:/.test(link)) return [];
@@ -48,7 +48,7 @@ test("no page has text that the site would render as a tag or a template, which 
   assert.deepEqual(broken, []);
 });
 
-test("every picture has a type that mermaid knows, and brackets in pairs", () => {
+test("every diagram has a type that mermaid knows, and balanced brackets", () => {
   const pictures = pages
     .flatMap((page) => fencesOf(page, read(page)))
     .filter(({ language }) => language === "mermaid");
@@ -78,7 +78,7 @@ test("code that how-tos quote is in the sources", () => {
   assert.deepEqual(missing, []);
 });
 
-/** Returns the brackets that are left once all pairs are removed. */
+/** Returns the brackets that remain after all pairs are removed. */
 function unpaired(brackets: string): string {
   const fewer = brackets.replaceAll(/\[\]|\(\)|\{\}/g, "");
   return fewer === brackets ? brackets : unpaired(fewer);

@@ -5,8 +5,8 @@ import { findMarks } from "./language-rules.ts";
 import { readTexts, type TextKind } from "./scan-texts.ts";
 
 /**
- * How many texts of each kind may carry a mark. These counts only ever go down: a change that adds a mark rewrites the text
- * or another one. The aim is 3 % of doc comments and nothing else.
+ * The maximum number of marked texts of each kind. These counts must only decrease: a change that adds a mark has to
+ * rewrite the text.
  */
 const MAX_MARKED: Readonly<Record<TextKind, number>> = {
   "doc-comment": 0,

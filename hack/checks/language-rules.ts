@@ -3,7 +3,7 @@ import type { Text, TextKind } from "./scan-texts.ts";
 /** A mark of unclear English in a text. */
 export interface Mark {
   readonly text: Text;
-  /** Which rule found it. */
+  /** The name of the rule. */
   readonly rule: string;
   /** The words that the rule matched. */
   readonly match: string;
@@ -17,7 +17,7 @@ interface Rule {
 }
 
 /**
- * The rules are a help for reviewers, not a judge of good English. Each finds a habit that makes sentences hard to read:
+ * The rules help reviewers, but don't define good English. Each finds a habit that makes sentences hard to read:
  * sentences without a subject or verb, software that acts like a person, and words that most readers have to look up.
  */
 const RULES: readonly Rule[] = [
@@ -72,7 +72,7 @@ const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
 /** Returns the first mark of each rule that a text has. */
 export function findMarks(text: Text): readonly Mark[] {
   if (EXCEPTIONS.has(text.text)) return [];
-  // Names in code are not words.
+  // Names in code are not checked.
   const prose = text.text.replaceAll(/`[^`]*`/g, "`…`");
   return RULES.flatMap(({ name, pattern, kinds }) => {
     if (kinds !== undefined && !kinds.includes(text.kind)) return [];

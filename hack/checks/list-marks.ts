@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { findMarks } from "./language-rules.ts";
 import { readTexts } from "./scan-texts.ts";
 
-// Prints every text with marks of unclear English, and the counts; arguments limit it to paths that contain one of them.
+// Prints every text with marks of unclear English, and the counts. Arguments limit the output to paths that contain one
+// of them.
 const [, , ...patterns] = process.argv;
 const texts = readTexts(join(import.meta.dirname, "..", "..")).filter(
   ({ path }) => patterns.length === 0 || patterns.some((pattern) => path.includes(pattern)),

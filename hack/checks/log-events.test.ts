@@ -3,7 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
-// A call with its arguments, as far as these nest parentheses two deep.
+// A call with its arguments, whose parentheses may be nested two deep.
 const LOG_CALL = /\blog\??\.(?:debug|info|warn|error|fatal)\(\s*((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)/g;
 
 test("every entry of the daemons' logs is an event with fields, without prose", () => {

@@ -5,11 +5,11 @@ import { FOLDERS } from "../imports/read-sources.ts";
 /** A kind of English text in the code base. */
 export type TextKind = "doc-comment" | "comment" | "string" | "test-title" | "docs";
 
-/** One text that people read. */
+/** A text for human readers. */
 export interface Text {
   /** Relative to the root. */
   readonly path: string;
-  /** The line at which the text begins, from 1. */
+  /** The first line of the text, from 1. */
   readonly line: number;
   readonly kind: TextKind;
   /** The text without comment marks and quotes. Its lines are joined with spaces. */
@@ -17,7 +17,7 @@ export interface Text {
 }
 
 interface Token {
-  readonly kind: "block" | "line" | "string" | "regex";
+  readonly type: "block" | "line" | "string" | "regex";
   readonly begin: number;
   readonly end: number;
 }
@@ -28,11 +28,11 @@ const TOKENS =
 const HASH_COMMENT = /^(?:[^#"'\n]|"[^"\n]*"|'[^'\n]*'|(?<=\S)#)*?(?<=^|\s)#(?!!)(?<text>.*)$/;
 const YAML_VALUE = /^\s*(?:- )?[\w.-]+: +(?!["'|>{[&*])(?<text>.*)$|^\s*(?:- )?[\w.-]+: +"(?<quoted>[^"]*)"/;
 const TEST_CALL = /\b(?:test|it|describe|suite)(?:\.\w+)?\(\s*$/;
-// Shorter ones are identifiers, keys and event names.
+// Shorter strings are identifiers, keys and event names.
 const PROSE = /\S+\s+\S+\s+\S+/;
 const MARKDOWN_CODE = /^```[\s\S]*?^```|`[^`\n]*`/gm;
 
-// Contracts that others wrote stay as they are.
+// Contracts by other authors are not checked.
 const OWN_CONTRACTS = "proto/forage/**/*.proto";
 const SETTINGS = ["{systemd,examples,.github}/**/*.{yaml,yml,service,conf}", "proto/*.yaml"];
 const SCRIPTS = [
@@ -46,7 +46,7 @@ export function readTexts(root: string): readonly Text[] {
   const find = (pattern: string) =>
     globSync(pattern, { cwd: root }).filter((path) => !/(^|\/)(node_modules|gen|dist)\//.test(path));
   const read = (path: string) => readFileSync(join(root, path), "utf8");
-  // The rules and their cases name what they find.
+  // The rules and their tests contain the words that they find.
   const sources = FOLDERS.flatMap((folder) => find(`${folder}/**/*.{ts,tsx}`)).filter(
     (path) => !path.includes("checks/language-rules"),
   );
@@ -65,30 +65,30 @@ export function scanSourceTexts(path: string, source: string): readonly Text[] {
   const lineAt = lineCounter(source);
   const tokens = [...source.matchAll(TOKENS)].map(toToken);
   const texts: Text[] = [];
-  for (const [index, { kind, begin, end }] of tokens.entries()) {
+  for (const [index, { type, begin, end }] of tokens.entries()) {
     const raw = source.slice(begin, end);
     const line = lineAt(begin);
-    if (kind === "block") {
+    if (type === "block") {
       texts.push({
         path,
         line,
         kind: raw.startsWith("/**") ? "doc-comment" : "comment",
         text: commentText(raw),
       });
-    } else if (kind === "line") {
+    } else if (type === "line") {
       const previous = tokens[index - 1];
       const text = raw.slice(2).trim();
       const last = texts.at(-1);
-      // Lines that follow one another are one comment.
+      // Comments on consecutive lines are one text.
       if (
-        previous?.kind === "line" &&
+        previous?.type === "line" &&
         last &&
         source.slice(previous.end, begin).trim() === "" &&
         lineAt(previous.begin) === line - 1
       ) {
         texts[texts.length - 1] = { ...last, text: `${last.text} ${text}` };
       } else texts.push({ path, line, kind: "comment", text });
-    } else if (kind === "string") {
+    } else if (type === "string") {
       const text = raw.slice(1, -1).replaceAll(/\$\{[^}]*\}/g, "X");
       const title = TEST_CALL.test(source.slice(Math.max(0, begin - 40), begin));
       if (title) texts.push({ path, line, kind: "test-title", text });
@@ -147,7 +147,7 @@ function toToken(match: RegExpExecArray | RegExpMatchArray): Token {
   const groups = match.groups ?? {};
   const kind = groups.block ? "block" : groups.line ? "line" : groups.string ? "string" : "regex";
   const begin = match.index ?? 0;
-  return { kind, begin, end: begin + match[0].length };
+  return { type: kind, begin, end: begin + match[0].length };
 }
 
 function commentText(raw: string): string {

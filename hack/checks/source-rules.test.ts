@@ -3,8 +3,11 @@ import { join } from "node:path";
 import { test } from "node:test";
 import {
   findCamelCaseConstants,
+  findCamelCaseTypes,
   findKeptAbortListeners,
   findKeptPromises,
+  findKindDiscriminants,
+  findUnlinkedSignals,
   findUnnamedErrors,
   findWallClockSums,
   type Offence,
@@ -15,7 +18,7 @@ import {
 const ROOT = join(import.meta.dirname, "..", "..");
 const SOURCES = readProgramSources(ROOT);
 
-/** Files that may add a listener for an abort for good, with the reason. */
+/** Files that may add a listener for an abort without removing it, with the reason. */
 const LASTING_ABORT_LISTENERS: Readonly<Record<string, string>> = {
   "agent/src/runtime/fake-exec.ts": "a fake for tests, whose signal ends with the test",
   "cli/src/commands/confirm.ts": "asked once in a command's life",
@@ -26,6 +29,20 @@ const LASTING_ABORT_LISTENERS: Readonly<Record<string, string>> = {
   "coordinator/src/link/session-broker.ts": "the signal is the client's call's own",
   "coordinator/src/rpc/open-calls.ts": "one listener for each method of the server, for its whole life",
   "coordinator/src/rpc/serve.ts": "one listener for each method of the server, for its whole life",
+};
+
+/** Files that may use `AbortSignal.any`, with the reason. */
+const UNLINKED_SIGNALS: Readonly<Record<string, string>> = {
+  "agent/src/agent.ts": "once in the agent's life",
+  "agent/src/workspaces/content-client.ts": "both signals end with the transfer",
+  "cli/src/commands/port-forward.ts": "once in a command's life",
+  "cli/src/time-limit.ts": "once in a command's life",
+  "coordinator/src/api/operator/fetch-image.ts": "the signals of one call",
+  "coordinator/src/link/connect.ts": "the signals of one stream",
+  "coordinator/src/support/examine-nodes.ts": "the signals of one call",
+  "coordinator/src/support/node-files.ts": "the signals of one call",
+  "coordinator/src/workspaces/content/transfer-service.ts": "the signals of one call",
+  "coordinator/src/workspaces/node/sync.ts": "the signals of one stream",
 };
 
 /** Methods that reach an `await` before they clear the field, or that are never called twice. */
@@ -41,7 +58,7 @@ const SELF_CLEARING_WORK: Readonly<Record<string, string>> = {
   "coordinator/src/store/core/store-engine.ts": "closing happens once and is never cleared",
 };
 
-/** Files that may reckon with the wall clock, with the reason. */
+/** Files that may calculate with the wall clock, with the reason. */
 const WALL_CLOCK_SUMS: Readonly<Record<string, string>> = {
   "agent/src/driver/tasks/sample-stats.ts":
     "how long a container ran before this life of the driver, never below 1 ms",
@@ -98,12 +115,24 @@ const WALL_CLOCK_SUMS: Readonly<Record<string, string>> = {
   "coordinator/src/what-if/try-out.ts": "virtual time",
   "coordinator/src/workspaces/activity.ts":
     "leaves out records of activity that follow each other closely; a last one in the future is replaced",
+  "coordinator/src/reissue.ts": "compares both clocks, to notice that the wall clock was set",
   "coordinator/src/workspaces/content/s3/s3-content-store.ts": "sorts objects by the time of their storage",
 };
 
 test("each listener for an abort is removed where it is added", () => {
   const offences = SOURCES.flatMap(findKeptAbortListeners);
   assertOnlyListed(offences, LASTING_ABORT_LISTENERS);
+});
+
+test("signals that live long are linked to others only temporarily", () => {
+  assertOnlyListed(SOURCES.flatMap(findUnlinkedSignals), UNLINKED_SIGNALS);
+});
+
+test("finds a signal that is linked permanently", () => {
+  const find = (text: string) => findUnlinkedSignals({ path: "a.ts", text }).length;
+
+  assert.equal(find("const either = AbortSignal.any([signal, late.signal]);"), 1);
+  assert.equal(find("// `AbortSignal.any` keeps a set"), 0);
 });
 
 test("no field keeps the promise of work that ended before it was assigned", () => {
@@ -159,6 +188,43 @@ test("finds a constant in camelCase", () => {
     assert.equal(find(text), 0, text);
 });
 
+/** Files whose types have members with a literal `kind`, with the reason. */
+const KIND_DISCRIMINANTS: Readonly<Record<string, string>> = {
+  "agent/src/driver/config/option.ts": "`type` is an option's type in HCL",
+  "agent/src/link/link-state.ts": "agents write it into files for support, in JSON",
+  "agent/src/logs/stream-places.ts": "goes over a socket between programs that may be of different versions",
+  "coordinator/src/gateway/route.ts": "the kind of the resource that declares the route",
+  "coordinator/src/model/depends-on.ts": "the kind of a workload",
+};
+
+/** Files whose unions have types in camelCase, with the reason. */
+const CAMEL_CASE_TYPES: Readonly<Record<string, string>> = {
+  "agent/src/pods/act/stop-container.ts": "a step of a pod",
+  "agent/src/pods/step.ts": "steps are values of a metric's label, and of a field of the log",
+  "agent/src/volumes/prepare-volume.ts": "Kubernetes' name",
+  "agent/src/volumes/volumes.ts": "Kubernetes' names",
+};
+
+test("unions in one process have members with a `type` in kebab-case", () => {
+  const sources = readAllSources(ROOT);
+  assertOnlyListed(sources.flatMap(findKindDiscriminants), KIND_DISCRIMINANTS);
+  assertOnlyListed(sources.flatMap(findCamelCaseTypes), CAMEL_CASE_TYPES);
+});
+
+test("finds a member of a union that has no `type` in kebab-case", () => {
+  const find = (text: string) => findKindDiscriminants({ path: "a.ts", text }).length;
+
+  assert.equal(
+    find(`type A =\n  | { readonly ${'kind: "b"'} }\n  | {\n      readonly ${'kind: "c"'};\n    };`),
+    2,
+  );
+  for (const text of ["  readonly kind: ObjectKind;", 'const a = { kind: "pod" };', '  readonly type: "b";'])
+    assert.equal(find(text), 0, text);
+  const findTypes = (text: string) => findCamelCaseTypes({ path: "a.ts", text }).length;
+  assert.equal(findTypes(`  | { readonly ${'type: "b" | "cD"'} }`), 1);
+  assert.equal(findTypes('  | { readonly type: "b-c"; readonly of: "dE" }'), 0);
+});
+
 test("classes of errors set their name", () => {
   assertOnlyListed(SOURCES.flatMap(findUnnamedErrors), {});
 });
@@ -172,7 +238,7 @@ test("finds a class of errors without a name", () => {
   assert.equal(find(unnamed.replace("{", '{\n  override readonly name = "BError";')), 1);
 });
 
-/** Fails for offences that are not listed, and for entries that nothing needs any more. */
+/** Fails for offences that are not listed, and for entries that are no longer needed. */
 function assertOnlyListed(offences: readonly Offence[], listed: Readonly<Record<string, string>>): void {
   const unlisted = offences.filter(({ path }) => !(path in listed));
   assert.deepEqual(

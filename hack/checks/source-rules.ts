@@ -41,8 +41,8 @@ export function readProgramSources(root: string): readonly SourceFile[] {
 }
 
 /**
- * Returns the listeners for an abort that a file adds but never removes. A signal that outlives its listener's purpose
- * keeps all of them, and each makes adding the next one slower.
+ * Returns the listeners for an abort that a file adds but never removes. A signal that lives longer than its listeners
+ * keeps all of them, and each one slows down adding the next.
  */
 export function findKeptAbortListeners({ path, text }: SourceFile): readonly Offence[] {
   const added = matchingLines(path, text, /addEventListener\("abort"/);
@@ -50,17 +50,22 @@ export function findKeptAbortListeners({ path, text }: SourceFile): readonly Off
   return removed.length >= added.length ? [] : added;
 }
 
+/** Returns the calls of `AbortSignal.any`, which leak memory in a signal that lives long. `linkSignals` doesn't. */
+export function findUnlinkedSignals({ path, text }: SourceFile): readonly Offence[] {
+  return matchingLines(path, text, /\bAbortSignal\.any\(/);
+}
+
 /**
- * Returns assignments like `this.#work ??= this.#doWork()`, where the method clears the field itself. A method that ends
- * before its first `await` clears the field before it is assigned, and then nothing ever starts the work again.
+ * Returns assignments like `this.#work ??= this.#doWork()`, where the method clears the field itself. A method that
+ * ends before its first `await` clears the field before the assignment, and then the work is never started again.
  */
 export function findKeptPromises({ path, text }: SourceFile): readonly Offence[] {
   return matchingLines(path, text, /this\.#\w+ \?\?= this\.#\w+\(.*\);$/);
 }
 
 /**
- * Returns the lines of the agent and of the coordinator that reckon with the wall clock, directly or through a variable that holds
- * its time. It may be set back or ahead at any time, so waits and durations are measured by the monotonic clock.
+ * Returns the lines of the agent and the coordinator that calculate with the wall clock, directly or through a
+ * variable. It may be set back or ahead at any time, so waits and durations must use the monotonic clock.
  */
 export function findWallClockSums({ path, text }: SourceFile): readonly Offence[] {
   if (!/^(?:agent|coordinator)\//.test(path)) return [];
@@ -75,7 +80,7 @@ export function findWallClockSums({ path, text }: SourceFile): readonly Offence[
 
 /**
  * Returns the constants of a module whose names are not in UPPER_SNAKE_CASE. Constants are numbers, strings and regular
- * expressions written in one line; values that a call makes are not.
+ * expressions written in one line; results of calls are not.
  */
 export function findCamelCaseConstants({ path, text }: SourceFile): readonly Offence[] {
   return text.split("\n").flatMap((line, index) => {
@@ -85,7 +90,23 @@ export function findCamelCaseConstants({ path, text }: SourceFile): readonly Off
   });
 }
 
-/** Returns the exported classes of errors that don't set their own name, which then show as a plain `Error` in logs and stacks. */
+/**
+ * Returns the members of unions that are distinguished by `kind` instead of `type`. The kind of an object, such as a
+ * pod, is a different concept.
+ */
+export function findKindDiscriminants({ path, text }: SourceFile): readonly Offence[] {
+  return matchingLines(path, text, /\breadonly kind: "/);
+}
+
+/** Returns the members of unions whose `type` is in camelCase. */
+export function findCamelCaseTypes({ path, text }: SourceFile): readonly Offence[] {
+  return matchingLines(path, text, /\breadonly type: (?:"[\w-]*" \| )*"[a-z]+[A-Z]/);
+}
+
+/**
+ * Returns the exported classes of errors that don't set their own name, which logs and stacks then show as a plain
+ * `Error`.
+ */
 export function findUnnamedErrors({ path, text }: SourceFile): readonly Offence[] {
   return matchingLines(path, text, /^export class \w+ extends Error\b/).filter((offence) => {
     const [, name] = /class (\w+)/.exec(offence.text) ?? [];

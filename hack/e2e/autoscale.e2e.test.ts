@@ -14,10 +14,10 @@ interface UsedJson {
   readonly usage?: { readonly cpuMilli?: string; readonly memoryBytes?: string };
 }
 
-/** Burns as much as it may while there is a file, and hardly anything otherwise. */
+/** Uses all the CPU that it may while a file exists, and hardly any otherwise. */
 const BURNER =
   "while :; do if [ -e /tmp/burn ]; then i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done; else sleep 1; fi; done";
-const TELLER =
+const METRICS_SERVER =
   "mkdir /tmp/www; echo 'queue_depth{of=\"a\"} 5' > /tmp/www/metrics; exec httpd -f -p 8080 -h /tmp/www";
 
 interface Autoscaling {
@@ -36,7 +36,7 @@ describe("autoscaling of real containers", { concurrency: false }, () => {
   }, LIMIT);
   after(() => host?.close(), LIMIT);
 
-  test("cpu: more pods under load, fewer without it", LIMIT, async () => {
+  test("cpu: scales up under load, and down without it", LIMIT, async () => {
     await apply("burner", BURNER, { targetCpuUtilizationPercent: 50 });
     const [first] = await podsOf("burner", (count) => count === 1);
     await inPod(first, "touch /tmp/burn");
@@ -49,7 +49,7 @@ describe("autoscaling of real containers", { concurrency: false }, () => {
     await podsOf("burner", (count) => count === 1);
   });
 
-  test("a pushed value: as many pods as it is shared out to", LIMIT, async () => {
+  test("a pushed value: runs as many pods as share the value", LIMIT, async () => {
     const customMetrics = [{ name: "orders", targetType: "AverageValue", targetValue: "10" }];
     await apply("worker", "exec sleep 100000", { customMetrics });
     await podsOf("worker", (count) => count === 1);
@@ -61,7 +61,7 @@ describe("autoscaling of real containers", { concurrency: false }, () => {
 
   test("scales by the mean of metrics that pods push", LIMIT, async () => {
     const customMetrics = [{ name: "queue_depth", targetType: "AverageValue", targetValue: "10" }];
-    await apply("teller", TELLER, { customMetrics }, { "forage.dev/metrics-port": "8080" });
+    await apply("teller", METRICS_SERVER, { customMetrics }, { "forage.dev/metrics-port": "8080" });
     const [first] = await podsOf("teller", (count) => count === 1);
     await inPod(first, "echo 'queue_depth{of=\"b\"} 25' >> /tmp/www/metrics");
     await podsOf("teller", (count) => count === 3);
@@ -69,7 +69,7 @@ describe("autoscaling of real containers", { concurrency: false }, () => {
     await podsOf("teller", (count) => count === 1);
   });
 
-  test("top shows what pods use that nothing scales, and what the host uses", LIMIT, async () => {
+  test("top shows the usage of pods that are not scaled, and of the host", LIMIT, async () => {
     const [pod] = await podsOf("worker", (count) => count === 1);
     await inPod(pod, "(timeout 30 sh -c 'while :; do :; done' >/dev/null 2>&1 &)");
     await waitFor(
@@ -105,7 +105,7 @@ describe("autoscaling of real containers", { concurrency: false }, () => {
     assert.equal(exitCode, 0, stderr);
   }
 
-  /** Waits for so many pods of the service, all ready and none of them stopping. */
+  /** Waits until the service has enough pods, all ready and none stopping. */
   async function podsOf(name: string, enough: (count: number) => boolean): Promise<PodJson[]> {
     let seen: PodJson[] = [];
     await waitFor(

@@ -74,30 +74,26 @@ describe("certificates of an authority, by ACME through a real gateway", { concu
     await pebble?.close();
   }, LIMIT);
 
-  test(
-    "a route with tls and nothing else answers by HTTPS with the authority's certificate",
-    LIMIT,
-    async () => {
-      await applyRoute("shop", HOSTNAME);
-      await certificate(HOSTNAME, ({ state }) => state === "ready");
-      const answer = await served();
-      assert.deepEqual([answer.status, answer.body.trim()], [200, "hello"]);
-      // The listener of plain requests may learn of the route later than the one of encrypted requests.
-      const plain = await waitFor(
-        async () => {
-          const answer = await plainGet(HOSTNAME, httpPort);
-          return answer.status !== 503 && answer;
-        },
-        { what: "plain requests are answered", limitMs: 20_000 },
-      );
-      assert.equal(plain.status, 308);
-      assert.match(plain.location, /^https:\/\/shop\.example\.test/);
-      const condition = await conditionOf("shop");
-      assert.deepEqual([condition?.status, condition?.message ?? ""], [true, ""]);
-    },
-  );
+  test("a route with only tls set serves HTTPS with the authority's certificate", LIMIT, async () => {
+    await applyRoute("shop", HOSTNAME);
+    await certificate(HOSTNAME, ({ state }) => state === "ready");
+    const answer = await served();
+    assert.deepEqual([answer.status, answer.body.trim()], [200, "hello"]);
+    // The listener of plain requests may receive the route later than that of encrypted requests.
+    const plain = await waitFor(
+      async () => {
+        const answer = await plainGet(HOSTNAME, httpPort);
+        return answer.status !== 503 && answer;
+      },
+      { what: "plain requests are answered", limitMs: 20_000 },
+    );
+    assert.equal(plain.status, 308);
+    assert.match(plain.location, /^https:\/\/shop\.example\.test/);
+    const condition = await conditionOf("shop");
+    assert.deepEqual([condition?.status, condition?.message ?? ""], [true, ""]);
+  });
 
-  test("another certificate takes its place without a connection or a request lost", LIMIT, async () => {
+  test("another certificate replaces it without losing a connection or a request", LIMIT, async () => {
     const before = await served();
     const client = await SteadyClient.start({ hostname: HOSTNAME, port: httpsPort, ca: pebble.root });
     try {
@@ -117,7 +113,7 @@ describe("certificates of an authority, by ACME through a real gateway", { concu
     assert.equal(client.serial, before.serial, "the connection that was open is the one from before");
   });
 
-  test("it survives a kill -9 of the coordinator, without a new order", LIMIT, async () => {
+  test("a certificate survives a kill -9 of the coordinator without a new order", LIMIT, async () => {
     const before = await served();
     const orders = ordersOf(pebble);
     await system.coordinator.kill();
@@ -132,7 +128,7 @@ describe("certificates of an authority, by ACME through a real gateway", { concu
   });
 
   test(
-    "a hostname that the authority can't reach says so on its route, and others go on",
+    "a hostname that the authority can't reach is reported on its route, and others continue",
     LIMIT,
     async () => {
       await applyRoute("lost", LOST);
@@ -177,7 +173,7 @@ describe("certificates of an authority, by ACME through a real gateway", { concu
     );
   }
 
-  /** Once the gateway shows a certificate for it at all. */
+  /** Resolves once the gateway shows a certificate for the hostname. */
   function served() {
     const get = () =>
       secureGet({ hostname: HOSTNAME, port: httpsPort, ca: pebble.root }).catch(() => undefined);

@@ -1,23 +1,23 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
-import { WorkspacePhase } from "@forage/proto/core";
 import type { Page } from "playwright-core";
 import { linePixels } from "../lib/browser.ts";
 import { ensureEnvoy } from "../lib/envoy.ts";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
-import { outliveSessions } from "../system/dashboard-sessions.ts";
+import { planOtherNotations } from "../system/dashboard-plans.ts";
+import { keepPastedManifests, outliveSessions } from "../system/dashboard-sessions.ts";
 import { DashboardTour } from "../system/dashboard-tour.ts";
 import { dashboardViews } from "../system/dashboard-views.ts";
+import { showWorkspace } from "../system/dashboard-workspaces.ts";
 import { askGateway, HOSTNAME, web, worldManifests } from "../system/dashboard-world.ts";
-import { checkLargeFleet } from "../system/large-fleet.ts";
+import { checkLargeFleet, checkRolloutStages } from "../system/large-fleet.ts";
 import { webManifest } from "../system/manifests.ts";
 import { freeAddresses, type System, startSystem } from "../system/system.ts";
-import { WorkspaceCalls } from "../system/workspaces.ts";
 
 const LIMIT = { timeout: 240_000 };
-/** Every page several times, on a machine that other tests keep busy. */
+/** The time for every page several times, on a machine that runs other tests. */
 const LONG_LIMIT = { timeout: 400_000 };
 const CANARY = "hunter2-canary";
 
@@ -26,7 +26,7 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
   let system: System;
   let tour: DashboardTour;
   let page: Page;
-  /** A second window, which shows a pod while the other one goes on. */
+  /** A second window that shows a pod while the first one is used. */
   let window: Page;
   let token: string;
   let gatewayPort = 0;
@@ -44,7 +44,7 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
         labels: { "topology.kubernetes.io/zone": "cellar" },
       },
       coordinator: {
-        // Nodes measure their pods as often.
+        // Nodes measure their pods at the same interval.
         autoscaling: { intervalSeconds: 1 },
         certificates: { issuer: "self-signed" },
         workspaces: {
@@ -71,7 +71,7 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
 
   const apply = (manifest: string): Promise<void> => forage(["apply", "--detach", "-f", "-"], manifest);
 
-  test("a token opens it, and what is deployed appears without a reload", LIMIT, async () => {
+  test("a token opens the dashboard, and deployed objects appear without a reload", LIMIT, async () => {
     await page.goto(`http://${system.http}/`);
     await page.getByLabel("API token").fill("flt_wrong");
     await page.getByRole("button", { name: "Log in" }).click();
@@ -120,6 +120,9 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     await tour.checked("logs");
     await page.getByRole("searchbox").fill("SECOND");
     await page.getByText("1 line", { exact: true }).waitFor();
+    const [shown = ""] = /web-[^/?]+/.exec(page.url()) ?? [];
+    await forage(["exec", shown, "-n", "e2e", "--", "sh", "-c", "echo another second line > /proc/1/fd/1"]);
+    await page.getByText("another second line").waitFor();
     await page.getByRole("link", { name: "terminal", exact: true }).click();
     await page.getByText("Connected", { exact: true }).waitFor();
     await page.keyboard.type("echo typed-$((6 * 7))\n");
@@ -141,7 +144,7 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     assert.deepEqual([await choice.inputValue(), await choice.locator("option").count()], ["worker", 1]);
   });
 
-  test("a port of a pod is opened under a host name of its own", LIMIT, async () => {
+  test("a port of a pod is opened under its own host name", LIMIT, async () => {
     await tour.visit("pods", "Pods");
     await page.getByRole("link", { name: /^web-/ }).first().click();
     const coming = tour.context.waitForEvent("page");
@@ -155,7 +158,7 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     await opened.close();
   });
 
-  test("the page of a pod draws what it uses, from when the page was opened", LIMIT, async () => {
+  test("the page of a pod draws its usage since the page was opened", LIMIT, async () => {
     for (const [title, now] of [
       ["CPU in use, cores", /^CPU in use, cores: [\d.]+ now$/],
       ["Memory in use", /^Memory in use: [\d.]+ [KMG]iB now$/],
@@ -168,7 +171,7 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     await window.close();
   });
 
-  test("a rollback shows what it will do, and keeps the present number of replicas", LIMIT, async () => {
+  test("a rollback shows what it will do, and keeps the current number of replicas", LIMIT, async () => {
     await apply(web(host.image, { greeting: "newer" }));
     await tour.visit("resources/e2e/container_service/web", "web");
     await page.getByText("2 of 2 ready, 2 of the newest revision").waitFor();
@@ -202,7 +205,7 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     await dialog.waitFor({ state: "detached" });
   });
 
-  test("a drain can be confirmed once its preview is there, or has failed", LIMIT, async () => {
+  test("a drain can be confirmed once its preview is loaded or has failed", LIMIT, async () => {
     const asked = Promise.withResolvers<void>();
     await page.route("**/api/call/whatIf", async (route) => {
       await asked.promise;
@@ -235,33 +238,37 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     await page.getByText("1/1 done").waitFor();
   });
 
-  test("secrets appear by name, are walked by keyboard, and events lead to them", LIMIT, async () => {
-    await tour.visit("config", "Secrets and configuration");
-    await forage(["secret", "set", "db", "--from-file", "password=-", "-n", "e2e"], CANARY);
-    await page.getByText("db", { exact: true }).waitFor();
-    assert.equal((await page.content()).includes(CANARY), false);
-    await page.locator("[data-index='0']").focus();
-    await page.keyboard.press("ArrowDown");
-    await page.locator("[data-index='1']:focus").waitFor();
-    await page.getByRole("button", { name: "Reveal db" }).click();
-    await page.getByText(CANARY).waitFor();
-    await tour.checked("reveal");
-    await page.getByRole("button", { name: "Close" }).click();
-    await tour.visit("events", "Events");
-    await page.getByText("RolledBack").or(page.getByText("RolloutSucceeded")).first().waitFor();
-    await page.getByRole("link", { name: "secret/db" }).first().click();
-    await page.getByRole("heading", { name: "Secrets and configuration", level: 1 }).waitFor();
-    assert.equal(await page.getByRole("searchbox").inputValue(), "db");
-    await tour.visit("events", "Events");
-    await page.getByRole("searchbox").fill("certificate/");
-    await page
-      .getByRole("link", { name: `certificate/${HOSTNAME}` })
-      .first()
-      .click();
-    await page.getByRole("heading", { name: "Network", level: 1 }).waitFor();
-  });
+  test(
+    "secrets are listed by name, can be reached by keyboard, and are linked from events",
+    LIMIT,
+    async () => {
+      await tour.visit("config", "Secrets and configuration");
+      await forage(["secret", "set", "db", "--from-file", "password=-", "-n", "e2e"], CANARY);
+      await page.getByText("db", { exact: true }).waitFor();
+      assert.equal((await page.content()).includes(CANARY), false);
+      await page.locator("[data-index='0']").focus();
+      await page.keyboard.press("ArrowDown");
+      await page.locator("[data-index='1']:focus").waitFor();
+      await page.getByRole("button", { name: "Reveal db" }).click();
+      await page.getByText(CANARY).waitFor();
+      await tour.checked("reveal");
+      await page.getByRole("button", { name: "Close" }).click();
+      await tour.visit("events", "Events");
+      await page.getByText("RolledBack").or(page.getByText("RolloutSucceeded")).first().waitFor();
+      await page.getByRole("link", { name: "secret/db" }).first().click();
+      await page.getByRole("heading", { name: "Secrets and configuration", level: 1 }).waitFor();
+      assert.equal(await page.getByRole("searchbox").inputValue(), "db");
+      await tour.visit("events", "Events");
+      await page.getByRole("searchbox").fill("certificate/");
+      await page
+        .getByRole("link", { name: `certificate/${HOSTNAME}` })
+        .first()
+        .click();
+      await page.getByRole("heading", { name: "Network", level: 1 }).waitFor();
+    },
+  );
 
-  test("a renewed certificate replaces the one before without a reload", LIMIT, async () => {
+  test("a renewed certificate replaces the previous one without a reload", LIMIT, async () => {
     await tour.visit("network", "Network");
     const item = page.getByRole("listitem").filter({ hasText: HOSTNAME });
     await item.getByText("ready").waitFor();
@@ -274,7 +281,7 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     await waitFor(isOther, { what: "the other certificate is shown", limitMs: 30_000 });
   });
 
-  test("answers of the gateway are drawn as a rate", LIMIT, async () => {
+  test("responses of the gateway are drawn as a rate", LIMIT, async () => {
     await tour.visit("network", "Network");
     const graph = page.getByRole("figure", { name: /^Gateway requests\/s: [\d.]*[1-9]/ });
     const counted = async (): Promise<boolean> => {
@@ -287,44 +294,26 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
   test("the plan of a pasted manifest, with the faults of one that is wrong", LIMIT, async () => {
     await tour.visit("plan", "Plan");
     const manifest = web(host.image, { replicas: 5 });
-    await page.getByLabel("Manifest").fill(manifest.replace('"replicas"', '"replicsa"'));
+    await page.locator("#manifest").fill(manifest.replace('"replicas"', '"replicsa"'));
     await page.getByRole("button", { name: "Show the plan" }).click();
     await page.getByRole("alert").getByText("replicsa").first().waitFor();
-    await page.getByLabel("Manifest").fill(manifest);
+    await page.locator("#manifest").fill(manifest);
     await page.getByRole("button", { name: "Show the plan" }).click();
     await page.getByText("scaling.replicas").waitFor();
     tour.allowed("status of 400");
     await tour.checked("plan");
   });
 
-  test("a workspace is shown while it runs, and never its owner token", LIMIT, async () => {
-    const calls = new WorkspaceCalls(system);
-    try {
-      await tour.visit("workspaces", "Workspaces");
-      await page.getByText("There is no workspace.").waitFor();
-      const { ownerToken, url } = await calls.start("shown");
-      assert.notEqual(ownerToken, "");
-      const link = page.getByRole("link", { name: "shown", exact: true });
-      const row = page.getByRole("row").filter({ has: link });
-      await row.getByText(/Running$/).waitFor();
-      await row.getByText("n1", { exact: true }).waitFor();
-      assert.equal(await row.getByRole("link", { name: "Open shown" }).getAttribute("href"), url);
-      await tour.checked("workspaces");
-      assert.equal((await page.content()).includes(ownerToken), false);
-      await link.click();
-      await page.getByRole("region", { name: "Why" }).waitFor();
-      assert.equal((await page.content()).includes(ownerToken), false);
-      await tour.visit("workspaces", "Workspaces");
-      await calls.stop("shown");
-      await row.getByText(/Stopped$/).waitFor();
-      await calls.reaches("shown", WorkspacePhase.STOPPED);
-    } finally {
-      calls.close();
-    }
-  });
+  test("pasted manifests of Kubernetes and Compose are converted and planned", LIMIT, () =>
+    planOtherNotations(tour, system, host.image),
+  );
+
+  test("a workspace is shown while it runs, and never its owner token", LIMIT, () =>
+    showWorkspace(tour, system),
+  );
 
   test(
-    "every page is accessible and fits, bright and dark, on a screen and on a phone",
+    "every page is accessible and fits the screen, in light and dark mode, on a desktop and on a phone",
     LONG_LIMIT,
     async () => {
       await tour.visit("pods", "Pods");
@@ -338,7 +327,7 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     },
   );
 
-  test("it is used by keyboard", LIMIT, async () => {
+  test("the dashboard can be used with the keyboard alone", LIMIT, async () => {
     await tour.visit("pods", "Pods");
     await page.keyboard.press("/");
     await page.keyboard.type("web");
@@ -355,6 +344,10 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     checkLargeFleet(tour),
   );
 
+  test("replicas of a rollout are shown placed, pulling with percent, starting and ready", LIMIT, () =>
+    checkRolloutStages(tour),
+  );
+
   test("a viewer is offered nothing that it may not do", LIMIT, async () => {
     await page.getByRole("button", { name: "Log out" }).click();
     const viewer = await system.ask<{ token: string }>(["token", "create", "--role", "viewer"]);
@@ -365,6 +358,9 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     await tour.shows("n1");
     await page.getByRole("region", { name: "Why" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Drain…" }).count(), 0);
+    await tour.visit("config", "Secrets and configuration");
+    await page.getByText("db", { exact: true }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Reveal db" }).count(), 0);
     const refused = await page.evaluate(`fetch("api/call/drainNode", {
       method: "POST",
       headers: { "x-forage-dashboard": "1", "content-type": "application/json" },
@@ -374,15 +370,19 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     tour.allowed("ERR_CONNECTION_RESET", "status of 403");
   });
 
-  test("a session that ends leads to the log-in, and from there back to the page", LIMIT, () =>
+  test("an expired session leads to the login, and from there back to the page", LIMIT, () =>
     outliveSessions(tour, system, token),
+  );
+
+  test("a pasted manifest survives its session, unless it may contain secrets", LIMIT, () =>
+    keepPastedManifests(tour, token),
   );
 
   test("an open page sends no requests at intervals, because it follows its streams", LIMIT, async () => {
     assert.deepEqual([...(await tour.askedInAnHour("Fleet")), ...(await tour.askedInAnHour("Pods"))], []);
   });
 
-  test("nothing was refused by the page's own policy, and no script failed", () => {
+  test("the page's own policy refused nothing, and no script failed", () => {
     assert.deepEqual(tour.complaints, []);
   });
 });

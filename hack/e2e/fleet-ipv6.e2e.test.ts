@@ -17,9 +17,9 @@ describe("a fleet whose hosts and pods have both families", { concurrency: false
   let lab: FleetLab;
   let n1: FleetNode;
   let n2: FleetNode;
-  /** A node whose host has no IPv4 address while its pods have one. */
+  /** A node whose host has no IPv4 address although its pods have one. */
   let n3: FleetNode;
-  /** One on each node, in their order. */
+  /** The pods of a service, one on each node, in the order of the nodes. */
   let webs: readonly FleetPod[];
   let clients: readonly Place[];
 
@@ -44,7 +44,7 @@ describe("a fleet whose hosts and pods have both families", { concurrency: false
   }, LIMIT);
   after(() => fleet?.close(), LIMIT);
 
-  test("pods, services and nodes have an address of each, and pods know theirs", LIMIT, async () => {
+  test("pods, services and nodes have an address of each family, and pods know theirs", LIMIT, async () => {
     const [pod] = webs;
     const [ip = "", ip6 = "", ...others] = pod?.status?.podIps ?? [];
     assert.ok(isIPv4(ip) && isIPv6(ip6), JSON.stringify(pod));
@@ -61,7 +61,7 @@ describe("a fleet whose hosts and pods have both families", { concurrency: false
       );
   });
 
-  test("names lead to both, asked by either", LIMIT, async () => {
+  test("names resolve to addresses of both families, whichever family the query uses", LIMIT, async () => {
     const { ip, ip6 } = await lab.addresses("web");
     const own = "web.e2e.svc.cluster.local";
     const [client = outside] = clients;
@@ -81,32 +81,34 @@ describe("a fleet whose hosts and pods have both families", { concurrency: false
     }
   });
 
-  test("virtual IPs and node ports lead to the pods of all hosts that have the family", LIMIT, async () => {
+  test("virtual IPs and node ports reach the pods of all hosts that have the family", LIMIT, async () => {
     const { ip, ip6, nodePort } = await lab.addresses("web");
     const itself = await lab.place(webs[0] ?? "web");
     for (const place of [...clients, itself, onNode(n1), onNode(n3)])
-      await lab.onlyAnswers(place, ip6, 80, told(webs));
-    for (const { address6 } of fleet.nodes) await lab.onlyAnswers(outside, address6, nodePort, told(webs));
-    // By IPv4 the third host is neither reached nor reaches others.
+      await lab.onlyAnswers(place, ip6, 80, answersOf(webs));
+    for (const { address6 } of fleet.nodes)
+      await lab.onlyAnswers(outside, address6, nodePort, answersOf(webs));
+    // Over IPv4 the third host neither reaches others nor is reached.
     const [of1 = outside, of2 = outside, of3 = outside] = clients;
-    for (const place of [of1, of2, onNode(n1)]) await lab.onlyAnswers(place, ip, 80, told(webs.slice(0, 2)));
-    for (const place of [of3, onNode(n3)]) await lab.onlyAnswers(place, ip, 80, told(webs.slice(2)));
-    await lab.onlyAnswers(outside, n1.address, nodePort, told(webs.slice(0, 2)));
+    for (const place of [of1, of2, onNode(n1)])
+      await lab.onlyAnswers(place, ip, 80, answersOf(webs.slice(0, 2)));
+    for (const place of [of3, onNode(n3)]) await lab.onlyAnswers(place, ip, 80, answersOf(webs.slice(2)));
+    await lab.onlyAnswers(outside, n1.address, nodePort, answersOf(webs.slice(0, 2)));
   });
 
-  test("a service without endpoints is refused by both families", LIMIT, async () => {
+  test("both families refuse a service without endpoints", LIMIT, async () => {
     const { ip, ip6 } = await lab.addresses("nobody");
     for (const place of [...clients, onNode(n1), onNode(n3)])
       for (const address of [ip, ip6]) await lab.answers(place, address, 80, /^ECONNREFUSED$/);
   });
 
-  test("UDP goes over hosts by IPv6, too", LIMIT, async () => {
+  test("UDP reaches pods on other hosts over IPv6, too", LIMIT, async () => {
     const { ip6, nodePort } = await lab.addresses("client");
     const pods = byNode(await lab.serving("client", 3));
     for (const [index, { name }] of pods.entries())
       await startAnswering(fleet.nodes[index] ?? n1, clients[index] ?? outside, name, UDP_PORT);
     const names = pods.map(({ name }) => name).sort();
-    // Once in 10^8 runs one of three is asked by none of 48.
+    // The probability that 48 clients miss one of three pods is 10^-8.
     for (const place of clients)
       assert.deepEqual(distinct(await ask(place, "udp", ip6, 53, { times: 48 })), names);
     assert.deepEqual(distinct(await ask(outside, "udp", n1.address6, nodePort, { times: 48 })), names);
@@ -124,7 +126,7 @@ describe("a fleet whose hosts and pods have both families", { concurrency: false
       after.map(({ status }) => status?.podIps),
       webs.map(({ status }) => status?.podIps),
     );
-    await lab.onlyAnswers(client, ip6, 80, told(webs));
+    await lab.onlyAnswers(client, ip6, 80, answersOf(webs));
     const name = "web.e2e.svc.cluster.local";
     await waitFor(async () => `${await resolve(client, fleet.podGateway6, "AAAA", name)}` === ip6, {
       what: "the name server answers",
@@ -137,7 +139,7 @@ function byNode(pods: readonly FleetPod[]): FleetPod[] {
   return [...pods].sort((a, b) => ((a.node ?? "") < (b.node ?? "") ? -1 : 1));
 }
 
-function told(pods: readonly FleetPod[]): string[] {
+function answersOf(pods: readonly FleetPod[]): string[] {
   return pods.map(({ name }) => `1 ${name}`);
 }
 

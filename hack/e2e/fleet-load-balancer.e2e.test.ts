@@ -24,7 +24,7 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
   let ips: readonly string[];
 
   before(async () => {
-    // Pods on a node that is away for a while are not replaced.
+    // Pods on a node that is away for a while must not be replaced.
     const nodes = { unreachableTolerationSeconds: 3_600 };
     fleet = await startFleet(2, { nodes }, { dualStack: true, balancers: true });
     lab = new FleetLab(fleet, fleet.podGateway);
@@ -43,7 +43,7 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
   }, LIMIT);
   after(() => fleet?.close(), LIMIT);
 
-  test("their addresses lead everyone to all pods, on the service's ports only", LIMIT, async () => {
+  test("addresses reach all pods from everywhere, on the service's ports only", LIMIT, async () => {
     const all = (await lab.pods("web")).map(({ name }) => `1 ${name}`);
     assert.equal(ips.length, 2, "one of each family");
     for (const ip of ips) {
@@ -70,7 +70,7 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
   });
 
   test(
-    "a node that is lost: another announces its addresses, and keeps them when it is back",
+    "a node that is lost: another node announces its addresses, and keeps them when it returns",
     LIMIT,
     async (t) => {
       const lost = await announcer("web");
@@ -88,11 +88,11 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
   );
 
   test(
-    "a node whose agent is dead: another takes its addresses over, and the kernel drops them there",
+    "a node whose agent is dead: another node takes over its addresses, and the kernel drops them on the first",
     LIMIT,
     async (t) => {
       const lost = await announcer("web");
-      // It held them alone while the other was away, for as long as it would.
+      // The node held the addresses alone while the other was away, so for an unlimited time.
       for (const ip of ips)
         await waitFor(() => leased(lost, ip), { what: "they are on a lease again", limitMs: LIMIT_MS });
       await lost.agent.kill();
@@ -113,7 +113,7 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
   );
 
   test(
-    "a node that is cut off from the coordinator only gives way to the one that took over",
+    "a node that is cut off from the coordinator only yields its addresses to the node that took over",
     LIMIT,
     async () => {
       const cut = await announcer("web");
@@ -128,7 +128,7 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
   );
 
   test(
-    "without the coordinator addresses stay, also after a restart of the agent and a simulated reboot",
+    "addresses remain without the coordinator, also after a restart of the agent and a simulated reboot",
     LIMIT,
     async () => {
       const node = await announcer("web");
@@ -149,21 +149,21 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
     },
   );
 
-  test("a drained node's addresses go to another", LIMIT, async () => {
+  test("a drained node's addresses move to another node", LIMIT, async () => {
     const drained = await announcer("web");
     await fleet.forage(["node", "drain", drained.name, "--timeout", "1s"]);
     for (const ip of ips) await reached(ip, drained);
     assert.equal((await fleet.forage(["node", "uncordon", drained.name])).exitCode, 0);
   });
 
-  test("a service that is no load balancer any more gives its addresses up", LIMIT, async () => {
+  test("a service that is no longer a load balancer releases its addresses", LIMIT, async () => {
     const node = await announcer("web");
     await lab.apply([service("web", { type: "ClusterIP" })]);
     for (const ip of ips)
       await waitFor(async () => !(await has(node, ip)), { what: "they are gone", limitMs: LIMIT_MS });
   });
 
-  /** Waits until it is announced. */
+  /** Waits until the load balancer is announced. */
   async function announced(name: string): Promise<BalancerJson> {
     return waitFor(
       async () => {
@@ -182,7 +182,7 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
     return found;
   }
 
-  /** Waits until this machine reaches the address by another node than this one. */
+  /** Waits until this machine reaches the address through another node than this one. */
   async function reached(ip: string, notBy: FleetNode): Promise<void> {
     const not = await hardwareOf(notBy);
     await waitFor(
@@ -196,7 +196,7 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
   }
 });
 
-/** The hardware address that this machine knows for it. */
+/** Returns the hardware address that this machine has for the IP address. */
 async function neighbour(ip: string): Promise<string | undefined> {
   const { stdout } = await run("ip", ["-json", "neigh", "show", ip]);
   return (JSON.parse(stdout || "[]") as { lladdr?: string }[])[0]?.lladdr;
@@ -212,7 +212,7 @@ async function has({ host }: FleetNode, ip: string): Promise<boolean> {
   return stdout.trim() !== "";
 }
 
-/** Reports whether the kernel drops it by itself. */
+/** Reports whether the address expires by itself in the kernel. */
 async function leased({ host }: FleetNode, ip: string): Promise<boolean> {
   const { stdout } = await run("ip", ["-n", `net-${host.name}`, "-o", "address", "show", "to", ip]);
   return /valid_lft \d+sec/.test(stdout);

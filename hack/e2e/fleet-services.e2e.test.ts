@@ -23,12 +23,12 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
   let lab: FleetLab;
   let n1: FleetNode;
   let n2: FleetNode;
-  /** Pods that only ask, one on each node. */
+  /** Pods that are only clients, one on each node. */
   let client1: Place;
   let client2: Place;
 
   before(async () => {
-    // Pods on a node that is away for a while are not replaced.
+    // Pods on a node that is away for a while must not be replaced.
     fleet = await startFleet(2, { nodes: { unreachableTolerationSeconds: 3_600 } });
     const [first, second] = fleet.nodes;
     assert.ok(first && second);
@@ -51,28 +51,32 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
   }, LIMIT);
   after(() => fleet?.close(), LIMIT);
 
-  test("names lead to pods of other hosts: addresses, ports, and each pod by its own", LIMIT, async () => {
-    const { ip } = await lab.addresses("web");
-    const own = "web.e2e.svc.cluster.local";
-    for (const place of [client1, client2]) {
-      await lab.looksUp(place, own, [ip]);
-      const [srv, ...others] = await lab.servers(place, `_http._tcp.${own}`);
-      assert.deepEqual([srv?.name, srv?.port, others], [own, 80, []]);
-    }
-    const pods = await lab.pods("web");
-    const far = pods.filter(({ node }) => node === "n2");
-    assert.ok(far.length > 0 && far.length < pods.length, "pods on both nodes");
-    const expected = pods.map(({ node, status }) => (node === "n1" ? (status?.podIp ?? "") : n2.address));
-    await lab.looksUp(client1, "pods.e2e.svc.cluster.local", distinct(expected));
-    const servers = await lab.servers(client1, "_http._tcp.pods.e2e.svc.cluster.local");
-    assert.equal(servers.length, pods.length);
-    for (const { name, port } of servers) {
-      const [address = ""] = await lab.lookUp(client1, name);
-      // The record leads to the very pod.
-      await lab.onlyAnswers(client1, address, port, [`1 ${name.split(".")[0]}`]);
-    }
-    assert.equal(await lab.lookUp(client1, "gone.e2e.svc.cluster.local"), "ENOTFOUND");
-  });
+  test(
+    "names lead to pods of other hosts: addresses, ports, and each pod by its own name",
+    LIMIT,
+    async () => {
+      const { ip } = await lab.addresses("web");
+      const own = "web.e2e.svc.cluster.local";
+      for (const place of [client1, client2]) {
+        await lab.looksUp(place, own, [ip]);
+        const [srv, ...others] = await lab.servers(place, `_http._tcp.${own}`);
+        assert.deepEqual([srv?.name, srv?.port, others], [own, 80, []]);
+      }
+      const pods = await lab.pods("web");
+      const far = pods.filter(({ node }) => node === "n2");
+      assert.ok(far.length > 0 && far.length < pods.length, "pods on both nodes");
+      const expected = pods.map(({ node, status }) => (node === "n1" ? (status?.podIp ?? "") : n2.address));
+      await lab.looksUp(client1, "pods.e2e.svc.cluster.local", distinct(expected));
+      const servers = await lab.servers(client1, "_http._tcp.pods.e2e.svc.cluster.local");
+      assert.equal(servers.length, pods.length);
+      for (const { name, port } of servers) {
+        const [address = ""] = await lab.lookUp(client1, name);
+        // The record leads to exactly this pod.
+        await lab.onlyAnswers(client1, address, port, [`1 ${name.split(".")[0]}`]);
+      }
+      assert.equal(await lab.lookUp(client1, "gone.e2e.svc.cluster.local"), "ENOTFOUND");
+    },
+  );
 
   test(
     "a pod on any host looks up endpoints through its agent, also while the coordinator is away",
@@ -98,13 +102,13 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
     },
   );
 
-  test("a pod reaches itself by the virtual IP, and all others of all hosts", LIMIT, async () => {
+  test("a pod reaches itself and all others on all hosts by the virtual IP", LIMIT, async () => {
     const { ip } = await lab.addresses("web");
     const pods = await lab.pods("web");
-    for (const pod of pods) await lab.onlyAnswers(await lab.place(pod), ip, 80, told("1", pods));
+    for (const pod of pods) await lab.onlyAnswers(await lab.place(pod), ip, 80, answersOf("1", pods));
   });
 
-  test("with affinity each client stays with its pod, on whichever host it is", LIMIT, async () => {
+  test("with affinity, each client keeps its pod, whichever host the client is on", LIMIT, async () => {
     const { ip, nodePort } = await lab.addresses("sticky");
     const asked = async (place: Place, address: string, port: number): Promise<void> => {
       const answers = distinct(await ask(place, "tcp", address, port, { times: 15 }));
@@ -116,7 +120,7 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
   });
 
   test(
-    "UDP: over hosts, by the virtual IP and from outside, and led on when the pod goes",
+    "UDP: reaches other hosts, by the virtual IP and from outside, and moves to another pod when one ends",
     LIMIT,
     async () => {
       const { ip, nodePort } = await lab.addresses("udp");
@@ -132,10 +136,11 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
       for (const { place, address, port } of ways)
         assert.deepEqual(distinct(await ask(place, "udp", address, port, { times: 24 })), names);
 
-      // Clients that never change their port have one pod for as long as it serves. This one stops, but its process answers on.
+      // Clients that never change their port use one pod as long as it serves. This pod stops, but its process
+      // continues to answer.
       const gone = pods.find(({ node }) => node === "n2")?.name ?? "";
       const kept = pods.find(({ node }) => node === "n1")?.name ?? "";
-      // Two of them share a network namespace, where a port is one client's. These lie below the ports that the kernel gives out.
+      // Clients that share a network namespace need different ports. These are below the ports that the kernel assigns.
       const askers = await Promise.all(ways.map((way, at) => ownPortTo(gone, 20_000 + at * 100, way)));
       const asked = async (): Promise<string> =>
         distinct(
@@ -153,7 +158,7 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
   );
 
   test(
-    "several services of one target, a renamed one, other ports, and a target that comes later",
+    "supports several services of one target, a renamed one, other ports, and a target that is created later",
     LIMIT,
     async () => {
       await lab.apply([service("old", { target: "web" }), service("early", { target: "late" })]);
@@ -185,7 +190,7 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
   );
 
   test(
-    "another version, and fewer pods, under load over hosts and from outside: no request fails",
+    "a new version, and fewer pods, under load across hosts and from outside: no request fails",
     LIMIT,
     async (t) => {
       const { ip, nodePort } = await lab.addresses("web");
@@ -219,8 +224,8 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
   test("a disconnected node continues with its last state, and gets the changes later", LIMIT, async () => {
     const { ip, nodePort } = await lab.addresses("web");
     const pods = await lab.pods("web");
-    const all = told("2", pods);
-    const near = told(
+    const all = answersOf("2", pods);
+    const near = answersOf(
       "2",
       pods.filter(({ node }) => node === "n1"),
     );
@@ -228,7 +233,7 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
     const before = await runs();
     await n2.hearsCoordinator(false);
     await lab.nodeIsReady(n2, false);
-    // n1 leads to pods that are known to serve, and n2 to those that it last knew of: they still do.
+    // n1 has the current pods, and n2 the last ones that it knew, which still serve.
     await lab.onlyAnswers(client1, ip, 80, near);
     await lab.apply([service("meanwhile", { target: "web" })]);
     const meanwhile = await lab.addresses("meanwhile");
@@ -245,28 +250,32 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
     assert.deepEqual(await runs(), before);
   });
 
-  test("pods of an unreachable node leave the others' tables, and return with it", LIMIT, async (t) => {
-    const { ip } = await lab.addresses("web");
-    const pods = await lab.pods("web");
-    const before = runsOf(pods);
-    const sinceMs = performance.now();
-    await n2.connected(false);
-    const near = told(
-      "2",
-      pods.filter(({ node }) => node === "n1"),
-    );
-    await lab.onlyAnswers(client1, ip, 80, near);
-    t.diagnostic(`led elsewhere after ${Math.round((performance.now() - sinceMs) / 100) / 10} s`);
-    // Names are answered on the node itself.
-    assert.deepEqual(await lab.lookUp(client2, "web.e2e.svc.cluster.local"), [ip]);
-    await n2.connected(true);
-    await lab.nodeIsReady(n2, true);
-    for (const place of [client1, client2]) await lab.onlyAnswers(place, ip, 80, told("2", pods));
-    assert.deepEqual(runsOf(await lab.pods("web", "all")), before);
-  });
+  test(
+    "pods of an unreachable node are removed from the others' tables, and added when it returns",
+    LIMIT,
+    async (t) => {
+      const { ip } = await lab.addresses("web");
+      const pods = await lab.pods("web");
+      const before = runsOf(pods);
+      const sinceMs = performance.now();
+      await n2.connected(false);
+      const near = answersOf(
+        "2",
+        pods.filter(({ node }) => node === "n1"),
+      );
+      await lab.onlyAnswers(client1, ip, 80, near);
+      t.diagnostic(`led elsewhere after ${Math.round((performance.now() - sinceMs) / 100) / 10} s`);
+      // The node itself resolves names.
+      assert.deepEqual(await lab.lookUp(client2, "web.e2e.svc.cluster.local"), [ip]);
+      await n2.connected(true);
+      await lab.nodeIsReady(n2, true);
+      for (const place of [client1, client2]) await lab.onlyAnswers(place, ip, 80, answersOf("2", pods));
+      assert.deepEqual(runsOf(await lab.pods("web", "all")), before);
+    },
+  );
 });
 
-/** Returns the way with a client port, one of the hundred from `first` on, from which this pod is reached. */
+/** Returns the path with a client port, one of the hundred from `first` on, that reaches this pod. */
 async function ownPortTo(
   pod: string,
   first: number,
@@ -279,6 +288,6 @@ async function ownPortTo(
   throw new Error(`${pod} never answers`);
 }
 
-function told(version: string, pods: readonly FleetPod[]): string[] {
+function answersOf(version: string, pods: readonly FleetPod[]): string[] {
   return pods.map(({ name }) => `${version} ${name}`);
 }

@@ -34,8 +34,9 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
   let nodePort = 0;
 
   before(async () => {
-    // Quick to replace: the test measures how long that takes.
-    fleet = await startFleet(2, { nodes: { unreachableTolerationSeconds: 3, recoveryGraceSeconds: 0 } });
+    // Short times, because the test measures replacements.
+    const nodes = { unreachableTolerationSeconds: 3, recoveryGraceSeconds: 0 };
+    fleet = await startFleet(2, { nodes }, { agent: { images: { tagsFrom: ["n1"] } } });
     const spread = [
       {
         maxSkew: 1,
@@ -71,7 +72,7 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
   }, LIMIT);
   after(() => fleet?.close(), LIMIT);
 
-  test("pods of every node reach a service's pods on all nodes, by its name", LIMIT, async () => {
+  test("pods of every node reach a service's pods on all nodes by its name", LIMIT, async () => {
     const names = (await serving("web")).map(({ name }) => name).sort();
     assert.deepEqual((await serving("web")).map(({ node }) => node).sort(), ["n1", "n2"]);
     for (const client of ["client-1", "client-2"]) {
@@ -95,7 +96,7 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
       [foreign.exitCode, /is not on this node for the namespace other/.test(foreign.stderr)],
       [1, true],
     );
-    // The second one finds the image there.
+    // The second node finds the image there.
     for (const _ of [1, 2]) {
       const { exitCode, stdout, stderr } = await prefetch("e2e");
       assert.deepEqual([exitCode, stdout], [0, `n2: ${image} is there\n`], stderr);
@@ -105,11 +106,11 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
   });
 
   test(
-    "a pod whose registry is away gets its image from another node, by the digest of an index",
+    "a pod whose registry is down gets its image from another node, by the digest of an index",
     LIMIT,
     async () => {
       const layer = packTar([...(await rootFileSystem({}))]);
-      // Nothing listens there, so that a pull fails at once.
+      // No program listens there, so a pull fails at once.
       const name = "127.0.0.1:1/shop/indexed";
       const [{ host }] = fleet.nodes as [FleetNode, ...FleetNode[]];
       const path = join(host.dir, "indexed.tar");
@@ -123,7 +124,7 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
       const digest = /sha256:[0-9a-f]{64}/.exec(stdout)?.[0] ?? "";
       const image = `${name}@${digest}`;
       await ctr("tag", `${name}:1`, image);
-      // The agent lists its images again after a change of its own.
+      // The agent lists its images again after it has changed one.
       await fleet.ask(["image", "push", join(host.dir, "shared.tar"), "--node", "n1", "-n", "e2e"]);
       await waitFor(
         async () =>
@@ -142,6 +143,22 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
     },
   );
 
+  test("a pod gets the image of a tag from the node that its host trusts", LIMIT, async () => {
+    // No program listens there, so a pull fails at once.
+    const image = "127.0.0.1:1/shop/tagged:1";
+    const path = join(fleet.nodes[0]?.host.dir ?? "", "tagged.tar");
+    const layer = packTar([...(await rootFileSystem({}))]);
+    const command = ["sleep", "100000"];
+    const content = { layer, entrypoint: [], cmd: command, env: ["PATH=/bin"] };
+    writeFileSync(path, packOciArchive({ reference: image, ...content }));
+    await fleet.ask(["image", "push", path, "--node", "n1", "-n", "e2e", "-o", "json"]);
+    await apply([workload("tagged", 1, "", { nodeSelector: { [HOSTNAME]: "n2" } }, { image, command })]);
+    await waitFor(async () => (await serving("tagged")).length === 1, {
+      what: "the pod runs on n2",
+      limitMs: LIMIT_MS,
+    });
+  });
+
   test("doctor finds a firewall between hosts, and a link with a smaller MTU", LIMIT, async () => {
     assert.deepEqual(await pathFindings(), ["path-mtu ok", "reachable ok"]);
     const network = `net-${fleet.nodes[1]?.host.name}`;
@@ -158,21 +175,17 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
     }
   });
 
-  test(
-    "a node port leads from outside to the pods of all nodes, whichever node is asked",
-    LIMIT,
-    async () => {
-      const names = (await serving("web")).map(({ name }) => name).sort();
-      for (const { address } of fleet.nodes) {
-        const found = new Set<string>();
-        for (let i = 0; i < 30; i++) found.add(await page(address, nodePort));
-        assert.deepEqual([...found].sort(), names, address);
-      }
-    },
-  );
+  test("a node port reaches the pods of all nodes from outside, on every node", LIMIT, async () => {
+    const names = (await serving("web")).map(({ name }) => name).sort();
+    for (const { address } of fleet.nodes) {
+      const found = new Set<string>();
+      for (let i = 0; i < 30; i++) found.add(await page(address, nodePort));
+      assert.deepEqual([...found].sort(), names, address);
+    }
+  });
 
   test(
-    "a node that is lost: its pods are replaced, clients are led elsewhere, and it comes back without surplus",
+    "a node that is lost: its pods are replaced, clients use others, and it returns without surplus",
     LIMIT,
     async (t) => {
       const [, lost] = fleet.nodes;
@@ -227,7 +240,7 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
     ]);
     watching = false;
     await watch;
-    // The client that only this node may run stays in its way.
+    // The client may only run on this node, so the drain can't finish.
     t.diagnostic(`drain: ${exitCode} ${stdout} ${stderr}`);
     const moved = await serving("web");
     assert.deepEqual(
@@ -238,7 +251,7 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
     assert.equal((await fleet.forage(["node", "uncordon", "n1"])).exitCode, 0);
   });
 
-  /** Returns the results of the checks of the way to n2; the hosts' own findings must be there, too. */
+  /** Returns the results of the checks of the path to n2. Asserts that the hosts' own findings are included. */
   async function pathFindings(): Promise<string[]> {
     const { stdout, stderr } = await fleet.forageInProcess(["doctor", "--all", "-o", "json"]);
     const all = JSON.parse(stdout) as Record<"subject" | "check" | "state", string>[];

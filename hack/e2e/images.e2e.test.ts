@@ -34,7 +34,7 @@ describe("images without a registry", { concurrency: false }, () => {
   }
 
   test(
-    "a pod that waits for an image starts once it was pushed; a second push sends nothing",
+    "a pod that waits for an image starts once the image is pushed; a second push sends nothing",
     LIMIT,
     async () => {
       const manifest = webManifest({ image: NAME, replicas: 1 });
@@ -44,7 +44,7 @@ describe("images without a registry", { concurrency: false }, () => {
         what: "there is a pod",
         limitMs: 60_000,
       });
-      // More than the buffers on the way hold.
+      // Larger than the buffers in between.
       const path = await archive("web.tar", [
         { type: "file", path: "random", content: randomBytes(8 << 20) },
       ]);
@@ -60,7 +60,7 @@ describe("images without a registry", { concurrency: false }, () => {
     },
   );
 
-  test("a damaged layer is refused, and the image of that name stays as it was", LIMIT, async () => {
+  test("a damaged layer is refused, and the image of that name remains unchanged", LIMIT, async () => {
     const path = await archive("damaged.tar", [{ type: "file", path: "x", content: randomBytes(1 << 20) }]);
     const bytes = readFileSync(path);
     bytes.writeUInt8(bytes.readUInt8(bytes.length >> 1) ^ 1, bytes.length >> 1);
@@ -73,7 +73,7 @@ describe("images without a registry", { concurrency: false }, () => {
     assert.doesNotMatch(await images(), /incoming/);
   });
 
-  test("one archive with images and manifests sets a site up", LIMIT, async () => {
+  test("one archive with images and manifests sets up a site", LIMIT, async () => {
     const name = "registry.invalid/shop/site:1";
     const path = await archive("site-image.tar", [], name);
     const manifest = webManifest({ name: "site", image: name, replicas: 1 });
@@ -86,7 +86,7 @@ describe("images without a registry", { concurrency: false }, () => {
     assert.deepEqual([loaded.exitCode, /^rollout .* done/.test(loaded.stdout)], [0, true], loaded.stderr);
   });
 
-  test("an image in use is not removed; one that nothing uses is", LIMIT, async () => {
+  test("an image in use is not removed, but an unused one is", LIMIT, async () => {
     const used = await system.forageInProcess(["image", "rm", NAME, "--node", "n1", "-n", "e2e"]);
     assert.deepEqual([used.exitCode, /used by containers/.test(used.stderr)], [1, true], used.stderr);
     const other = "registry.invalid/other:1";

@@ -15,7 +15,7 @@ describe("jobs on a real host", { concurrency: false }, () => {
   before(async () => {
     host = await startTestHost();
     system = await startSystem(host);
-    // Due in the course of the tests below.
+    // The cron job is due during the tests below.
     const { exitCode, stderr } = await apply("cron_job", "tick", "echo tick at $AT", {
       schedule: "* * * * *",
       env,
@@ -51,7 +51,7 @@ describe("jobs on a real host", { concurrency: false }, () => {
     assert.match(job?.lastFailure?.message ?? "", /badly/);
   });
 
-  test("Never leaves the failed pod, and the rollout says how it ended", LIMIT, async () => {
+  test("Never leaves the failed pod, and the rollout reports how it ended", LIMIT, async () => {
     const annotations = { "forage.dev/backoff-limit": "0" };
     const script = "echo the disk is on fire; exit 7";
     const { exitCode, stderr } = await apply("job", "fire", script, {
@@ -79,7 +79,7 @@ describe("jobs on a real host", { concurrency: false }, () => {
     assert.equal((await show("job", "numbers")).job?.succeeded, 3);
   });
 
-  test("a service begins after the job that it depends on", LIMIT, async () => {
+  test("a service starts after the job that it depends on", LIMIT, async () => {
     const annotations = { "forage.dev/depends-on": "job/first" };
     const { exitCode, stderr } = await send([
       resource("container_service", "late", "sleep 3600", { annotations }),
@@ -95,7 +95,7 @@ describe("jobs on a real host", { concurrency: false }, () => {
     );
   });
 
-  test("a cron job runs by hand and by the clock, and its runs go with it", LIMIT, async () => {
+  test("a cron job runs on request and on schedule, and its runs are deleted with it", LIMIT, async () => {
     const run = await system.forage([
       "job",
       "run",

@@ -6,7 +6,7 @@ import { startSystem } from "../system/system.ts";
 const LIMIT = { timeout: 180_000 };
 const CANARY = "canary-7b41d0";
 
-/** A server that answers with a value of a secret and one of a config map, and keeps a claim. */
+/** Returns manifests of a server that answers with values of a secret and a config map, and stores data in a claim. */
 function manifests(image: string): string {
   const script =
     'echo "$MODE $PASSWORD" > /data/index.html; cat /etc/app/page >> /data/index.html; exec httpd -f -p 8080 -h /data';

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { missingForLab, testedKinds } from "../lab-hosts/host-kinds.ts";
+import { limitFor, missingForLab, testedKinds } from "../lab-hosts/host-kinds.ts";
 import {
   refuseCrossingToken,
   refuseForeignReport,
@@ -8,11 +8,10 @@ import {
   refuseReplayedJoin,
   replaceAuthority,
 } from "../system/lab-credential-trials.ts";
-import { IMAGE, LabFleet, LIMIT_MS, REPLICAS, uids } from "../system/lab-fleet.ts";
+import { IMAGE, LabFleet, REPLICAS, uids } from "../system/lab-fleet.ts";
 import { idleNear, timed } from "../system/lab-scene.ts";
 import { boundLogsWithoutAgent, giveCredentials, useCredentials } from "../system/lab-trials.ts";
 
-const LIMIT = { timeout: LIMIT_MS };
 /** Overwrites the middle of every file of the store. */
 const DAMAGE = `cd /var/lib/forage/coordinator/store && find . -type f -size +200c | while read -r file; do
   dd if=/dev/urandom of="$file" bs=1 count=64 seek=$(($(stat -c %s "$file") / 2)) conv=notrunc status=none
@@ -23,16 +22,17 @@ cat > /etc/systemd/system/forage-agent.service.d/clock.conf << END
 Environment=LD_PRELOAD=$(find /usr/lib -name libfaketime.so.1) FAKETIME=${offset} FAKETIME_DONT_FAKE_MONOTONIC=1
 END
 systemctl daemon-reload && systemctl restart --no-block forage-agent`;
-/** Less than the coordinator's store keeps free. */
+/** This is less than the coordinator's store keeps free. */
 const LEFT_BYTES = 4 * 1024 * 1024;
 
 for (const kind of testedKinds(process.env)) testFaults(kind);
 
 function testFaults(kind: string): void {
   const skip = missingForLab(kind, process.env);
+  const limit = limitFor(kind);
   describe(`faults of booted hosts (${kind})`, { concurrency: false, skip }, () => {
     let fleet: LabFleet;
-    /** The command with which h3 has joined. */
+    /** The token with which h3 has joined. */
     let used = "";
 
     before(async () => {
@@ -42,15 +42,15 @@ function testFaults(kind: string): void {
       [, , used = ""] = await Promise.all(["h1", "h2", "h3"].map((name) => fleet.joinHost(name)));
       await fleet.loadImage("h1", "h2", "h3");
       await fleet.applyBundle();
-      // Pods of `web` that leave this host don't return to it.
+      // Pods of `web` that leave this host must not return to it.
       await fleet.scene.apply([idleNear("far", IMAGE, { nodeSelector: { zone: "z3" } })]);
       await fleet.scene.serving("web", REPLICAS);
-    }, LIMIT);
-    after(() => fleet?.close(), LIMIT);
+    }, limit);
+    after(() => fleet?.close(), limit);
 
     test(
-      "a host that is cut off runs on and restarts containers, and its surplus ends after healing",
-      LIMIT,
+      "a host that is cut off continues to run and restart containers, and its surplus ends after healing",
+      limit,
       async (t) => {
         const { lab, scene } = fleet;
         const before = await scene.running("h3");
@@ -82,7 +82,7 @@ function testFaults(kind: string): void {
       },
     );
 
-    test("a full disk of the coordinator refuses writes, and nothing else stops", LIMIT, async (t) => {
+    test("a full disk of the coordinator refuses writes and stops nothing else", limit, async (t) => {
       const { scene } = fleet;
       const before = await scene.allRunning();
       const store = "/var/lib/forage/coordinator";
@@ -90,7 +90,7 @@ function testFaults(kind: string): void {
       const free = Number(await fleet.onHost("coordinator", `df --output=avail -B1 ${store} | tail -n 1`));
       t.after(() => fleet.onHost("coordinator", `rm -f ${store}/filler`));
       await fleet.onHost("coordinator", `fallocate --length ${free - LEFT_BYTES} ${store}/filler`);
-      // Until then it takes a small change, whose rollout would wait for the disk.
+      // Before that, it would accept a small change, whose rollout would wait for the disk.
       await scene.until("the coordinator has noticed that its disk is full", async () =>
         /MiB are free/.test((await scene.readiness()).join()),
       );
@@ -106,34 +106,30 @@ function testFaults(kind: string): void {
       await fleet.onlyTheKnown();
     });
 
-    test(
-      "a damaged store is refused, and the newest backup brings everything back as it was",
-      LIMIT,
-      async () => {
-        const { lab, scene } = fleet;
-        const before = await scene.allRunning();
-        const pods = uids(await scene.pods("web"));
-        const onCoordinator = (line: string): Promise<string> => fleet.onHost("coordinator", line);
-        await lab.forage(["backup", "create"]);
-        await onCoordinator("systemctl stop forage-coordinator");
-        await onCoordinator(DAMAGE);
-        await onCoordinator("systemctl start --no-block forage-coordinator");
-        await scene.until("the coordinator names the damage", async () => {
-          const log = await onCoordinator(
-            "journalctl --boot --unit forage-coordinator --lines 40 --output cat",
-          );
-          return /damaged|corrupt/i.test(log);
-        });
-        await fleet.restoreNewest();
-        await scene.allReady();
-        assert.deepEqual(uids(await scene.serving("web", REPLICAS)), pods);
-        assert.deepEqual(await scene.allRunning(), before);
-      },
-    );
+    test("a damaged store is refused, and the newest backup restores everything", limit, async () => {
+      const { lab, scene } = fleet;
+      const before = await scene.allRunning();
+      const pods = uids(await scene.pods("web"));
+      const onCoordinator = (line: string): Promise<string> => fleet.onHost("coordinator", line);
+      await lab.forage(["backup", "create"]);
+      await onCoordinator("systemctl stop forage-coordinator");
+      await onCoordinator(DAMAGE);
+      await onCoordinator("systemctl start --no-block forage-coordinator");
+      await scene.until("the coordinator names the damage", async () => {
+        const log = await onCoordinator(
+          "journalctl --boot --unit forage-coordinator --lines 40 --output cat",
+        );
+        return /damaged|corrupt/i.test(log);
+      });
+      await fleet.restoreNewest();
+      await scene.allReady();
+      assert.deepEqual(uids(await scene.serving("web", REPLICAS)), pods);
+      assert.deepEqual(await scene.allRunning(), before);
+    });
 
     test(
-      "a host whose clock is three hours slow names the clocks, and one that is fast works on",
-      LIMIT,
+      "a host whose clock is three hours slow reports the clocks, and a fast one continues to work",
+      limit,
       async () => {
         const { scene } = fleet;
         const before = await scene.running("h3");
@@ -164,17 +160,17 @@ function testFaults(kind: string): void {
       },
     );
 
-    test("daemons use the keys of the host's credential store, and the agent shares its mounts", LIMIT, () =>
+    test("daemons use the keys of the host's credential store, and the agent shares its mounts", limit, () =>
       useCredentials(fleet, "h1", "h2"),
     );
 
-    test("logs stay bounded while an agent is stopped", LIMIT, async () => {
+    test("logs stay bounded while an agent is stopped", limit, async () => {
       await boundLogsWithoutAgent(fleet, "h2");
       await fleet.scene.serving("web", REPLICAS);
       await fleet.onlyTheKnown();
     });
 
-    test("a coordinator that serves is restored from its newest backup in one command", LIMIT, async () => {
+    test("a running coordinator is restored from its newest backup with one command", limit, async () => {
       const { scene } = fleet;
       const before = await scene.allRunning();
       const pods = uids(await scene.serving("web", REPLICAS));
@@ -185,12 +181,12 @@ function testFaults(kind: string): void {
       assert.deepEqual(await scene.allRunning(), before);
     });
 
-    test("the certificate authority is replaced, and no container is restarted", LIMIT, async () => {
+    test("the certificate authority is replaced, and no container is restarted", limit, async () => {
       const [pod] = await fleet.scene.serving("beside", 1);
       await replaceAuthority(fleet, pod?.name ?? "");
     });
 
-    test("foreign, repeated and revoked credentials are refused and recorded", LIMIT, async (t) => {
+    test("foreign, repeated and revoked credentials are refused and recorded", limit, async (t) => {
       const pods = await fleet.scene.serving("web", REPLICAS);
       const [far] = await fleet.scene.serving("far", 1);
       const victim = pods.find(({ node }) => node !== "h3");

@@ -1,15 +1,12 @@
 import { after, before, describe, test } from "node:test";
-import { missingForLab, testedKinds } from "../lab-hosts/host-kinds.ts";
+import { limitFor, missingForLab, testedKinds } from "../lab-hosts/host-kinds.ts";
 import { ensurePreviousPackages, findPreviousVersion } from "../lab-hosts/previous-version.ts";
 import { addCoordinator, leaveToAnother, moveToEtcd, replaceSharedAuthority } from "../system/lab-etcd.ts";
-import { CHECKOUT, FIRST_VERSION, LabFleet, LIMIT_MS, NODE_PORT, REPLICAS } from "../system/lab-fleet.ts";
+import { CHECKOUT, FIRST_VERSION, LabFleet, NODE_PORT, REPLICAS } from "../system/lab-fleet.ts";
 import { hangDaemon } from "../system/lab-host-files.ts";
 import { applyTolerating, runOnThroughPartition } from "../system/lab-partition.ts";
 import { downgrade, upgradeUnderLoad } from "../system/lab-trials.ts";
 
-const LIMIT = { timeout: LIMIT_MS };
-/** The partition alone takes 5 minutes. */
-const LONG_LIMIT = { timeout: 2 * LIMIT_MS };
 const NEXT_VERSION = "0.1.1";
 /** `hack/test --lab-full` sets it. */
 const isFull = process.env.FORAGE_LAB_FULL === "1";
@@ -22,6 +19,7 @@ for (const kind of testedKinds(process.env)) {
 
 async function testUpgrade(kind: string, skipped: string | false): Promise<void> {
   const previous = await findPreviousVersion(CHECKOUT);
+  const limit = limitFor(kind);
   const skip = skipped || (typeof previous === "string" ? previous : false);
   describe(`an upgrade from the previous version (${kind})`, { concurrency: false, skip }, () => {
     let fleet: LabFleet;
@@ -31,16 +29,16 @@ async function testUpgrade(kind: string, skipped: string | false): Promise<void>
       const packages = await ensurePreviousPackages(CHECKOUT, previous, FIRST_VERSION);
       fleet = await LabFleet.boot(kind, packages);
       await start(fleet);
-    }, LIMIT);
-    after(() => fleet?.close(), LIMIT);
+    }, limit);
+    after(() => fleet?.close(), limit);
 
-    test("all hosts are upgraded under load, without a lost request or a restart", LIMIT, async (t) => {
+    test("all hosts are upgraded under load, without a lost request or a restart", limit, async (t) => {
       await fleet.provide(NEXT_VERSION);
       t.diagnostic(await upgradeUnderLoad(fleet, { version: NEXT_VERSION, port: NODE_PORT }));
       await fleet.onlyTheKnown();
     });
 
-    test("a downgrade to it keeps all containers", LIMIT, async () => {
+    test("a downgrade to it keeps all containers", limit, async () => {
       await downgrade(fleet);
       await fleet.scene.serving("web", REPLICAS);
       await fleet.onlyTheKnown();
@@ -49,6 +47,9 @@ async function testUpgrade(kind: string, skipped: string | false): Promise<void>
 }
 
 function testLongFaults(kind: string, skip: string | false): void {
+  const limit = limitFor(kind);
+  /** The partition alone takes 5 minutes. */
+  const longLimit = { timeout: 2 * limit.timeout };
   describe(`long faults of booted hosts (${kind})`, { concurrency: false, skip }, () => {
     let fleet: LabFleet;
 
@@ -56,31 +57,35 @@ function testLongFaults(kind: string, skip: string | false): void {
       fleet = await LabFleet.boot(kind);
       await start(fleet);
       await applyTolerating(fleet);
-    }, LIMIT);
-    after(() => fleet?.close(), LIMIT);
+    }, limit);
+    after(() => fleet?.close(), limit);
 
-    test("a host that is cut off for 5 minutes runs on, and only its surplus ends", LONG_LIMIT, async (t) => {
-      for (const line of await runOnThroughPartition(fleet)) t.diagnostic(line);
-    });
+    test(
+      "a host that is cut off for 5 minutes continues to run, and only its surplus ends",
+      longLimit,
+      async (t) => {
+        for (const line of await runOnThroughPartition(fleet)) t.diagnostic(line);
+      },
+    );
 
-    test("daemons that hang are restarted by the watchdog, and no container with them", LIMIT, async (t) => {
+    test("the watchdog restarts daemons that hang, but no container", limit, async (t) => {
       const agent = await hangDaemon(fleet, "h1", "forage-agent");
       const coordinator = await hangDaemon(fleet, "coordinator", "forage-coordinator");
       t.diagnostic(`the agent serves again after ${agent} s, the coordinator after ${coordinator} s`);
       await fleet.onlyTheKnown();
     });
 
-    test("two coordinators share a store in etcd", LIMIT, async () => {
+    test("two coordinators share a store in etcd", limit, async () => {
       await moveToEtcd(fleet);
       await addCoordinator(fleet, "h1");
       await fleet.onlyTheKnown();
     });
 
-    test("their certificate authority is replaced, and no container is restarted", LIMIT, async () => {
+    test("their certificate authority is replaced, and no container is restarted", limit, async () => {
       await replaceSharedAuthority(fleet, "h1");
     });
 
-    test("another coordinator leads with the new authority", LIMIT, async (t) => {
+    test("another coordinator leads with the new authority", limit, async (t) => {
       const seconds = await leaveToAnother(fleet, "h1");
       t.diagnostic(`the other coordinator answered after ${seconds} s`);
       await fleet.onlyTheKnown();

@@ -1,32 +1,32 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { missingForLab, testedKinds } from "../lab-hosts/host-kinds.ts";
+import { limitFor, missingForLab, testedKinds } from "../lab-hosts/host-kinds.ts";
 import { followEndpoints } from "../system/lab-destination.ts";
 import { emptyFirstHost, examineHost, startOnOneHost } from "../system/lab-first-host.ts";
-import { IMAGE, LabFleet, LIMIT_MS, NODE_PORT, REPLICAS, uids } from "../system/lab-fleet.ts";
+import { IMAGE, LabFleet, NODE_PORT, REPLICAS, uids } from "../system/lab-fleet.ts";
 import { checkDirectories, spoilDirectories } from "../system/lab-host-files.ts";
 import { distribution, idleNear, timed } from "../system/lab-scene.ts";
 import { downgrade, upgradeUnderLoad, useArchive } from "../system/lab-trials.ts";
 
-/** So many that every pod answers one of them. */
+/** The number of requests, large enough that every pod answers one of them. */
 const REQUESTS = 60;
-const LIMIT = { timeout: LIMIT_MS };
 
 for (const kind of testedKinds(process.env)) testFleet(kind);
 
 function testFleet(kind: string): void {
   const skip = missingForLab(kind, process.env);
+  const limit = limitFor(kind);
   describe(`a fleet of booted hosts (${kind})`, { concurrency: false, skip }, () => {
     let fleet: LabFleet;
 
     before(async () => {
       fleet = await LabFleet.boot(kind);
-    }, LIMIT);
-    after(() => fleet?.close(), LIMIT);
+    }, limit);
+    after(() => fleet?.close(), limit);
 
     test(
       "three commands lead from bare Debian to the first container, and one adds the next host",
-      LIMIT,
+      limit,
       async (t) => {
         const { scene } = fleet;
         const { seconds } = await timed(() => startOnOneHost(fleet));
@@ -43,24 +43,20 @@ function testFleet(kind: string): void {
       },
     );
 
-    test(
-      "zones, affinity and a ClusterIP service are as the bundle asks, over all hosts",
-      LIMIT,
-      async () => {
-        const { scene } = fleet;
-        await fleet.applyBundle();
-        const pods = await scene.serving("web", REPLICAS);
-        assert.deepEqual(distribution(pods), { h1: 2, h2: 2, h3: 2 });
-        const [beside] = await scene.serving("beside", 1);
-        assert.equal(beside?.node, "h1");
-        await scene.until("pods of all hosts answer a pod of the first", async () => {
-          const answers = await scene.askFromPod(beside?.name ?? "", "web", REQUESTS);
-          return pods.every(({ name }) => answers.has(name));
-        });
-      },
-    );
+    test("zones, affinity and a ClusterIP service match the bundle, over all hosts", limit, async () => {
+      const { scene } = fleet;
+      await fleet.applyBundle();
+      const pods = await scene.serving("web", REPLICAS);
+      assert.deepEqual(distribution(pods), { h1: 2, h2: 2, h3: 2 });
+      const [beside] = await scene.serving("beside", 1);
+      assert.equal(beside?.node, "h1");
+      await scene.until("pods of all hosts answer a pod of the first", async () => {
+        const answers = await scene.askFromPod(beside?.name ?? "", "web", REQUESTS);
+        return pods.every(({ name }) => answers.has(name));
+      });
+    });
 
-    test("a host that reboots while the coordinator is off brings its pods back itself", LIMIT, async (t) => {
+    test("a host that reboots while the coordinator is off restores its pods itself", limit, async (t) => {
       const { lab, scene } = fleet;
       const before = await scene.serving("web", REPLICAS);
       const expected = (await scene.running("h2")).length;
@@ -85,7 +81,7 @@ function testFleet(kind: string): void {
       await fleet.onlyTheKnown();
     });
 
-    test("the pods of a host without power are replaced, and services follow", LIMIT, async (t) => {
+    test("the pods of a host without power are replaced, and services use the others", limit, async (t) => {
       const { lab, scene } = fleet;
       const ip = await scene.virtualIp("web");
       await fleet.replacingSoon(async () => {
@@ -110,15 +106,15 @@ function testFleet(kind: string): void {
       await fleet.onlyTheKnown();
     });
 
-    test("all hosts are upgraded under load, without a lost request", LIMIT, async (t) => {
+    test("all hosts are upgraded under load, without a lost request", limit, async (t) => {
       const version = "0.1.1";
       await fleet.provide(version);
       t.diagnostic(await upgradeUnderLoad(fleet, { version, port: NODE_PORT }));
     });
 
-    test("a downgrade keeps all containers", LIMIT, () => downgrade(fleet));
+    test("a downgrade keeps all containers", limit, () => downgrade(fleet));
 
-    test("an agent from the archive for other distributions takes over from the packages", LIMIT, () =>
+    test("an agent from the archive for other distributions takes over from the packages", limit, () =>
       useArchive(fleet, "h3"),
     );
   });

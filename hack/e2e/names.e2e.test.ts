@@ -69,7 +69,7 @@ describe("services by name and address with real containers", { concurrency: fal
     assert.equal((await answers("web", 40)).size, 2);
   });
 
-  test("a headless service is its pods, each by its own name", LIMIT, async () => {
+  test("a headless service resolves to its pods, each by its own name", LIMIT, async () => {
     const { stdout } = await inClient("nslookup pods.e2e.svc.cluster.local");
     const addresses = new Set(
       [...stdout.matchAll(/^Address:?.*?(\d+\.\d+\.\d+\.\d+)$/gm)].map(([, ip]) => ip),
@@ -92,14 +92,14 @@ describe("services by name and address with real containers", { concurrency: fal
     assert.match(await (await fetch(`http://127.0.0.1:${nodePort}/`)).text(), /^web-/);
   });
 
-  test("names that aren't there are told apart from those that have nothing", LIMIT, async () => {
+  test("a missing name and a name without such records have different answers", LIMIT, async () => {
     assert.match((await inClient("nslookup gone.e2e.svc.cluster.local")).stdout, /NXDOMAIN/);
     const { exitCode, stderr } = await inClient("nc -w 5 later 80 < /dev/null");
     assert.equal(exitCode, 1);
     assert.match(stderr, /refused/);
   });
 
-  test("a service whose target comes later works as soon as it is there", LIMIT, async () => {
+  test("a service whose target is created later works as soon as the target exists", LIMIT, async () => {
     await apply([workload("not-yet", 1, APP)]);
     await waitFor(async () => (await inClient("get later 80")).stdout.startsWith("not-yet-"), {
       what: "the service serves",
@@ -108,7 +108,7 @@ describe("services by name and address with real containers", { concurrency: fal
   });
 
   test(
-    "without the coordinator, and over a restart of the agent, names and addresses go on",
+    "names and addresses continue without the coordinator, and after a restart of the agent",
     LIMIT,
     async () => {
       await system.coordinator.kill();
@@ -122,7 +122,7 @@ describe("services by name and address with real containers", { concurrency: fal
       });
       system.coordinator.start();
       await waitForReady(system.http, system.coordinator);
-      // Its node counts as ready before the agent has come back, so this waits for the connection.
+      // Its node counts as ready before the agent has reconnected, so this waits for the connection.
       await waitFor(async () => (await inClient("true")).exitCode === 0, {
         what: "the agent is back",
         limitMs: LIMIT_MS,
@@ -131,7 +131,7 @@ describe("services by name and address with real containers", { concurrency: fal
     },
   );
 
-  test("names are answered again soon after the agent was killed", LIMIT, async (t) => {
+  test("names are resolved again soon after the agent was killed", LIMIT, async (t) => {
     const { stdout } = await inClient("sed -n 's/^nameserver //p' /etc/resolv.conf");
     const resolver = new Resolver({ timeout: 100, tries: 1 });
     resolver.setServers([stdout.trim()]);
@@ -161,7 +161,7 @@ describe("services by name and address with real containers", { concurrency: fal
     return system.forage(["exec", client, "-n", "e2e", "--", "sh", "-c", host + GET + script]);
   }
 
-  /** Runs a script by nerdctl, because the coordinator is not there. */
+  /** Runs a script by nerdctl, because the coordinator is down. */
   async function inContainer(script: string) {
     const setUp = `WEB_IP=${webIp}; ${GET}`;
     return host.nerdctl(["exec", clientContainer, "sh", "-c", setUp + script], { allowFailure: true });

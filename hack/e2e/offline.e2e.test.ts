@@ -11,7 +11,7 @@ import { startSystem, waitForNode, waitForReady } from "../system/system.ts";
 
 const LIMIT = { timeout: 180_000 };
 
-test("with no coordinator at all, the agent brings back everything from its journal", LIMIT, async (t) => {
+test("the agent restores everything from its journal without any coordinator", LIMIT, async (t) => {
   const host = await withHost(t);
   const system = await startSystem(host);
   const applied = await system.forage(["apply", "-f", "-"], webManifest({ image: host.image, replicas: 3 }));
@@ -35,7 +35,7 @@ test("with no coordinator at all, the agent brings back everything from its jour
   assert.deepEqual(after.map(({ uid }) => uid).sort(), before.map(({ uid }) => uid).sort(), "the same pods");
 });
 
-test("an image comes from a registry, and nothing is left of it all after the deletion", LIMIT, async (t) => {
+test("an image is pulled from a registry, and nothing remains after the deletion", LIMIT, async (t) => {
   const host = await withHost(t);
   const registry = await host.startRegistry();
   const archive = await buildBusyboxImage({ name: "localhost/forage/pulled:1" });

@@ -12,7 +12,7 @@ const PRELOAD = join(import.meta.dirname, "..", "tests", "enter-own-network.ts")
 const LIMIT = { timeout: 180_000 };
 
 test(
-  "a test file has a network with an address and a route of its own, which is gone at its end",
+  "a test file has its own network with an address and a route, which is removed at its end",
   LIMIT,
   async () => {
     const print =
@@ -28,7 +28,7 @@ test(
 );
 
 test(
-  "a test file that is ended ends its process inside, too, and those that start next remove its network",
+  "a test file that is killed ends its process inside, too, and the next ones remove its network",
   LIMIT,
   async () => {
     const program = start("console.log(process.pid); setInterval(() => {}, 1000);");
@@ -38,7 +38,7 @@ test(
     program.kill("SIGTERM");
     await once(program, "exit");
     await waitFor(() => !existsSync(inside), { what: "the process inside ends", limitMs: 30_000 });
-    // Other test files that start just now may remove it as well.
+    // Other test files that start at the same time may remove it as well.
     await once(start(""), "exit");
     const left = `/run/netns/fgt-${program.pid}`;
     await waitFor(() => !existsSync(left), { what: "the network is gone", limitMs: 30_000 });

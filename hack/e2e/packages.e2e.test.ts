@@ -1,11 +1,21 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { bundlePrograms, PROGRAMS } from "../bundling/bundle-programs.ts";
 import { goArchitecture } from "../lib/architecture.ts";
+import { buildBusyboxImage } from "../lib/busybox-image.ts";
+import { commandsOf, readFences } from "../lib/doc-fences.ts";
 import { buildDeb } from "../packaging/build-deb.ts";
 import { buildTarball } from "../packaging/build-tarball.ts";
 import { type ContentInputs, contentsOf, PACKAGES } from "../packaging/contents.ts";
@@ -15,7 +25,7 @@ const checkout = join(import.meta.dirname, "..", "..");
 const architecture = goArchitecture();
 const COMMAND_LIMIT_MS = 120_000;
 
-test("packages install, run, upgrade, downgrade and leave configuration and state as they should", async (t) => {
+test("packages install from a bundle, run, upgrade, downgrade and handle configuration and state as specified", async (t) => {
   const host = aHost(t);
   const dir = host.scratch;
   await bundlePrograms({ root: checkout, outDir: join(checkout, "dist"), programs: PROGRAMS });
@@ -27,15 +37,17 @@ test("packages install, run, upgrade, downgrade and leave configuration and stat
     host.run("dpkg", "--install", "--refuse-downgrade", ...paths);
   };
 
-  install(first);
+  await installFromBundle(host, join(dir, "site"), first);
   assert.match(host.run("forage", "version").stdout, /^forage /);
   assert.match(host.run("forage-coordinator", "--help").stdout, /^usage: forage-coordinator/);
   assert.match(host.run("getent", "passwd", "forage").stdout, /^forage:/);
   assert.match(host.run("man", "--where", "forage-node-ls").stdout, /forage-node-ls\.1/);
-  assert.ok(existsSync(host.path("usr/share/bash-completion/completions/forage")));
+  for (const completion of ["bash-completion/completions/forage", "zsh/vendor-completions/_forage"])
+    assert.ok(existsSync(host.path(join("usr/share", completion))), completion);
+  assert.ok(existsSync(host.path("usr/share/fish/vendor_completions.d/forage.fish")));
   const wanted = "etc/systemd/system/multi-user.target.wants";
   assert.ok(host.has(join(wanted, "forage-coordinator.service")));
-  // It has nothing to do before the host has joined a fleet.
+  // The agent must not start before the host has joined a fleet.
   assert.ok(!host.has(join(wanted, "forage-agent.service")));
 
   const agentConfig = host.path("etc/forage/agent.yaml");
@@ -65,7 +77,7 @@ test("packages install, run, upgrade, downgrade and leave configuration and stat
 
 test("the archive installs with its script, keeps configuration and removes what it has installed", async (t) => {
   const host = aHost(t);
-  // The other test runs the programs; without node the archive is packed in a fraction of the time.
+  // The other test runs the programs. Without node the archive is packed in a fraction of the time.
   const inputs = inputsOf("/bin/true");
   const archive = await buildTarball({
     ...{ version: "0.0.1", architecture, epochSeconds: 1 },
@@ -88,8 +100,60 @@ test("the archive installs with its script, keeps configuration and removes what
     assert.ok(!existsSync(host.path(path)), path);
 });
 
+/**
+ * Follows the how-to of an offline site with these packages, from the packing to the check of the archive on the
+ * installed host. Skips programs that need a network, and uses a stand-in for the image that docker would pull.
+ */
+async function installFromBundle(host: HostCopy, site: string, packages: readonly string[]): Promise<void> {
+  const image = await buildBusyboxImage({ name: "registry.example/web:1.4" });
+  const docker = join(made(join(site, "programs")), "docker");
+  writeFileSync(docker, `#!/bin/sh\nexec cat '${image}'\n`, { mode: 0o755 });
+  for (const path of packages) copyFileSync(path, join(made(join(site, "packages")), basename(path)));
+  buildStandIn(join(made(join(site, "debian")), `site-tools_1_${architecture}.deb`));
+  writeFileSync(join(site, "web.yaml"), WEB);
+  // As on a host without any package server.
+  host.run("find", "/var/lib/apt/lists", "-type", "f", "-delete");
+  const fences = readFences(checkout).filter(({ page }) => page === "docs/how-to/run-an-offline-site.md");
+  for (const fence of fences) {
+    const commands = commandsOf(fence).filter((command) => !NOT_OFFLINE.test(command));
+    const script = ["set -e", `cd ${site}`, ...commands].join("\n").replaceAll("sudo ", "");
+    if (commands.some((command) => command.startsWith("forage bundle create ")))
+      must("sh", ["-c", script], {
+        PATH: `${dirname(docker)}:${join(checkout, "hack")}:${process.env.PATH}`,
+        FORAGE_CONFIG: "/dev/null",
+      });
+    else host.run("sh", "-c", script);
+  }
+}
+
+/** Commands that need a network, or a running coordinator. */
+const NOT_OFFLINE =
+  /^hack\/package |^mkdir -p debian\/|^sudo apt-get .*--download-only|^docker |^forage (?:bundle load|get) /;
+
+/** Builds a Debian package that replaces the how-to's downloads. */
+function buildStandIn(path: string): void {
+  const tree = `${path}.tree`;
+  const fields = [
+    ["Package", "site-tools"],
+    ["Version", "1"],
+    ["Architecture", architecture],
+    ["Maintainer", "Forage contributors <forage@localhost>"],
+    ["Description", "a package of Debian"],
+  ];
+  const control = fields.map(([name, value]) => `${name}: ${value}\n`).join("");
+  writeFileSync(join(made(join(tree, "DEBIAN")), "control"), control);
+  must("dpkg-deb", ["--root-owner-group", "--build", tree, path]);
+  rmSync(tree, { recursive: true });
+}
+
+const WEB = `namespace: shop
+resources:
+  - name: web
+    container_service: { container: { name: web, image: "registry.example/web:1.4" } }
+`;
+
 interface HostCopy {
-  /** A directory that is at the same path on both. */
+  /** A directory with the same path on the host and in the copy. */
   readonly scratch: string;
   readonly path: (path: string) => string;
   readonly has: (path: string) => boolean;
@@ -181,7 +245,8 @@ function made(dir: string): string {
   return dir;
 }
 
-function must(file: string, args: readonly string[]): void {
-  const { status, stderr } = spawnSync(file, args, { encoding: "utf8" });
+function must(file: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): void {
+  const options = { encoding: "utf8", env: { ...process.env, ...env }, timeout: COMMAND_LIMIT_MS } as const;
+  const { status, stderr } = spawnSync(file, args, options);
   assert.equal(status, 0, `${file} ${args.join(" ")}: ${stderr}`);
 }

@@ -27,7 +27,7 @@ test("kill -9 of the coordinator at ten random points of rollouts: each complete
 
   for (let left = KILLS; left > 0; ) {
     const { finished } = await rolloutOf(system);
-    // A finished rollout is no place for a kill, so the next version starts.
+    // To kill the coordinator during a rollout, the next version is deployed once a rollout has finished.
     if (finished) version = await deploy(system, host.image, Number(version.slice(1)) + 1);
     await delay(random() * LONGEST_MS);
     await coordinator.kill();

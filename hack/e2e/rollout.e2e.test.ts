@@ -38,7 +38,7 @@ describe("rollouts of real containers", { concurrency: false }, () => {
     await removed("web");
   });
 
-  test("a new version that crashes is rolled back, with its exit code and last words", LIMIT, async () => {
+  test("a new version that crashes is rolled back, with its exit code and last output", LIMIT, async () => {
     await applied({ name: "crash", version: "v1", replicas: 2 });
     const before = containerIds(await podsOf("crash", "two run", (pods) => pods.length === 2));
     const { exitCode, stderr } = await apply({
@@ -84,10 +84,10 @@ describe("rollouts of real containers", { concurrency: false }, () => {
     );
     assert.match((await about("why", failed.name)).stdout, /failed and was stopped/);
     const refused = await about("exec", failed.name, "--", "true");
-    assert.match(refused.stderr, /only its logs and its last status are left/);
+    assert.match(refused.stderr, /only its logs and its last status are kept/);
   }
 
-  test("an image that isn't there is rolled back with the cause, whatever the strategy", LIMIT, async () => {
+  test("an image that doesn't exist is rolled back with the cause, under every strategy", LIMIT, async () => {
     const registry = await host.startRegistry();
     for (const updateStrategy of [undefined, { type: "Recreate" }]) {
       const service = { name: "image", replicas: 1, ...(updateStrategy && { updateStrategy }) };
@@ -103,55 +103,51 @@ describe("rollouts of real containers", { concurrency: false }, () => {
     }
   });
 
-  test(
-    "with the registry down, Recreate leaves the old pod until the node has the image",
-    LIMIT,
-    async () => {
-      const registry = await host.startRegistry();
-      const archive = await buildBusyboxImage({ name: "localhost/forage/ahead:1" });
-      const { reference: image } = await registry.pushImage(archive, "team/ahead:1");
-      await registry.close();
-      const service = { name: "ahead", replicas: 1, updateStrategy: { type: "Recreate" } };
-      await applied({ ...service, version: "v1" });
-      const before = containerIds(await podsOf("ahead", "it runs", (pods) => pods.length === 1));
-      const sent = await system.forage(
-        ["apply", "--detach", "-f", "-"],
-        manifest({ ...service, version: "v2", image }),
-      );
-      assert.equal(sent.exitCode, 0, sent.stderr);
-      let said = "";
-      await waitFor(
-        async () => {
-          said = (await system.forage(["rollout", "status", "container_service/ahead", "-n", "e2e"])).stdout;
-          return /older pods stay until 1 node has the image; node n1: ImagePullBackOff: .*team\/ahead:1/.test(
-            said,
-          );
-        },
-        { what: "the rollout says what it waits for", limitMs: WAIT_MS, everyMs: 500, explain: () => said },
-      );
-      assert.deepEqual(containerIds(await getPods(system)), before);
+  test("with the registry down, Recreate keeps the old pod until the node has the image", LIMIT, async () => {
+    const registry = await host.startRegistry();
+    const archive = await buildBusyboxImage({ name: "localhost/forage/ahead:1" });
+    const { reference: image } = await registry.pushImage(archive, "team/ahead:1");
+    await registry.close();
+    const service = { name: "ahead", replicas: 1, updateStrategy: { type: "Recreate" } };
+    await applied({ ...service, version: "v1" });
+    const before = containerIds(await podsOf("ahead", "it runs", (pods) => pods.length === 1));
+    const sent = await system.forage(
+      ["apply", "--detach", "-f", "-"],
+      manifest({ ...service, version: "v2", image }),
+    );
+    assert.equal(sent.exitCode, 0, sent.stderr);
+    let said = "";
+    await waitFor(
+      async () => {
+        said = (await system.forage(["rollout", "status", "container_service/ahead", "-n", "e2e"])).stdout;
+        return /older pods stay until 1 node has the image; node n1: ImagePullBackOff: .*team\/ahead:1/.test(
+          said,
+        );
+      },
+      { what: "the rollout says what it waits for", limitMs: WAIT_MS, everyMs: 500, explain: () => said },
+    );
+    assert.deepEqual(containerIds(await getPods(system)), before);
 
-      const port = Number(registry.address.split(":")[1]);
-      await host.startRegistry({ port, dir: registry.dir });
-      const followed = await system.forage([
-        "rollout",
-        "status",
-        "container_service/ahead",
-        "--watch",
-        "-n",
-        "e2e",
-      ]);
-      assert.equal(followed.exitCode, 0, followed.stderr + followed.stdout);
-      await podsOf(
-        "ahead",
-        "the new one runs",
-        ([pod]) => pod !== undefined && !before.includes(containerIds([pod])[0] ?? ""),
-      );
-      await removed("ahead");
-    },
-  );
+    const port = Number(registry.address.split(":")[1]);
+    await host.startRegistry({ port, dir: registry.dir });
+    const followed = await system.forage([
+      "rollout",
+      "status",
+      "container_service/ahead",
+      "--watch",
+      "-n",
+      "e2e",
+    ]);
+    assert.equal(followed.exitCode, 0, followed.stderr + followed.stdout);
+    await podsOf(
+      "ahead",
+      "the new one runs",
+      ([pod]) => pod !== undefined && !before.includes(containerIds([pod])[0] ?? ""),
+    );
+    await removed("ahead");
+  });
 
-  test("one pod with the host's network makes room for its successor", LIMIT, async () => {
+  test("a pod on the host's network makes room for its successor", LIMIT, async () => {
     const service = {
       name: "single",
       replicas: 1,
@@ -167,7 +163,7 @@ describe("rollouts of real containers", { concurrency: false }, () => {
         ([pod, ...others]) => pod !== undefined && others.length === 0,
       );
       assert.equal((await (await fetch(`http://127.0.0.1:${service.port}/`)).text()).trim(), version);
-      // Two at a time would have shown as one that can't have its port.
+      // If two had run at a time, one could not have got its port and would have restarted.
       assert.equal(restarts(pods), 0);
     }
     await removed("single");

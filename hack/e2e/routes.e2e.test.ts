@@ -99,27 +99,31 @@ describe("routes with a real coordinator, agent, Envoy and containers", { concur
       ({ pid }) => pid,
     );
 
-  test("a node becomes a gateway by its label, and serves what was applied before", LIMIT, async () => {
-    await apply([
-      route("app", {
-        hostnames: ["app.example.com"],
-        rules: [
-          {
-            matches: [{ path: { value: "/two" } }],
-            backends: [{ service: "two", port: 80 }],
-            filters: [prefix("/")],
-          },
-          { backends: [{ service: "one", port: 80 }] },
-        ],
-      }),
-    ]);
-    assert.deepEqual(proxies(), []);
-    const { exitCode, stderr } = await system.forage(["node", "label", "n1", "forage.dev/gateway=default"]);
-    assert.equal(exitCode, 0, stderr);
-    await answers("the route is served", "app.example.com", ({ body }) => body.startsWith("one-"));
-    assert.match((await ask("app.example.com", "/two/")).body, /^two-/);
-    assert.equal((await ask("other.example.com")).status, 404);
-  });
+  test(
+    "a node becomes a gateway by its label, and serves routes that were applied before",
+    LIMIT,
+    async () => {
+      await apply([
+        route("app", {
+          hostnames: ["app.example.com"],
+          rules: [
+            {
+              matches: [{ path: { value: "/two" } }],
+              backends: [{ service: "two", port: 80 }],
+              filters: [prefix("/")],
+            },
+            { backends: [{ service: "one", port: 80 }] },
+          ],
+        }),
+      ]);
+      assert.deepEqual(proxies(), []);
+      const { exitCode, stderr } = await system.forage(["node", "label", "n1", "forage.dev/gateway=default"]);
+      assert.equal(exitCode, 0, stderr);
+      await answers("the route is served", "app.example.com", ({ body }) => body.startsWith("one-"));
+      assert.match((await ask("app.example.com", "/two/")).body, /^two-/);
+      assert.equal((await ask("other.example.com")).status, 404);
+    },
+  );
 
   test("a rolling update behind a route loses no request", LIMIT, async () => {
     let done = false;
@@ -143,7 +147,7 @@ describe("routes with a real coordinator, agent, Envoy and containers", { concur
   });
 
   test(
-    "a certificate of a secret makes the host answer encrypted, and plain requests come back so",
+    "with a certificate of a secret the host uses TLS, and plain requests are redirected to it",
     LIMIT,
     async () => {
       const authority = await CertificateAuthority.create("test", { nowMs: Date.now, randomBytes });
@@ -172,7 +176,7 @@ describe("routes with a real coordinator, agent, Envoy and containers", { concur
   );
 
   test(
-    "agent and coordinator may go: routes stay, and what changed meanwhile comes after",
+    "routes remain while agent or coordinator are down, and later changes are applied afterwards",
     LIMIT,
     async () => {
       const [pid] = proxies();
@@ -196,7 +200,7 @@ describe("routes with a real coordinator, agent, Envoy and containers", { concur
     },
   );
 
-  test("the node is no gateway any more without its label", LIMIT, async () => {
+  test("without its label the node is no longer a gateway", LIMIT, async () => {
     const { exitCode, stderr } = await system.forage(["node", "label", "n1", "forage.dev/gateway-"]);
     assert.equal(exitCode, 0, stderr);
     await waitFor(() => proxies().length === 0, { what: "the proxy is gone", limitMs: LIMIT_MS });

@@ -15,14 +15,14 @@ describe("a real service on a real host", { concurrency: false }, () => {
   before(async () => {
     host = await startTestHost();
     system = await startSystem(host, {
-      // One test shows that a first restart does not wait for it.
+      // One test shows that a first restart does not wait for the back-off.
       agent: { restart: { backOffBaseSeconds: 10 } },
       coordinator: { rollout: { placementDeadlineSeconds: 2 } },
     });
   }, LIMIT);
   after(() => host?.close(), LIMIT);
 
-  test("a manifest goes in, containers run, and the look-up says where they answer", LIMIT, async () => {
+  test("a manifest is applied, containers run, and the look-up returns their addresses", LIMIT, async () => {
     const { exitCode, stderr } = await system.forage(
       ["apply", "-f", "-"],
       webManifest({ image: host.image }),
@@ -67,7 +67,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     assert.equal(removed.exitCode, 0, removed.stderr);
   });
 
-  test("logs and exec reach into the pods, with the command's own exit code", LIMIT, async () => {
+  test("logs and exec work with the pods, with the command's own exit code", LIMIT, async () => {
     const [pod] = await getPods(system);
     const name = pod?.name ?? "";
     const exec = await system.forage([
@@ -88,7 +88,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     assert.deepEqual([logs.stdout, logs.exitCode], ["serving hello\n", 0], logs.stderr);
   });
 
-  test("the agent's metrics tell what each container uses", LIMIT, async () => {
+  test("the agent's metrics contain each container's usage", LIMIT, async () => {
     const metrics = await (await fetch(`http://${system.agentHttp}/metrics`)).text();
     const memory = [...metrics.matchAll(/^forage_container_memory_working_set_bytes\{.*\} (\d+)$/gm)].map(
       (m) => Number(m[1]),
@@ -97,7 +97,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     for (const bytes of memory) assert.ok(bytes > 4096 && bytes < 64 * 1024 * 1024, `${bytes}`);
   });
 
-  test("kill -9 of the agent: containers run on and are adopted", LIMIT, async () => {
+  test("kill -9 of the agent: containers continue to run and are adopted", LIMIT, async () => {
     const before = containerIds(await waitForReadyPods(system, 2));
     await system.agent.kill();
     system.agent.start();
@@ -155,7 +155,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     const gapMs =
       Date.parse(restarted?.running?.startedAt ?? "") -
       Date.parse(restarted?.lastTermination?.finishedAt ?? "");
-    // By the agent's own times; a start that waited for the first back-off comes after 10 s.
+    // These are the agent's own times. A start after the first back-off would be after 10 s.
     assert.ok(gapMs < 10_000, `it ran again after ${gapMs} ms: ${JSON.stringify(restarted)}`);
   });
 
@@ -181,7 +181,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     await system.forage(["delete", "-n", "e2e", "-l", "app=plain"]);
   });
 
-  test("an image that is not there fails the rollout with exit code 1 and the cause", LIMIT, async () => {
+  test("an image that doesn't exist fails the rollout with exit code 1 and the cause", LIMIT, async () => {
     const image = "localhost:1/nothing/here:1";
     const manifest = webManifest({ name: "bad", image, replicas: 1 });
     const { exitCode, stderr } = await system.forage(["apply", "-f", "-", "--timeout", "8s"], manifest);
@@ -200,7 +200,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     await system.forage(["delete", "-n", "e2e", "-l", "app=crash"]);
   });
 
-  test("an unschedulable service is explained, exit code 2", LIMIT, async () => {
+  test("an unschedulable service is explained, with exit code 2", LIMIT, async () => {
     const manifest = webManifest({ name: "big", image: host.image, replicas: 1, cpu: "500" });
     const { exitCode, stderr } = await system.forage(["apply", "-f", "-"], manifest);
     assert.equal(exitCode, 2, stderr);

@@ -50,7 +50,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
   }, LIMIT);
   after(() => host?.close(), LIMIT);
 
-  /** A command that goes on until it is ended. */
+  /** Starts a command that runs until it is ended. */
   function start(args: readonly string[]): { child: ChildProcess; said: () => string } {
     const child = spawn(forage, args, {
       env: { ...process.env, ...env() },
@@ -73,7 +73,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
     return (await system.forage(["exec", pod, "-n", "e2e", "--", "ps", "-o", "args"])).stdout;
   }
 
-  test("exec -it: size, changes of it, keys, Ctrl-C for the command, and its exit code", LIMIT, async (t) => {
+  test("exec -it: passes size, its changes, keys, Ctrl-C and the exit code", LIMIT, async (t) => {
     const terminal = new Terminal(forage, ["exec", "-it", pod, "-n", "e2e", "--", "sh"], {
       env: env(),
       columns: 100,
@@ -84,7 +84,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
     terminal.type("stty size\r");
     await terminal.shows("30 100");
     terminal.resize(120, 40);
-    // The new size passes five processes: asked until it is there.
+    // The new size passes through five processes, so the test asks until it has arrived.
     const asking = setInterval(() => terminal.type("stty size\r"), 300);
     t.after(() => clearInterval(asking));
     await terminal.shows("40 120");
@@ -124,7 +124,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
     }
     // Two clients share the input, and each ends with the container.
     const clients = [attach(), attach()];
-    // Each is attached once it has its own answer: what came before is not shown to it.
+    // A client is attached once it has its own answer. It does not receive earlier output.
     for (const [index, client] of clients.entries()) {
       client.type(`alone-${index}\r`);
       await client.shows(`got alone-${index}`);
@@ -135,6 +135,15 @@ describe("sessions with real containers", { concurrency: false }, () => {
     }
     clients[0]?.type("end\r");
     for (const client of clients) assert.equal(await client.exitCode, 7, client.screen);
+    // The container restarts, and reads to the end of its input.
+    const ended = async () => {
+      const { exitCode, stdout } = await system.forage(
+        ["attach", reader, "-n", "e2e", "--end-input"],
+        "last\n",
+      );
+      return exitCode === 0 && stdout.includes("got last");
+    };
+    await waitFor(ended, { what: "the program reads to the end of its input", limitMs: 60_000 });
     const { child, said } = start(["attach", pod, "-n", "e2e"]);
     await waitFor(() => said().includes("has no open standard input"), { what: "a note", limitMs: 60_000 });
     child.kill("SIGINT");
@@ -158,7 +167,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
   }
 
   test(
-    "port-forward: half-closed connections, many at once, loopback ports, refusals, and its end",
+    "port-forward: supports half-closed connections, many at once, loopback ports, refusals, and its end",
     LIMIT,
     async (t) => {
       const { child, said } = start(["port-forward", pod, "-n", "e2e", ":7001", ":7002", ":7003"]);
@@ -191,7 +200,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
     },
   );
 
-  test("logs: with times, since a time, and followed over a restart of the agent", LIMIT, async (t) => {
+  test("logs: supports times, a start time, and following over a restart of the agent", LIMIT, async (t) => {
     const logs = (...options: string[]) => system.forage(["logs", pod, "-n", "e2e", ...options]);
     const stamped = await logs("--timestamps", "--tail", "1");
     assert.match(stamped.stdout, /^\d{4}-\d\d-\d\dT[\d:.]+Z\S* ready\n$/, stamped.stderr);
@@ -222,7 +231,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
     );
   });
 
-  test("logs: one stream of two, followed over a restart of agent and log reader", LIMIT, async (t) => {
+  test("logs: one stream of two is followed over a restart of agent and log reader", LIMIT, async (t) => {
     const outDir = join(host.dir, "reader");
     const programs = { logs: "agent/src/log-reader/main.ts" };
     await bundlePrograms({ root: join(import.meta.dirname, "..", ".."), outDir, programs });
@@ -294,7 +303,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
     );
   });
 
-  test("cp: a tree goes in and comes back the same, with its modes and times", LIMIT, async () => {
+  test("cp: a directory is copied in and out again unchanged, with its modes and times", LIMIT, async () => {
     const from = join(host.dir, "tree");
     mkdirSync(join(from, "deep/er"), { recursive: true });
     const big = randomBytes(5_000_000);
@@ -351,7 +360,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
     },
   );
 
-  test("cp: a container without a shell or tar", LIMIT, async () => {
+  test("cp: works with a container without a shell or tar", LIMIT, async () => {
     const image = await bareImage(host);
     const manifest = webManifest({ name: "bare", image, replicas: 1, command: ["/sleep", "100000"] });
     assert.equal((await system.forage(["apply", "-f", "-"], manifest)).exitCode, 0);
@@ -366,7 +375,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
     assert.equal(readFileSync(join(host.dir, "renamed"), "utf8"), "for the bare one");
   });
 
-  test("port-forward to a service goes to one of its pods", LIMIT, async (t) => {
+  test("port-forward to a service uses one of its pods", LIMIT, async (t) => {
     const refused = await system.forage(["port-forward", "service/web", "-n", "e2e", "81"]);
     assert.match(refused.stderr, /service\/web has no port 81; it has 80/);
     const { child, said } = start(["port-forward", "service/web", "-n", "e2e", ":80"]);
@@ -379,7 +388,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
   });
 });
 
-/** Sends all, says so, and gives back what the other side says until its end. */
+/** Sends the data and closes its side. Returns what the other side sends until its end. */
 async function talk(port: number, data: Buffer): Promise<string> {
   const socket = connect({ host: "127.0.0.1", port, allowHalfOpen: true });
   socket.end(data);

@@ -23,7 +23,7 @@ console.log(host.name);
 setInterval(() => {}, 1000);
 `;
 
-test("the next test host removes what a killed test process left", async (t) => {
+test("the next test host removes the remains of a killed test process", async (t) => {
   const child = spawn(process.execPath, ["--input-type=module-typescript", "--eval", LEAVES_A_MESS], {
     stdio: ["ignore", "pipe", "inherit"],
   });

@@ -64,7 +64,7 @@ test("containers outlive their containerd", async (t) => {
   assert.equal(isRunning(), true);
 });
 
-test("a registry serves what was pushed", async (t) => {
+test("a registry serves pushed images", async (t) => {
   const host = await withHost(t);
   const registry = await host.startRegistry();
   const path = await buildBusyboxImage({

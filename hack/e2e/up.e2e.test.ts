@@ -28,7 +28,7 @@ interface UpAnswer {
 
 const hack = join(import.meta.dirname, "..");
 
-test("hack/up deploys the example, a second run changes nothing, hack/down leaves nothing", async (t) => {
+test("hack/up deploys the example, a second run changes nothing, and hack/down leaves nothing", async (t) => {
   const host = await withHost(t);
   const { flags, data } = await anInstance(host);
   const first = await up(flags);
@@ -46,7 +46,7 @@ test("hack/up deploys the example, a second run changes nothing, hack/down leave
   await down(data);
 });
 
-test("instances run beside each other, and one that was killed can be taken down alone", async (t) => {
+test("instances run beside each other, and one that was killed can be removed alone", async (t) => {
   const host = await withHost(t);
   const [one, two] = [await anInstance(host), await anInstance(host)];
   const answers = [await up(one.flags), await up(two.flags)] as const;
@@ -62,7 +62,7 @@ test("instances run beside each other, and one that was killed can be taken down
   await down(two.data);
 });
 
-test("a daemon that dies is back by itself, and hack/up starts all of it after a crash", async (t) => {
+test("a daemon that dies restarts by itself, and hack/up starts everything after a crash", async (t) => {
   const host = await withHost(t);
   const { flags, data } = await anInstance(host);
   const answer = await up([...flags, "--no-example", "--workspaces"]);
@@ -80,7 +80,7 @@ test("a daemon that dies is back by itself, and hack/up starts all of it after a
   assert.match(await page(answer), /^Hello from Forage/);
 });
 
-test("with a containerd of the host's, only what is ours is removed from it", async (t) => {
+test("only our own objects are removed from the host's containerd", async (t) => {
   const host = await withHost(t);
   const { flags, data } = await anInstance(host);
   const answer = await up([...flags, "--containerd", host.containerd.address]);
@@ -116,7 +116,9 @@ test("each fault is reported with its remedy", async (t) => {
   assert.match(gone.stderr, /no containerd answers on .*absent.sock/);
 });
 
-/** Flags for an instance of its own below the host's directory, which takes it down should the test not come to it. */
+/**
+ * Returns flags for a separate instance below the host's directory. It is removed at the end even if the test fails.
+ */
 async function anInstance(host: TestHost): Promise<{ flags: string[]; data: string }> {
   const data = mkdtempSync(join(host.dir, "i"));
   const [grpc = "", http = "", destination = ""] = await freeAddresses(3);
@@ -147,7 +149,7 @@ async function page({ destination }: UpAnswer): Promise<string> {
   return (await fetch(`http://${address}/`)).text();
 }
 
-/** Workspaces are looked up by the host's name. */
+/** Requests a page of a workspace, which is selected by the host name. Returns the status. */
 function statusOf(address = "", hostname = ""): Promise<number | undefined> {
   return new Promise((resolve, reject) =>
     request(`http://${address}/`, { headers: { host: hostname } })

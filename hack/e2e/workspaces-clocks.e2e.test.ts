@@ -13,7 +13,7 @@ const { RUNNING, STOPPED } = WorkspacePhase;
 /** Programs that have just started have to connect first. */
 const STOP_LIMIT_MS = 120_000;
 const DAY_SECONDS = 24 * 3_600;
-/** Less than the difference between the times of any two steps, and more than a slow machine takes for one. */
+/** This is less than the difference between the times of any two steps, and more than a slow machine needs for one. */
 const TOLERANCE_MS = 6 * 3_600_000;
 
 describe("workspaces on real containers whose programs' clocks are set", { concurrency: false }, () => {
@@ -36,50 +36,57 @@ describe("workspaces on real containers whose programs' clocks are set", { concu
     await host?.close();
   }, LIMIT);
 
-  test("a workspace runs on, and is saved and restored, when clocks are set by days", LIMIT, async () => {
-    const { agent, coordinator } = scene.system;
-    const [first, next] = [scene.instance("a", 1), scene.instance("a", 2)];
-    await scene.run(first);
-    writeFileSync(join(scene.contentOf(first), "kept"), "from the beginning");
+  test(
+    "a workspace continues to run, and is saved and restored, when clocks are set by days",
+    LIMIT,
+    async () => {
+      const { agent, coordinator } = scene.system;
+      const [first, next] = [scene.instance("a", 1), scene.instance("a", 2)];
+      await scene.run(first);
+      writeFileSync(join(scene.contentOf(first), "kept"), "from the beginning");
 
-    // Longer than all time-outs, then back. Certificates live for 30 days.
-    const steps = [
-      [10, 3],
-      [1, 8],
-    ] as const;
-    for (const [index, [coordinatorDays, agentDays]] of steps.entries()) {
-      coordinatorClock.set(coordinatorDays * DAY_SECONDS);
-      agentClock.set(agentDays * DAY_SECONDS);
-      isAhead(await scene.calls.markActive(first), coordinatorDays);
-      writeFileSync(join(scene.contentOf(first), "newest"), `day ${coordinatorDays}`);
-      await scene.calls.backup(first);
-      isAhead(await storedMs(agent.logPath, index), agentDays);
-      const { phase, conditions } = (await scene.calls.describe(first)) ?? {};
-      assert.deepEqual([phase, conditions?.timeout, conditions?.failed], [RUNNING, "", ""]);
-    }
+      // The steps are longer than all time-outs, and then back. Certificates are valid for 30 days.
+      const steps = [
+        [10, 3],
+        [1, 8],
+      ] as const;
+      for (const [index, [coordinatorDays, agentDays]] of steps.entries()) {
+        coordinatorClock.set(coordinatorDays * DAY_SECONDS);
+        agentClock.set(agentDays * DAY_SECONDS);
+        isAhead(await scene.calls.markActive(first), coordinatorDays);
+        writeFileSync(join(scene.contentOf(first), "newest"), `day ${coordinatorDays}`);
+        await scene.calls.backup(first);
+        isAhead(await storedMs(agent.logPath, index), agentDays);
+        const { phase, conditions } = (await scene.calls.describe(first)) ?? {};
+        assert.deepEqual([phase, conditions?.timeout, conditions?.failed], [RUNNING, "", ""]);
+      }
 
-    // The records are from the future for the programs that start now.
-    for (const program of [coordinator, agent]) await program.kill();
-    for (const clock of [coordinatorClock, agentClock]) clock.set(0);
-    coordinator.start();
-    agent.start();
-    await scene.becomes(
-      first,
-      "it runs with its node again",
-      ({ phase, conditions }) =>
-        phase === RUNNING && conditions?.networkNotReady === WorkspaceConditionBool.FALSE,
-    );
-    isAhead(await scene.calls.markActive(first), 0);
-    writeFileSync(join(scene.contentOf(first), "newest"), "day 0");
-    const digest = await scene.digest(scene.contentOf(first));
-    await scene.calls.stop(first);
-    const { conditions } = await scene.calls.reaches(first, STOPPED, STOP_LIMIT_MS);
-    assert.deepEqual([conditions?.finalBackupComplete, conditions?.timeout, conditions?.failed], [1, "", ""]);
+      // For programs that start now, the records are from the future.
+      for (const program of [coordinator, agent]) await program.kill();
+      for (const clock of [coordinatorClock, agentClock]) clock.set(0);
+      coordinator.start();
+      agent.start();
+      await scene.becomes(
+        first,
+        "it runs with its node again",
+        ({ phase, conditions }) =>
+          phase === RUNNING && conditions?.networkNotReady === WorkspaceConditionBool.FALSE,
+      );
+      isAhead(await scene.calls.markActive(first), 0);
+      writeFileSync(join(scene.contentOf(first), "newest"), "day 0");
+      const digest = await scene.digest(scene.contentOf(first));
+      await scene.calls.stop(first);
+      const { conditions } = await scene.calls.reaches(first, STOPPED, STOP_LIMIT_MS);
+      assert.deepEqual(
+        [conditions?.finalBackupComplete, conditions?.timeout, conditions?.failed],
+        [1, "", ""],
+      );
 
-    coordinatorClock.set(5 * DAY_SECONDS);
-    await scene.run(next);
-    assert.equal(await scene.digest(scene.contentOf(next)), digest);
-  });
+      coordinatorClock.set(5 * DAY_SECONDS);
+      await scene.run(next);
+      assert.equal(await scene.digest(scene.contentOf(next)), digest);
+    },
+  );
 });
 
 function isAhead(timeMs: number, days: number): void {
@@ -88,7 +95,10 @@ function isAhead(timeMs: number, days: number): void {
   assert.ok(differenceMs < TOLERANCE_MS, `a clock is ${aheadMs} ms ahead, and should be ${days} days`);
 }
 
-/** Returns the time at which the agent has stored an archive, by its own clock. Its log may come after the coordinator's answer. */
+/**
+ * Returns the time by the agent's own clock at which it has stored an archive. Its log entry may follow the
+ * coordinator's answer.
+ */
 async function storedMs(logPath: string, index: number): Promise<number> {
   const lines = (): string[] =>
     readFileSync(logPath, "utf8")

@@ -20,9 +20,9 @@ const WORKSPACES = ["a", "b", "c"];
 const MEBIBYTE = 1024 * 1024;
 const CONNECTIONS = 20;
 const SUBSCRIBERS_PER_CONNECTION = 50;
-/** Together with the notes, several times what the buffers of a connection hold. */
+/** The number of changes. Together with the notes, their size is several times that of a connection's buffers. */
 const CHANGES = 60;
-/** In each status of the workspace. */
+/** Notes in each status of the workspace. */
 const NOTES = { first: "x".repeat(4_000), second: "x".repeat(4_000) };
 
 describe("faults of workspaces on real containers", { concurrency: false }, () => {
@@ -107,7 +107,7 @@ describe("faults of workspaces on real containers", { concurrency: false }, () =
     for (const name of WORKSPACES) await isSame(name, 2);
   });
 
-  test("a stop waits for a content store that is away, and then full", LIMIT, async () => {
+  test("a stop waits while the content store is unreachable, and then full", LIMIT, async () => {
     const a = id("a", 2);
     await scene.storeDisk.writable(false);
     await scene.calls.stop(a);
@@ -222,7 +222,7 @@ describe("faults of workspaces on real containers", { concurrency: false }, () =
   );
 });
 
-/** Waits until the phase is the newest one of the workspace that each subscriber has. */
+/** Waits until each subscriber has the phase as the newest of the workspace. */
 async function haveAll(
   subscriptions: readonly Subscription[],
   instance: string,
@@ -238,7 +238,10 @@ async function haveAll(
   });
 }
 
-/** A subscriber may miss a phase that the next one follows at once. A slow machine may interrupt a workspace. */
+/**
+ * Asserts that a subscriber has received the phases in order. It may miss a phase that is followed by the next one at
+ * once. A slow machine may interrupt a workspace.
+ */
 function isWholeLife(subscription: Subscription, instance: string): void {
   const phases = subscription
     .phasesOf(instance)

@@ -20,7 +20,7 @@ import { freeAddresses, type System, startSystem, waitForReady } from "../system
 import { WorkspaceCalls } from "../system/workspaces.ts";
 
 const LIMIT = { timeout: 120_000 };
-/** Accepts the upgrade of one connection, and sends back what comes. */
+/** Accepts the upgrade of one connection, and sends back what it receives. */
 const ECHO_SOCKET =
   'printf "HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n\\r\\n"; while read -r line; do case "$line" in ??*) ;; *) break ;; esac; done; exec cat';
 /** Names, modes, owners and links of files, and the content of the large one. */
@@ -67,7 +67,7 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     await host?.close();
   }, LIMIT);
 
-  test("content survives the stop, and is there in the next instance", LIMIT, async () => {
+  test("content survives the stop, and is in the next instance", LIMIT, async () => {
     const metadata = { metaId: "kept" };
     await calls.start("kept-1", { metadata });
     await calls.reaches("kept-1", WorkspacePhase.RUNNING);
@@ -102,19 +102,15 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     assert.equal(await inside("killed-2", "cat file"), "survives\n");
   });
 
-  test(
-    "an immediate stop gives the container one second, and saves the content all the same",
-    LIMIT,
-    async () => {
-      await calls.start("hasty", {});
-      await calls.reaches("hasty", WorkspacePhase.RUNNING);
-      await inside("hasty", "echo hasty > file; touch .ignore-term");
-      await calls.stop("hasty", StopWorkspacePolicy.IMMEDIATELY);
-      const { stoppedByRequest, finalBackupComplete, failed } =
-        (await calls.reaches("hasty", WorkspacePhase.STOPPED, 20_000)).conditions ?? {};
-      assert.deepEqual([stoppedByRequest, finalBackupComplete, failed], [1, 1, ""]);
-    },
-  );
+  test("an immediate stop gives the container one second, and still saves the content", LIMIT, async () => {
+    await calls.start("hasty", {});
+    await calls.reaches("hasty", WorkspacePhase.RUNNING);
+    await inside("hasty", "echo hasty > file; touch .ignore-term");
+    await calls.stop("hasty", StopWorkspacePolicy.IMMEDIATELY);
+    const { stoppedByRequest, finalBackupComplete, failed } =
+      (await calls.reaches("hasty", WorkspacePhase.STOPPED, 20_000)).conditions ?? {};
+    assert.deepEqual([stoppedByRequest, finalBackupComplete, failed], [1, 1, ""]);
+  });
 
   test("the command line starts, lists, opens, reads, snapshots and stops workspaces", LIMIT, async () => {
     const forage = async (...args: string[]): Promise<string> => {
@@ -171,7 +167,7 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     await calls.reaches("seen", WorkspacePhase.STOPPED);
   });
 
-  test("a gateway ends the TLS of workspaces' URLs, or passes it to the ingress", LIMIT, async () => {
+  test("a gateway terminates the TLS of workspaces' URLs, or passes it to the ingress", LIMIT, async () => {
     const { ownerToken } = await calls.start("safe", {});
     await calls.reaches("safe", WorkspacePhase.RUNNING);
     await inside("safe", "echo served > index.html; httpd -p 8080 -h /workspace");
@@ -188,7 +184,7 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     const keyFiles = { certificateFile: ofIngress.crt, keyFile: ofIngress.key };
     await restartWith({ ingress: { listen: ingress, gatewayAddresses: ["127.0.0.1"], ...keyFiles } });
     await routeGateway({ tls: { mode: "Passthrough" } });
-    // The gateway has no key for this certificate: whoever shows it is the ingress.
+    // The gateway has no key for this certificate, so only the ingress can present it.
     await serves("8080-safe.ws.example.test", headers, gatewayTls, ofIngress.ca);
     await echoes("8081-safe.ws.example.test", headers, ofIngress.ca);
   });
@@ -219,7 +215,7 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     }
   });
 
-  /** Starts the coordinator again with changed settings of workspaces. */
+  /** Restarts the coordinator with changed settings of workspaces. */
   async function restartWith(change: object): Promise<void> {
     await system.coordinator.stop();
     const config = join(host.dir, "coordinator.yaml");
@@ -230,7 +226,7 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     await waitForReady(system.http, system.coordinator);
   }
 
-  /** Writes a certificate for the workspaces' URLs, by an authority of its own. */
+  /** Writes a certificate for the workspaces' URLs, issued by its own authority. */
   async function certificate(name: string): Promise<{ crt: string; key: string; ca: string }> {
     const authority = await CertificateAuthority.create("test", { nowMs: Date.now, randomBytes });
     const issued = await authority.issueServer({ dnsNames: ["*.ws.example.test"], ipAddresses: [] });
@@ -241,8 +237,8 @@ describe("workspaces on a real host", { concurrency: false }, () => {
   }
 
   /**
-   * Waits until the page of the workspace is served with its owner token, and refused without it. Each of Envoy's threads takes a
-   * new configuration for itself: the next connection may meet a thread that still has the former one.
+   * Waits until the page of the workspace is served with its owner token, and refused without it. Each of Envoy's
+   * threads applies a new configuration separately, so the next connection may meet a thread with the former one.
    */
   function serves(name: string, headers: Record<string, string>, at: string, ca?: string): Promise<void> {
     const visits = async (): Promise<unknown> => [
@@ -315,7 +311,7 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     });
   }
 
-  /** Sends a request, encrypted if there is an authority to trust. */
+  /** Sends a request, over TLS if there is an authority to trust. */
   function ask(
     path: string,
     headers: Record<string, string> & { readonly host: string },
@@ -337,7 +333,7 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     });
   }
 
-  /** The image has no sftp-server. */
+  /** Runs sftp commands against the workspace. Its image has no sftp-server. */
   function overSftp(user: string, lines: readonly string[]): Promise<string> {
     const [address = "", port = ""] = ssh.split(":");
     const options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes"];

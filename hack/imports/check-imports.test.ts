@@ -48,17 +48,24 @@ test("each wrong direction is named with its place", (t) => {
     "coordinator/src/c.ts": '\nimport { withHost } from "../../hack/lib/host.ts";',
     "coordinator/src/d.ts": 'import { aNode } from "./d.test.ts";',
     "coordinator/src/e.ts": 'import y from "y/deep";\nimport "fs";',
+    "coordinator/src/f.ts": 'import "@forage/cli/manifest/document";',
+    "coordinator/dashboard/page.tsx": 'import "@forage/cli/manifest/document";',
+    "coordinator/dashboard/manifest/a.ts":
+      'import "@forage/cli/manifest/document";\nimport "@forage/cli/manifest/bundles";',
     "scheduler/src/index.ts": 'import type { P } from "@forage/proto/p";\nimport "@forage/common/c";',
     "scheduler/test/a.ts": 'import type { P } from "@forage/proto/p";',
   });
 
   assert.deepEqual(findViolations(readSources(root)), [
+    "coordinator/dashboard/manifest/a.ts:2: coordinator must not import cli (@forage/cli/manifest/bundles)",
+    "coordinator/dashboard/page.tsx:1: coordinator must not import cli (@forage/cli/manifest/document)",
     "coordinator/src/a.ts:1: coordinator must not import agent (@forage/agent)",
     "coordinator/src/b.ts:1: import another package by its name, not its path (../../scheduler/src/index.ts)",
     "coordinator/src/c.ts:2: coordinator must not import hack (../../hack/lib/host.ts)",
     "coordinator/src/d.ts:1: sources don't import tests (./d.test.ts)",
     "coordinator/src/e.ts:1: coordinator/package.json doesn't declare y (y/deep)",
     "coordinator/src/e.ts:2: write node:fs (fs)",
+    "coordinator/src/f.ts:1: coordinator must not import cli (@forage/cli/manifest/document)",
     "scheduler/src/index.ts:1: scheduler must not import proto (@forage/proto/p)",
     "scheduler/src/index.ts:2: scheduler must not import common (@forage/common/c)",
     "scheduler/test/a.ts:1: scheduler must not import proto (@forage/proto/p)",
@@ -91,6 +98,10 @@ function aTree(t: TestContext, files: Readonly<Record<string, string>>): string 
     },
     "scheduler/package.json": { name: "@forage/scheduler", exports: { ".": "./src/index.ts" } },
     "agent/package.json": { name: "@forage/agent" },
+    "cli/package.json": {
+      name: "@forage/cli",
+      exports: { "./manifest/document": "./src/manifest/document.ts" },
+    },
     "common/package.json": { name: "@forage/common", exports: { "./*": "./src/*.ts" } },
     "proto/package.json": { name: "@forage/proto", exports: { "./*": "./gen/*.ts" } },
   };

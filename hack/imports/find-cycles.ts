@@ -1,6 +1,9 @@
 import type { Module } from "./read-sources.ts";
 
-/** Import cycles, types included, each as the paths around it with the first repeated at the end; one per knot. */
+/**
+ * Returns import cycles, types included, each as the paths around it with the first repeated at the end. Each strongly
+ * connected group has one.
+ */
 export function findCycles(modules: readonly Pick<Module, "path" | "imports">[]): string[][] {
   const graph = new Map(
     modules.map(({ path, imports }) => [path, imports.flatMap(({ target }) => target ?? [])]),
@@ -8,7 +11,7 @@ export function findCycles(modules: readonly Pick<Module, "path" | "imports">[])
   const done = new Set<string>();
   const cycles: string[][] = [];
   for (const start of graph.keys()) {
-    // A depth-first walk with its own stack: a tree of imports may be deeper than the engine's.
+    // A depth-first walk with its own stack, because a tree of imports may be deeper than the engine's stack.
     const stack = [{ path: start, next: 0 }];
     const onStack = new Set([start]);
     while (stack.length > 0) {
@@ -32,8 +35,8 @@ export function findCycles(modules: readonly Pick<Module, "path" | "imports">[])
 }
 
 /**
- * Returns import cycles between the folders directly below `root`, such as `coordinator/src`, each as the folders around it with the
- * first repeated at the end. Tests and the files in `root` itself, which put the folders together, may import every folder.
+ * Returns import cycles between the folders directly below `root`, such as `coordinator/src`, each as the folders
+ * around it with the first repeated at the end. Tests and the files in `root` itself may import every folder.
  */
 export function findFolderCycles(
   root: string,

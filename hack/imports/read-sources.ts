@@ -3,10 +3,10 @@ import { dirname, join, normalize } from "node:path";
 import { scanImports } from "./scan-imports.ts";
 
 export interface ImportedName {
-  /** The specifier as it is written. */
+  /** The specifier as written. */
   readonly specifier: string;
   readonly line: number;
-  /** Path of the file it means, relative to the root; undefined for what isn't ours. */
+  /** The path of the imported file, relative to the root; undefined for modules of others. */
   readonly target: string | undefined;
 }
 
@@ -18,11 +18,14 @@ export interface Module {
 
 export interface Sources {
   readonly modules: readonly Module[];
-  /** Folder → names of the packages its package.json declares; `""` is the root, whose tools tests and scripts may use. */
+  /**
+   * The names of the packages that each folder's package.json declares. `""` is the root, whose tools tests and scripts
+   * may use.
+   */
   readonly declared: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** The folders that hold TypeScript of ours. */
+/** The folders with TypeScript sources of this project. */
 export const FOLDERS = [
   "proto",
   "scheduler",
@@ -44,12 +47,12 @@ interface Manifest {
   readonly devDependencies?: Readonly<Record<string, string>>;
 }
 
-/** Reads every source of the tree; generated code is only ever a target. */
+/** Reads all sources of the tree. Generated code can only be imported. */
 export function readSources(root: string): Sources {
   const manifests = new Map<string, Manifest>(
     ["", ...FOLDERS].map((folder) => [folder, readManifest(join(root, folder))]),
   );
-  const paths = FOLDERS.flatMap((folder) => globSync(`${folder}/**/*.ts`, { cwd: root }))
+  const paths = FOLDERS.flatMap((folder) => globSync(`${folder}/**/*.{ts,tsx}`, { cwd: root }))
     .filter((path) => !/(^|\/)(node_modules|gen|dist)\//.test(path))
     .sort();
   return {
@@ -79,7 +82,7 @@ function resolve(
       if (tail !== undefined && inner.startsWith(head))
         return normalize(join(folder, target.replace("*", inner.slice(head.length))));
     }
-    // Named, but not exported: still ours.
+    // The name is not exported, but belongs to this project.
     return normalize(join(folder, inner));
   }
   return undefined;

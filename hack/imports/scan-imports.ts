@@ -3,11 +3,11 @@ export interface FoundImport {
   readonly line: number;
 }
 
-// A statement starts its line; a call or a type's import() may stand anywhere.
+// A statement is at the start of its line; a call or a type's import() may be anywhere.
 const STATEMENT = /^(?:import|export)\b(?:[^;"'`]*?\bfrom)?\s*["']([^"']+)["']/gm;
 const CALL = /\bimport\(\s*["']([^"']+)["']\s*\)/g;
 
-/** Every module that a TypeScript source names in imports, exports and import(), types included. */
+/** Returns every module that a TypeScript source names in imports, exports and import(), types included. */
 export function scanImports(source: string): FoundImport[] {
   const found = [...source.matchAll(STATEMENT), ...source.matchAll(CALL)];
   return found

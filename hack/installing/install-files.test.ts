@@ -10,7 +10,7 @@ import { type InstallFilesOptions, installFiles, removeFiles } from "./install-f
 
 const checkout = join(import.meta.dirname, "..", "..");
 
-test("installed files run without the sources; configuration survives an upgrade and a removal", async (t) => {
+test("installed files run without the sources, and configuration survives an upgrade and a removal", async (t) => {
   await bundlePrograms({ root: checkout, outDir: join(checkout, "dist"), programs: PROGRAMS });
   const root = mkdtempSync(join(tmpdir(), "forage-install-"));
   t.after(() => rmSync(root, { recursive: true }));
@@ -24,7 +24,7 @@ test("installed files run without the sources; configuration survives an upgrade
   };
   installFiles(options);
 
-  // A wrong setting is the first thing a daemon says something about, once all it is made of is loaded.
+  // A daemon that has loaded all its code reports a wrong setting first.
   const node = join(root, "usr/lib/forage/node");
   for (const part of options.parts) {
     const config = join(root, "wrong.yaml");
@@ -53,7 +53,7 @@ test("installed files run without the sources; configuration survives an upgrade
   assert.match(guard.stderr, /nonsense/);
   const launcher = join(root, "usr/lib/forage/forage-nomad-driver");
   assert.equal(statSync(launcher).mode & 0o777, 0o755);
-  // Its paths are those of the host that is installed to, which are not the test's.
+  // The paths are those of the installed host, so they are replaced by the test's.
   const driver = readFileSync(launcher, "utf8").replaceAll("/usr/lib/forage/", join(root, "usr/lib/forage/"));
   const refusal = spawnSync("/bin/sh", ["-c", driver], { encoding: "utf8" });
   assert.equal(refusal.status, 1);

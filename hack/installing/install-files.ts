@@ -9,15 +9,15 @@ export const PARTS = ["coordinator", "agent"] as const;
 export type Part = (typeof PARTS)[number];
 
 export interface InstallFilesOptions {
-  /** The checkout, with `dist/` made. */
+  /** The checkout, with a built `dist/`. */
   readonly checkout: string;
-  /** "/" or the directory that stands for it. */
+  /** "/" or a directory in its place. */
   readonly root: string;
   readonly parts: readonly Part[];
-  /** node and nerdctl to install. */
+  /** The node and nerdctl programs to install. */
   readonly node: string;
   readonly nerdctl: string | undefined;
-  /** Envoy's program, for hosts that serve routes; undefined: what is installed stays. */
+  /** Envoy's program, for hosts that serve routes. If undefined, an installed Envoy remains. */
   readonly envoy?: string | undefined;
 }
 
@@ -34,7 +34,7 @@ export function unitOf(part: Part): string {
   return `forage-${part}.service`;
 }
 
-/** Puts programs and units in their places; configuration only where there is none yet. */
+/** Installs programs and units, and configuration only if there is none yet. */
 export function installFiles(options: InstallFilesOptions): void {
   const { root, parts } = options;
   const packages = [...SHARED, ...parts.map(packageOf)];
@@ -44,7 +44,10 @@ export function installFiles(options: InstallFilesOptions): void {
   }
 }
 
-/** Removes what `installFiles` puts for the parts, and with the last of them what all parts share, but no configuration. */
+/**
+ * Removes what `installFiles` installed for the parts, except configuration. Shared files are removed with the last
+ * part.
+ */
 export function removeFiles(root: string, parts: readonly Part[]): void {
   const isThere = (part: Part): boolean => existsSync(join(root, UNITS, unitOf(part)));
   const others = PARTS.filter((part) => !parts.includes(part) && isThere(part));
@@ -75,7 +78,7 @@ function isConfiguration({ path }: Entry): boolean {
   return path.startsWith("etc/");
 }
 
-// By renaming, so that a program that runs keeps the file it was started from.
+// A rename keeps the old file for programs that run from it.
 function put({ mode, source }: Entry, to: string): void {
   mkdirSync(dirname(to), { recursive: true });
   const partial = `${to}.partial`;

@@ -10,14 +10,14 @@ export interface InstallFlags {
   readonly parts: readonly Part[];
   readonly coordinator: string | undefined;
   readonly joinTokenFile: string | undefined;
-  /** Whether the host gets Envoy, with which it serves routes. */
+  /** Whether Envoy is installed on the host, with which it serves routes. */
   readonly gateway: boolean;
   readonly start: boolean;
   readonly root: string;
   readonly remove: boolean;
 }
 
-/** `startDir`: what relative paths are relative to. */
+/** `startDir` is the base of relative paths. */
 export function parseInstallFlags(argv: readonly string[], startDir: string): InstallFlags {
   const text = { type: "string" } as const;
   const flag = { type: "boolean" } as const;

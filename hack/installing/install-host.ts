@@ -20,12 +20,12 @@ import {
 } from "./install-files.ts";
 import type { InstallFlags } from "./install-flags.ts";
 
-// First starts make keys and open a new store; after that it takes half a second.
+// A first start makes keys and opens a new store. Later ones take half a second.
 const READY_LIMIT_MS = 60_000;
 const AGENT_CONFIG = "etc/forage/agent.yaml";
 const JOIN_TOKEN = "etc/forage/join-token";
 
-/** Installs or upgrades what the flags ask for, and starts it where systemd runs. */
+/** Installs or upgrades what the flags request, and starts it if systemd runs. */
 export async function installHost(checkout: string, flags: InstallFlags, progress: Progress): Promise<void> {
   const { step } = progress;
   if (flags.remove) return removeHost(flags, progress);
@@ -99,7 +99,10 @@ then here: sudo hack/install agent --join-token-file token`);
   });
 }
 
-/** Before the agent, which asks it. One that runs is replaced by the new one; what containers write meanwhile waits in their pipes. */
+/**
+ * Starts or restarts the log reader. Must run before the agent starts. Meanwhile the output of containers waits in
+ * their pipes.
+ */
 async function startLogReader(): Promise<void> {
   await run("systemctl", ["enable", "--now", LOG_READER_SOCKET]);
   await run("systemctl", ["try-restart", LOG_READER_UNIT]);
@@ -112,7 +115,7 @@ async function removeHost(flags: InstallFlags, { step }: Progress): Promise<void
     await step("units stopped", () =>
       run("systemctl", ["disable", "--now", ...units], { allowFailure: true }),
     );
-    // The agent's end has started it.
+    // Stopping the agent has started it.
     if (flags.parts.includes("agent"))
       await run("systemctl", ["stop", LOG_GUARD_UNIT], { allowFailure: true });
   }

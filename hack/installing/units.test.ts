@@ -26,14 +26,14 @@ test("systemd finds nothing wrong with the units", { skip: without }, (t) => {
   assert.equal(verify(root), "");
 });
 
-test("systemd would say if something were wrong", { skip: without }, (t) => {
+test("systemd would report a fault in the units", { skip: without }, (t) => {
   const root = aRoot(t);
   const path = join(root, "etc/systemd/system", NAMES[0]);
   writeFileSync(path, readFileSync(path, "utf8").replace("RestartSec=2", "RestartSecs=2"));
   assert.match(verify(root), /RestartSecs/);
 });
 
-test("coordinator, log reader and log guard are confined", { skip: without }, (t) => {
+test("coordinator, log reader and log guard are sandboxed", { skip: without }, (t) => {
   for (const [name, threshold] of [
     [NAMES[0], 20],
     [NAMES[2], 20],
@@ -61,7 +61,7 @@ test("systemd watches the main loops of both daemons, and restarts them however 
   }
 });
 
-test("nothing gives the agent a mount namespace of its own, which would hide its mounts from containerd", () => {
+test("the agent has no mount namespace of its own, which would hide its mounts from containerd", () => {
   const agent = readFileSync(join(units, NAMES[1]), "utf8");
   const settings = agent.split("\n").filter((line) => /^[A-Z]/.test(line));
   const hiding =
@@ -76,20 +76,20 @@ for (const [unit, options, variables] of [
   [NAMES[0], COORDINATOR_NODE_OPTIONS, COORDINATOR_ENVIRONMENT],
   [NAMES[1], AGENT_NODE_OPTIONS, AGENT_ENVIRONMENT],
 ] as const)
-  test(`${unit} starts its program as it is measured`, () => {
+  test(`${unit} starts its program with the measured options`, () => {
     const text = readFileSync(join(units, unit), "utf8");
     const environment = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
     assert.ok(text.includes(`\nExecStart=/usr/lib/forage/node ${options.join(" ")} /`));
     assert.ok(text.includes(`\nEnvironment=${environment.join(" ")}\n`));
   });
 
-test("keys come from systemd's credential store under the names that the programs look for", () => {
+test("keys come from systemd's credential store under the names that the programs use", () => {
   const settings = (name: string): string[] => readFileSync(join(units, name), "utf8").split("\n");
   assert.ok(settings(NAMES[0]).includes("LoadCredential=forage-secret-keys"));
   assert.ok(settings(NAMES[1]).includes("LoadCredential=journal-key:forage-journal-key"));
 });
 
-// A root directory with the units and the programs that they start.
+// Makes a root directory with the units and the programs that they start.
 function aRoot(t: TestContext): string {
   const root = mkdtempSync(join(tmpdir(), "forage-units-"));
   t.after(() => rmSync(root, { recursive: true }));
@@ -106,7 +106,7 @@ function verify(root: string): string {
   const { stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", `--root=${root}`, ...NAMES], {
     encoding: "utf8",
   });
-  // The bare root has none of systemd's own units, which doesn't matter here.
+  // The root directory lacks systemd's own units, which doesn't matter here.
   return stderr
     .split("\n")
     .filter((line) => line.includes("forage-") && !/Failed to add dependency|not found/.test(line))

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { boundLog } from "./bounded-log.ts";
 
-test("a log that grew too long keeps its end aside, and its writer goes on at the start", (t) => {
+test("a log that grew too long is emptied after its end was copied, and its writer continues", (t) => {
   const dir = mkdtempSync(join(tmpdir(), "forage-log-"));
   t.after(() => rmSync(dir, { recursive: true }));
   const path = join(dir, "log");

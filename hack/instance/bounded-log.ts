@@ -1,10 +1,12 @@
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeFileSync } from "node:fs";
 
-// Enough to see what led to a failure; a program gone mad fills no disk.
+// Enough for the causes of a failure, and small enough that a faulty program can't fill the disk.
 const MAX_BYTES = 16 * 1024 * 1024;
 const KEPT_BYTES = 4 * 1024 * 1024;
 
-/** Empties a log that grew too long, after its end was copied to `<path>.1`. Writers that append go on undisturbed. */
+/**
+ * Empties a log that grew too long, after copying its end to `<path>.1`. Writers in append mode continue undisturbed.
+ */
 export function boundLog(path: string, limits = { maxBytes: MAX_BYTES, keptBytes: KEPT_BYTES }): void {
   let file: number;
   try {

@@ -31,7 +31,7 @@ export interface BringUpResult {
   readonly example: ExampleAnswer | undefined;
 }
 
-/** Makes an instance run, from whatever state it is in; changes nothing when all is as it should be. */
+/** Starts an instance or repairs it, whatever its state. Changes nothing if everything runs already. */
 export function bringUp(options: BringUpOptions): Promise<BringUpResult> {
   return withLock(instancePaths(options.flags.dataDir).lock, () => bringUpLocked(options));
 }
@@ -54,7 +54,7 @@ async function bringUpLocked({ root, flags, progress, signal }: BringUpOptions):
   const specs = describePrograms(root, instance, configs);
   const forage = forageCommand(root, paths.cliConfig, signal);
 
-  // An agent that ran before needs nothing first; a new one needs a token, and so the coordinator.
+  // An agent that ran before needs nothing else. A new one needs a token, so the coordinator must run first.
   const first = specs.filter(({ name }) => name !== "agent" || readProgramRecord(paths.programs, name));
   await step(instance.containerd.own ? "containerd and coordinator" : "coordinator", async () => {
     if (instance.containerd.own) writeContainerdConfig(ownPlaces(instance));
@@ -77,7 +77,7 @@ async function bringUpLocked({ root, flags, progress, signal }: BringUpOptions):
   return { instance, example };
 }
 
-/** Installs Envoy if it can be had. Without it the node is no gateway, and everything else works. */
+/** Installs Envoy if it is available. Without it the node is no gateway, and everything else works. */
 async function envoyIfThereIsOne(
   report: (step: string) => void,
   signal: AbortSignal,

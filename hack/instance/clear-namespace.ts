@@ -3,14 +3,14 @@ import { run } from "../lib/run.ts";
 import { SetupError } from "../lib/setup-error.ts";
 import { assertContainerd } from "./host-containerd.ts";
 
-// A snapshot can only go once those on top of it are gone; no image of ours is nearly this deep.
+// A snapshot can only be removed after those on top of it. None of our images has nearly as many layers.
 const MAX_LAYERS = 130;
 
-// A nerdctl that outlived its agent by a moment may still add to the namespace, and containerd collects garbage late.
+// A nerdctl that has outlived its agent may still add to the namespace, and containerd collects garbage late.
 const LIMIT_MS = 15_000;
 const RETRY_MS = 200;
 
-/** Removes a namespace with all that is in it from a containerd that goes on for others. */
+/** Removes a namespace with its content from a containerd that others continue to use. */
 export async function clearNamespace(address: string, namespace: string): Promise<void> {
   await assertContainerd(address).catch((cause) => {
     throw new SetupError(
@@ -35,7 +35,7 @@ export async function clearNamespace(address: string, namespace: string): Promis
   }
 }
 
-/** Returns what keeps the namespace from being removed. Undefined once it is gone. */
+/** Tries to remove the namespace. Returns the reason if that fails. */
 async function emptyAndRemove(address: string, namespace: string): Promise<string | undefined> {
   const call = (...args: string[]) =>
     run("ctr", ["--address", address, "--namespace", namespace, ...args], { allowFailure: true });

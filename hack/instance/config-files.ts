@@ -10,7 +10,7 @@ import {
 } from "./instance.ts";
 import { virtualIpsBeside } from "./pod-cidr.ts";
 
-/** Writes the configuration of coordinator, agent and CLI, and gives back what the daemons' files hold. */
+/** Writes the configuration of coordinator, agent and CLI, and returns the content of the daemons' files. */
 export function writeConfigFiles(instance: Instance): { coordinator: string; agent: string } {
   const paths = instancePaths(instance.dataDir);
   const coordinator = stringify({
@@ -21,7 +21,7 @@ export function writeConfigFiles(instance: Instance): { coordinator: string; age
     adminTokenFile: paths.adminToken,
     ...(instance.etcd && { store: { etcd: { endpoints: [`http://${instance.etcd.client}`] } } }),
     services: { virtualIps: virtualIpsBeside(instance.podCidr) },
-    // So that routes with TLS work at once, for who trusts `forage certificate ca`.
+    // Routes with TLS then work at once, for clients that trust `forage certificate ca`.
     ...(instance.gateway && { certificates: { issuer: "self-signed" } }),
     ...(instance.workspaces && { workspaces: workspacesOf(instance.workspaces) }),
   });
@@ -49,10 +49,10 @@ export function writeConfigFiles(instance: Instance): { coordinator: string; age
   return { coordinator, agent };
 }
 
-/** Keeps the container of any image running, so that images without an editor can be tried. */
+/** Keeps the container of any image running, so images without an editor can be tried. */
 const COMMAND = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"];
 
-/** Browsers and curl look up all names below localhost on this machine. */
+/** Returns the settings of workspaces. Browsers and curl resolve all names below localhost to this machine. */
 function workspacesOf({ ingressPort, sshPort }: InstanceWorkspaces): object {
   return {
     enabled: true,

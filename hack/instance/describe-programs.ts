@@ -34,7 +34,7 @@ export const AGENT_ENVIRONMENT: Readonly<Record<string, string>> = {
 export const COORDINATOR_NODE_OPTIONS = ["--max-semi-space-size=8"];
 export const COORDINATOR_ENVIRONMENT: Readonly<Record<string, string>> = { MALLOC_ARENA_MAX: "1" };
 
-/** The options of the log reader, which copies lines all the time, so that compilers pay off. */
+/** The options of the log reader. It copies lines all the time, so compilers are worth their memory. */
 export const LOGS_NODE_OPTIONS = ["--max-semi-space-size=1", "--v8-pool-size=1", "--optimize-for-size"];
 
 /** Returns the programs of an instance, in the order of their start. */

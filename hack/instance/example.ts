@@ -11,7 +11,7 @@ import { containerdNamespace, type Instance } from "./instance.ts";
 import { lookUp } from "./look-up.ts";
 
 export interface ExampleAnswer {
-  /** `host:port` of one of its pods. */
+  /** The `host:port` of one of its pods. */
   readonly address: string;
   /** The expected answer. */
   readonly answer: string;
@@ -27,14 +27,14 @@ export interface ExampleOptions {
 
 export const EXAMPLE_IMAGE = "localhost/forage/hello:1";
 const SERVICE_NAME = "hello.hello.svc.cluster.local:80";
-// The command times out by itself with the reason. The second limit is only for one that hangs.
+// The command times out by itself with the reason. The second limit is only for a command that hangs.
 const APPLY_LIMIT = "2m";
 const APPLY_LIMIT_MS = 150_000;
 const ANSWER_LIMIT_MS = 15_000;
-// With everything in place an answer comes in milliseconds.
+// When everything runs, an answer takes milliseconds.
 const STILL_THERE_LIMIT_MS = 1_500;
 
-// A shell as the first process passes the stop signal on. A web server in its place would ignore it.
+// As the first process, a shell handles the stop signal, which a web server would ignore.
 const SERVE = `#!/bin/sh
 echo "$GREETING: this is pod $(hostname)" > /www/index.html
 httpd -f -p 8080 -h /www &
@@ -52,7 +52,7 @@ export function exampleArchive(): Promise<string> {
   });
 }
 
-/** Deploys examples/hello.yaml and asks it for its page. One that is deployed already and answers is left alone. */
+/** Deploys examples/hello.yaml and requests its page. Skips the deployment if the example already answers. */
 export async function deployExample(
   options: ExampleOptions,
 ): Promise<{ example: ExampleAnswer; digest: string }> {
@@ -98,7 +98,7 @@ async function ensureImage(instance: Instance, archivePath: string, signal: Abor
   throw new SetupError("COMMAND_FAILED", `containerd did not take the image ${EXAMPLE_IMAGE}`, "see its log");
 }
 
-/** Looks the service up by its name, as any client would, and gets its page. */
+/** Looks the service up by its name, as any client would, and requests its page. */
 async function askExample(instance: Instance, limitMs: number, signal: AbortSignal): Promise<ExampleAnswer> {
   let last = "no address yet";
   return waitFor(

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseAddress, parseDownFlags, parseUpFlags } from "./flags.ts";
 
-test("without flags everything is left to the defaults", () => {
+test("without flags everything has its default", () => {
   assert.deepEqual(parseUpFlags([], "/home"), {
     ...{ dataDir: "/var/lib/forage-dev", example: true, workspaces: false, json: false },
   });
   assert.equal(parseUpFlags(["--workspaces"], "/home").workspaces, true);
 });
 
-test("relative paths are relative to where the user is", () => {
+test("relative paths are relative to the user's directory", () => {
   assert.equal(parseDownFlags(["--data", "x"], "/home").dataDir, "/home/x");
   assert.equal(parseUpFlags(["--containerd", "../run/c.sock"], "/home").containerd, "/run/c.sock");
 });
@@ -20,7 +20,7 @@ test("refuses flags and values that it does not understand", () => {
   }
 });
 
-test("the place of the records is the disk or etcd", () => {
+test("the records can be stored on the disk or in etcd", () => {
   assert.equal(parseUpFlags(["--store", "etcd"], "/").store, "etcd");
   assert.throws(
     () => parseUpFlags(["--store", "postgres"], "/"),

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { messageOf } from "../../common/src/message-of.ts";
 import { SetupError } from "../lib/setup-error.ts";
 
-/** The given flags. Undefined ones keep their last value, or take their default. */
+/** The given flags. Undefined ones keep their last value, or have their default. */
 export interface UpFlags {
   readonly dataDir: string;
   readonly grpc?: string;
@@ -21,7 +21,7 @@ export interface UpFlags {
 
 export const DEFAULT_DATA_DIR = "/var/lib/forage-dev";
 
-/** `startDir`: what relative paths are relative to. */
+/** Parses the flags of hack/up. `startDir` is the base of relative paths. */
 export function parseUpFlags(argv: readonly string[], startDir: string): UpFlags {
   const text = { type: "string" } as const;
   const flag = { type: "boolean" } as const;
@@ -69,7 +69,7 @@ export interface Address {
   readonly port: number;
 }
 
-/** Reads `127.0.0.1:7600`, `host:7600` or `[::1]:7600`. */
+/** Parses `127.0.0.1:7600`, `host:7600` or `[::1]:7600`. */
 export function parseAddress(text: string, name: string): Address {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);

@@ -19,14 +19,14 @@ export function forageCommand(root: string, configPath: string, signal: AbortSig
     });
 }
 
-/** Runs it for what it prints as JSON; throws with its message when it fails. */
+/** Runs a command and parses its JSON output. Throws with the command's message if it fails. */
 export async function askForage(forage: ForageCommand, args: readonly string[]): Promise<unknown> {
   const { stdout, stderr, exitCode } = await forage([...args, "--output", "json"]);
   if (exitCode === 0) return JSON.parse(stdout);
   throw new SetupError("COMMAND_FAILED", `forage ${args.join(" ")}: ${stderr.trim()}`, "see the logs");
 }
 
-/** The user's settings for another instance must not apply to this one. */
+/** Returns an environment without the user's settings, which are for another instance. */
 export function withoutSettings(): Record<string, string> {
   const names = Object.keys(process.env).filter((name) => name.startsWith("FORAGE_"));
   return Object.fromEntries(names.map((name) => [name, ""]));

@@ -6,10 +6,10 @@ export const HOST_CONTAINERD = "/run/containerd/containerd.sock";
 
 // Older versions lack features that nerdctl 2 needs.
 const OLDEST = [1, 6] as const;
-// One that doesn't answer within this is as good as not there.
+// A containerd that doesn't answer within this time counts as missing.
 const ANSWER_LIMIT_MS = 5_000;
 
-/** The host's containerd if one runs and is new enough. */
+/** Returns the socket of the host's containerd, if one runs and is new enough. */
 export async function findHostContainerd(): Promise<string | undefined> {
   const version = await askVersion(HOST_CONTAINERD);
   return version !== undefined && isRecent(version) ? HOST_CONTAINERD : undefined;
@@ -41,7 +41,7 @@ async function askVersion(socket: string): Promise<string | undefined> {
     timeoutMs: ANSWER_LIMIT_MS,
   }).catch(() => ({ stdout: "", exitCode: 1 }));
   if (exitCode !== 0) return undefined;
-  // The client's version comes first, then the server's.
+  // The client's version precedes the server's.
   return /^Server:[\s\S]*?Version:\s*v?(\S+)/m.exec(stdout)?.[1];
 }
 

@@ -2,32 +2,38 @@ import { randomInt } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** One coordinator with one agent on this machine, and all that distinguishes it from others. Stored in its data directory. */
+/**
+ * One coordinator with one agent on this machine, and the settings that distinguish it from others. Stored in its data
+ * directory.
+ */
 export interface Instance {
-  /** `d` and seven letters or digits. Names the nftables table, bridge, network namespaces and containerd namespace. */
+  /**
+   * `d` and seven letters or digits. Part of the names of the nftables table, bridge, network namespaces and containerd
+   * namespace.
+   */
   readonly id: string;
   readonly dataDir: string;
   readonly grpc: string;
   readonly http: string;
   readonly destination: string;
   readonly agentHttp: string;
-  /** First and last port on the host that pods' ports get. */
+  /** The first and last host port of the range for pods' ports. */
   readonly hostPortRange: string;
   /** The range of pods' addresses. */
   readonly podCidr: string;
   readonly nodeName: string;
-  /** Address by which this host's pods are reached. */
+  /** The address by which other hosts reach this host's pods. */
   readonly advertiseAddress: string;
   readonly containerd: { readonly address: string; readonly own: boolean };
   readonly nerdctl: string;
-  /** Undefined: the coordinator keeps its records on the disk. */
+  /** If undefined, the coordinator keeps its records on the disk. */
   readonly etcd?: InstanceEtcd;
-  /** Undefined: this node is no gateway. */
+  /** If undefined, this node is not a gateway. */
   readonly gateway?: InstanceGateway;
-  /** Undefined: no workspaces are served. */
+  /** If undefined, no workspaces are served. */
   readonly workspaces?: InstanceWorkspaces;
   readonly cniBinDir: string;
-  /** The deployed part of the example, which a second run does not deploy again. */
+  /** A digest of the deployed example. A second run does not deploy the same again. */
   readonly example?: string;
 }
 
@@ -36,7 +42,7 @@ export interface InstanceEtcd {
   readonly program: string;
   /** HOST:PORT on loopback, for the coordinator. */
   readonly client: string;
-  /** HOST:PORT on loopback, which etcd insists on. */
+  /** HOST:PORT on loopback for other members, which etcd requires. */
   readonly peer: string;
 }
 
@@ -91,7 +97,7 @@ export function newInstanceId(): string {
   return `d${Array.from({ length: 7 }, () => randomInt(36).toString(36)).join("")}`;
 }
 
-/** Undefined where none was ever made, or only begun. */
+/** Returns the instance of a data directory; `undefined` if none was completely made there. */
 export function readInstance(dataDir: string): Instance | undefined {
   try {
     return JSON.parse(readFileSync(instancePaths(dataDir).record, "utf8")) as Instance;
@@ -106,12 +112,12 @@ export function writeInstance(instance: Instance): void {
   writeIfChanged(instancePaths(instance.dataDir).record, `${JSON.stringify(instance, null, 2)}\n`, 0o600);
 }
 
-/** Replaces the file as a whole, and only when its content differs. Says whether it did. */
+/** Replaces the file atomically if its content differs. Returns whether it did. */
 export function writeIfChanged(path: string, content: string, mode: number): boolean {
   try {
     if (readFileSync(path, "utf8") === content) return false;
   } catch {
-    // Not there yet.
+    // The file doesn't exist yet.
   }
   writeFileSync(`${path}.partial`, content, { mode });
   renameSync(`${path}.partial`, path);

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { identify, isAlive, type ProcessIdentity } from "../lib/process-identity.ts";
 import { SetupError } from "../lib/setup-error.ts";
 
-/** Does the work while no other process that uses the same lock file does; throws at once if one is at it. */
+/** Does the work while holding the lock of a file. Throws at once if another process holds it. */
 export async function withLock<T>(path: string, work: () => Promise<T>): Promise<T> {
   mkdirSync(dirname(path), { recursive: true });
   for (;;) {
@@ -31,12 +31,12 @@ export async function withLock<T>(path: string, work: () => Promise<T>): Promise
   }
 }
 
-// A run that failed early, or took all away, leaves no empty directory; what somebody else put there is theirs.
+// A run that failed early, or removed everything, leaves no empty directory. Files of others remain.
 function removeIfEmpty(dir: string): void {
   try {
     rmdirSync(dir);
   } catch {
-    // Not empty, or gone.
+    // The directory is not empty, or is gone.
   }
 }
 

@@ -3,7 +3,7 @@ import { credentials } from "@grpc/grpc-js";
 
 const ANSWER_LIMIT_MS = 3_000;
 
-/** Asks a Destination's plain-text listener once for the endpoints of `name`, and gives each as `host:port`. */
+/** Looks up the endpoints of `name` once at a Destination's plain-text listener. Returns each as `host:port`. */
 export function lookUp(listener: string, name: string, signal: AbortSignal): Promise<string[]> {
   const client = new DestinationClient(listener, credentials.createInsecure());
   return new Promise<string[]>((resolve, reject) => {
@@ -15,7 +15,7 @@ export function lookUp(listener: string, name: string, signal: AbortSignal): Pro
     stream.on("error", reject);
     stream.once("data", (update: Update) => {
       resolve(addressesOf(update));
-      // It would go on to tell of changes.
+      // Otherwise it would continue to send changes.
       stream.cancel();
     });
   }).finally(() => client.close());

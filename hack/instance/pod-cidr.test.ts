@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { choosePodCidr, virtualIpsBeside } from "./pod-cidr.ts";
 
-test("the range lies in the pool and depends on the seed", () => {
+test("the range is in the pool and depends on the seed", () => {
   const chosen = new Set(
     ["a", "b", "c", "d2x8k1qz"].map((seed) => choosePodCidr(["default", "192.0.2.0/24"], seed)),
   );
@@ -12,7 +12,7 @@ test("the range lies in the pool and depends on the seed", () => {
   assert.equal(choosePodCidr([], "a"), choosePodCidr(["127.0.0.1"], "a"));
 });
 
-test("a route that overlaps, wider or narrower, sends it elsewhere", () => {
+test("another range is chosen if a wider or narrower route overlaps it", () => {
   const free = choosePodCidr([], "seed");
   const [base] = free.split("/");
 
@@ -22,11 +22,11 @@ test("a route that overlaps, wider or narrower, sends it elsewhere", () => {
   assert.match(choosePodCidr(["10.64.0.0/11"], "seed"), /^10\.(9[6-9]|1[01]\d|12[0-7])\./);
 });
 
-test("with the whole pool routed there is none", () => {
+test("there is none if the whole pool is routed", () => {
   assert.throws(() => choosePodCidr(["10.0.0.0/8"], "seed"), /no free range/);
 });
 
-test("services are beside the pods, never among them", () => {
+test("addresses of services are outside the pods' range", () => {
   assert.equal(virtualIpsBeside("10.64.16.0/20"), "10.192.16.0/20");
   assert.equal(virtualIpsBeside("10.127.240.0/20"), "10.255.240.0/20");
 });

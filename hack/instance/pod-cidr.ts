@@ -2,12 +2,12 @@ import { type Cidr, formatIp, overlaps, parseCidr } from "../../common/src/ip.ts
 import { run } from "../lib/run.ts";
 import { SetupError } from "../lib/setup-error.ts";
 
-// Part of 10.0.0.0/8 that sites seldom use: they begin at 10.0 and home routers never reach so far.
+// A part of 10.0.0.0/8 that few sites use: sites start at 10.0, and home routers don't get this far.
 const POOL = "10.64.0.0/10";
-// 4,094 addresses: more pods than one host runs.
+// 4,094 addresses, more than the pods that one host runs.
 const POD_BITS = 20;
 
-/** A /20 that overlaps no route of the host, the same for the same `seed` as long as it is free. */
+/** Returns a /20 that overlaps no route of the host. It is the same for the same `seed` as long as it is free. */
 export async function findPodCidr(seed: string): Promise<string> {
   const { stdout } = await run("ip", ["-json", "-4", "route", "show", "table", "all"]);
   const routes = (JSON.parse(stdout || "[]") as { dst?: string }[]).flatMap(({ dst }) => dst ?? []);
@@ -28,7 +28,10 @@ export function choosePodCidr(routes: readonly string[], seed: string): string {
   throw new SetupError("PORT_TAKEN", "the host's routes leave no free range for pods", "see `ip route`");
 }
 
-/** Addresses for the services of the instance whose pods are there: instances on one host must not share them either. */
+/**
+ * Returns the addresses for services of the instance with this pod range. Instances on one host must not share them
+ * either.
+ */
 export function virtualIpsBeside(podCidr: string): string {
   const { first, prefix } = cidrOf(podCidr);
   // The other end of 10.0.0.0/8.

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { claimPorts, releasePorts } from "./port-claim.ts";
 
-test("each instance gets a range of its own, and a released one is given again", async (t) => {
+test("each instance gets its own range, and a released one is assigned again", async (t) => {
   const dir = aDirectory(t);
   const one = await claimPorts({ id: "dinstone", dataDir: "/absent/1" }, dir);
   const two = await claimPorts({ id: "dinsttwo", dataDir: "/absent/2" }, dir);
@@ -19,7 +19,7 @@ test("each instance gets a range of its own, and a released one is given again",
   assert.equal(existsSync(dir), false);
 });
 
-test("a claim whose maker died before there was an instance is taken over; one of an instance is not", async (t) => {
+test("a claim of a process that died before its instance existed is taken over, but not one of an instance", async (t) => {
   const dir = aDirectory(t);
   const dataDir = aDirectory(t);
   const first = await claimPorts({ id: "dinstone", dataDir }, dir);
@@ -34,7 +34,7 @@ test("a claim whose maker died before there was an instance is taken over; one o
   assert.deepEqual(await claimPorts({ id: "dinstthr", dataDir: "/absent" }, dir), first);
 });
 
-test("a range whose first port somebody listens on is passed over", async (t) => {
+test("a range is skipped if its first port is in use", async (t) => {
   const dir = aDirectory(t);
   const free = await claimPorts({ id: "dinstone", dataDir: "/absent" }, dir);
   releasePorts("dinstone", dir);

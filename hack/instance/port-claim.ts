@@ -12,7 +12,7 @@ export interface PortOwner {
 }
 
 interface Claim extends PortOwner {
-  /** The process that made it, whose instance may not be on disk yet. */
+  /** The process that claimed the range. Its instance may not be on disk yet. */
   readonly by: ProcessIdentity | undefined;
 }
 
@@ -21,10 +21,10 @@ const FIRST_PORT = 10_000;
 const LAST_PORT = 19_999;
 // The agent's own HTTP port and 499 for pods: 20 instances on one machine.
 const PORTS_EACH = 500;
-// One file for each range, gone after a reboot: then an instance's record still says what it has.
+// One file for each range. After a reboot they are gone, but an instance's record still contains its range.
 const CLAIMS = "/run/forage-ports";
 
-/** A range that no other instance has, also none that is being made at the same time. */
+/** Claims a range of ports that no other instance has, or is about to have. */
 export async function claimPorts(owner: PortOwner, dir = CLAIMS): Promise<{ first: number; last: number }> {
   mkdirSync(dir, { recursive: true });
   for (let first = FIRST_PORT; first <= LAST_PORT; first += PORTS_EACH) {
@@ -39,7 +39,7 @@ export async function claimPorts(owner: PortOwner, dir = CLAIMS): Promise<{ firs
   );
 }
 
-/** Idempotent. */
+/** Releases the ports of an instance. Idempotent. */
 export function releasePorts(id: string, dir = CLAIMS): void {
   for (const name of list(dir)) {
     if (readClaim(join(dir, name))?.id === id) rmSync(join(dir, name), { force: true });
@@ -47,7 +47,7 @@ export function releasePorts(id: string, dir = CLAIMS): void {
   try {
     rmdirSync(dir);
   } catch {
-    // Others have theirs in it.
+    // The directory contains claims of others.
   }
 }
 

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { test } from "node:test";
 import { assertPortFree, programName } from "./port-holder.ts";
 
-test("a port that is taken names the program that has it, not its main thread", async (t) => {
+test("the error for a used port names the program that uses it, not its main thread", async (t) => {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => void server.close());
@@ -13,7 +13,7 @@ test("a port that is taken names the program that has it, not its main thread", 
   });
 });
 
-test("a program is named with the script that it runs, and without its other arguments", () => {
+test("a program is named with its script, without other arguments", () => {
   const cases: readonly (readonly [readonly string[], string])[] = [
     [["/usr/sbin/nginx", "-g", "x"], "nginx"],
     [["nginx: master process /usr/sbin/nginx"], "nginx"],

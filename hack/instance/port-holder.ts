@@ -4,7 +4,7 @@ import { basename } from "node:path";
 import { SetupError } from "../lib/setup-error.ts";
 import { parseAddress } from "./flags.ts";
 
-/** Throws PORT_TAKEN, naming the process that has it, when `address` can't be listened on. */
+/** Throws PORT_TAKEN with the name of the process that uses the port, if `address` can't be listened on. */
 export async function assertPortFree(address: string, flag: string): Promise<void> {
   const { host, port } = parseAddress(address, flag);
   const error = await tryListen(host, port);
@@ -36,7 +36,7 @@ function tryListen(host: string, port: number): Promise<NodeJS.ErrnoException | 
   });
 }
 
-/** The process that listens on a TCP port, found through the kernel's socket table. */
+/** Returns the process that listens on a TCP port, found in the kernel's socket table. */
 function findHolder(port: number): { pid: number; name: string } | undefined {
   const inodes = new Set(["/proc/net/tcp", "/proc/net/tcp6"].flatMap((path) => listeningInodes(path, port)));
   for (const pid of list("/proc").filter((name) => /^\d+$/.test(name))) {
@@ -74,7 +74,10 @@ function readLink(path: string): string {
   }
 }
 
-/** A program's name, and the script that it runs. The kernel's own name of a process is that of its main thread, which programs change. */
+/**
+ * Returns a program's name, with its script. The kernel's own name of a process is that of its main thread, which
+ * programs change.
+ */
 function readName(pid: string): string {
   try {
     return programName(readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0"));
@@ -83,9 +86,9 @@ function readName(pid: string): string {
   }
 }
 
-/** `nginx` or `node coordinator.mjs`, from the words of a command line. */
+/** Returns a name such as `nginx` or `node coordinator.mjs` for the words of a command line. */
 export function programName([program = "", ...words]: readonly string[]): string {
-  // Programs that rename themselves use one text: "nginx: master process nginx".
+  // Programs that rename themselves have a single word: "nginx: master process nginx".
   const name = /^([\w.+-]+):?$/.exec(basename(program.split(" ", 1)[0] ?? ""))?.[1];
   if (name === undefined) return "a process";
   const script = /^(node|python|perl|ruby|sh|bash|dash)[\d.]*$/.test(name)

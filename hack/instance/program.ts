@@ -10,11 +10,11 @@ export interface ProgramSpec {
   /** Added to the environment. */
   readonly env?: Readonly<Record<string, string>>;
   readonly logPath: string;
-  /** Changes with anything that calls for a restart: the program itself, its configuration. */
+  /** Changes with everything that requires a restart: the program itself and its configuration. */
   readonly digest: string;
 }
 
-/** The record of a started program. It is kept in a file, so that any process can end it or supervise it. */
+/** The record of a started program. It is kept in a file, so any process can end or supervise the program. */
 export interface ProgramRecord {
   readonly spec: ProgramSpec;
   readonly identity: ProcessIdentity;
@@ -27,7 +27,7 @@ export function writeProgramRecord(dir: string, record: ProgramRecord): void {
   writeJson(recordPath(dir, record.spec.name), record);
 }
 
-/** The last start of the program, alive or not. */
+/** Returns the record of the program's last start, whether or not it is alive. */
 export function readProgramRecord(dir: string, name: string): ProgramRecord | undefined {
   return readJson(recordPath(dir, name)) as ProgramRecord | undefined;
 }
@@ -41,7 +41,7 @@ export function forgetProgram(dir: string, name: string): void {
   rmSync(recordPath(dir, name), { force: true });
 }
 
-/** Writes which programs to run, in the order of their start. */
+/** Writes the list of programs to run, in the order of their start. */
 export function writePlan(dir: string, plan: readonly ProgramSpec[]): void {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   writeJson(planPath(dir), plan);

@@ -18,7 +18,7 @@ before(async () => {
 
 after(() => rmSync(bundleDir, { recursive: true, force: true }));
 
-test("a program that dies is started again, one that runs is left alone by a second call", async (t) => {
+test("a program that dies is restarted, and a running one is unchanged by a second call", async (t) => {
   const { options, aProgram } = aPlace(t);
   const spec = aProgram("sleeper", "1");
   assert.equal(await runPrograms(options, [spec]), true);
@@ -45,7 +45,7 @@ test("a program that dies is started again, one that runs is left alone by a sec
   await logged("started\nstarted\n");
 });
 
-test("a new supervisor takes over what the killed one left, and starts it again when it dies", async (t) => {
+test("a new supervisor takes over the programs of a killed one, and restarts them when they die", async (t) => {
   const { options, aProgram } = aPlace(t);
   await runPrograms(options, [aProgram("sleeper", "1")]);
   const first = await running(options, "sleeper");
@@ -78,7 +78,7 @@ test("restarts a changed program, ends a removed one, and leaves the others alon
   assert.equal(dropped && isAlive(dropped.identity), false);
 });
 
-test("ending finds also what has lost its record, and may be repeated", async (t) => {
+test("programs without a record are ended, too, and ending may be repeated", async (t) => {
   const { options, aProgram } = aPlace(t);
   await runPrograms(options, [aProgram("sleeper", "1")]);
   const { identity } = await running(options, "sleeper");

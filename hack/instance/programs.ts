@@ -12,17 +12,17 @@ import {
 } from "./program.ts";
 
 export interface ProgramsOptions {
-  /** The directory of plan and records. */
+  /** The directory of the plan and the records. */
   readonly dir: string;
   /** The supervisor's program and the node that runs it. */
   readonly supervisor: { readonly node: string; readonly script: string };
 }
 
 const SUPERVISOR = "supervisor";
-// Long enough for a coordinator to finish its writes; containers don't depend on either.
+// Long enough for a coordinator to finish its writes. Containers don't depend on either.
 const GRACE_MS = 10_000;
 
-/** Makes exactly these programs run: what runs already and is unchanged goes on. Says whether anything had to be done. */
+/** Makes exactly these programs run. Unchanged running programs continue. Returns whether anything had to be done. */
 export async function runPrograms(options: ProgramsOptions, plan: readonly ProgramSpec[]): Promise<boolean> {
   const { dir } = options;
   const isSame = JSON.stringify(readPlan(dir)) === JSON.stringify(plan);
@@ -34,7 +34,7 @@ export async function runPrograms(options: ProgramsOptions, plan: readonly Progr
     const running = readRunning(dir, name);
     if (running && running.spec.digest === wanted?.digest) continue;
     if (running) await endProcess(running.identity, { graceMs: GRACE_MS });
-    // A program that had died before is no sign of a present fault.
+    // Earlier deaths of a program don't mean a fault now.
     forgetProgram(dir, name);
   }
   writePlan(dir, plan);
@@ -42,7 +42,10 @@ export async function runPrograms(options: ProgramsOptions, plan: readonly Progr
   return true;
 }
 
-/** Ends supervisor and programs, in the reverse order of their start, also those whose record was lost. Idempotent. */
+/**
+ * Ends the supervisor and the programs, in the reverse order of their start, including those without a record.
+ * Idempotent.
+ */
 export async function endPrograms(dir: string): Promise<void> {
   await endSupervisor(dir);
   const plan = readPlan(dir);
@@ -61,7 +64,7 @@ export async function endPrograms(dir: string): Promise<void> {
 async function endSupervisor(dir: string): Promise<void> {
   const record = readRunning(dir, SUPERVISOR);
   if (record) await endProcess(record.identity, { graceMs: GRACE_MS });
-  // One whose record was lost, too: two of them would fight over the programs.
+  // This includes a supervisor without a record: two of them would compete for the programs.
   const strays = findProcesses(
     (argv) => argv.at(-2) === dir && (argv.at(-3) ?? "").endsWith("/supervisor.mjs"),
   );
@@ -70,7 +73,7 @@ async function endSupervisor(dir: string): Promise<void> {
 }
 
 function startSupervisor({ dir, supervisor }: ProgramsOptions): void {
-  // It does next to nothing, so it needn't reserve memory for more.
+  // The supervisor does very little, so it needs no more memory.
   const args = ["--max-semi-space-size=1", "--v8-pool-size=1", supervisor.script, dir];
   const child = spawn(supervisor.node, args, { cwd: "/", detached: true, stdio: "ignore" });
   child.on("error", () => {});
@@ -91,7 +94,7 @@ function listRecords(dir: string): string[] {
   }
 }
 
-// The kernel gives the arguments with a closing empty one.
+// The kernel returns the arguments with an empty last one.
 function sameArguments(argv: readonly string[], spec: ProgramSpec): boolean {
   return argv[0] === spec.file && argv.slice(1, -1).join("\0") === spec.args.join("\0");
 }

@@ -1,10 +1,10 @@
 import { SetupError } from "../lib/setup-error.ts";
 
-/** Shows on standard error what is being done, and how long it took. */
+/** Prints the current step, and its duration, on standard error. */
 export interface Progress {
-  /** Runs one step. `report` says what takes long in it. */
+  /** Runs one step. `report` shows what takes long in it. */
   step<T>(title: string, work: (report: (detail: string) => void) => Promise<T>): Promise<T>;
-  /** A line of its own. */
+  /** Prints a separate line. */
   say(text: string): void;
 }
 

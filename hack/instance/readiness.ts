@@ -7,10 +7,10 @@ import { askForage, type ForageCommand } from "./forage-command.ts";
 import { type Instance, instancePaths } from "./instance.ts";
 import { readProgramRecord } from "./program.ts";
 
-// Half a second each when idle. A loaded machine gets time.
+// Each takes half a second on an idle machine. A loaded machine gets more time.
 const COORDINATOR_LIMIT_MS = 30_000;
 const NODE_LIMIT_MS = 60_000;
-// A program that ended this often at its start has the reason in its log.
+// If a program ended this often at its start, its log contains the reason.
 const TOO_MANY_RESTARTS = 2;
 
 export async function waitForCoordinator(instance: Instance, signal: AbortSignal): Promise<void> {
@@ -32,7 +32,7 @@ export async function waitForCoordinator(instance: Instance, signal: AbortSignal
   );
 }
 
-/** The node's agent joins with a token of its own; one that has joined already needs none. */
+/** Gives the node's agent a join token. An agent that has already joined needs none. */
 export async function giveJoinToken(instance: Instance, forage: ForageCommand): Promise<void> {
   const paths = instancePaths(instance.dataDir);
   if (existsSync(join(paths.agentData, "identity"))) return;
@@ -42,7 +42,7 @@ export async function giveJoinToken(instance: Instance, forage: ForageCommand): 
   writeFileSync(paths.joinToken, `${token}\n`, { mode: 0o600 });
 }
 
-/** An agent can't make its own node a gateway, because gateways receive the private keys of routes. */
+/** Makes the node a gateway. Its agent may not do that, because gateways receive the private keys of routes. */
 export async function makeGateway(instance: Instance, forage: ForageCommand): Promise<void> {
   await askForage(forage, ["node", "label", instance.nodeName, "forage.dev/gateway=default"]);
 }
@@ -76,7 +76,7 @@ export async function waitForNode(
   );
 }
 
-/** Empty when ready, else what it says. */
+/** Returns an empty text if the program is ready, and otherwise its answer. */
 async function ask(url: string, signal: AbortSignal): Promise<string> {
   try {
     const response = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(5_000)]) });
@@ -87,7 +87,7 @@ async function ask(url: string, signal: AbortSignal): Promise<string> {
   }
 }
 
-/** Throws, when called, if the program has ended several times since now. */
+/** Returns a function that throws if the program has ended several times since now. */
 function restartWatch(instance: Instance, name: "coordinator" | "agent"): () => void {
   const { programs } = instancePaths(instance.dataDir);
   const restarts = (): number => readProgramRecord(programs, name)?.restarts ?? 0;

@@ -19,9 +19,9 @@ import { claimPorts, releasePorts } from "./port-claim.ts";
 import { assertPortFree, isPortFree } from "./port-holder.ts";
 import { readRunning } from "./program.ts";
 
-/** The first ports of a range are the agent's, the gateway's two, and the two of workspaces. */
+/** The number of reserved ports at the start of a range: the agent's, two of the gateway, and two of workspaces. */
 const OWN_PORTS = 5;
-/** The ports of an etcd of the instance, after those: for its clients and for other members. */
+/** The number of ports of the instance's etcd, which follow: for its clients and for other members. */
 const ETCD_PORTS = 2;
 const DEFAULTS = { grpc: "127.0.0.1:7600", http: "127.0.0.1:7601", destination: "127.0.0.1:8086" } as const;
 
@@ -63,7 +63,7 @@ export async function settleInstance(
   return instance;
 }
 
-/** Returns the usual ports if they are free, and otherwise two of the instance's own. They stay the same for its whole life. */
+/** Returns the usual ports if they are free, and otherwise two of the instance's own. They never change. */
 async function settleGateway(
   envoy: string,
   { gateway, agentHttp }: Pick<Instance, "gateway" | "agentHttp">,
@@ -75,7 +75,10 @@ async function settleGateway(
   return { envoy, httpPort: first + 1, httpsPort: first + 2 };
 }
 
-/** Throws SetupError for an instance whose range has pods' ports there, because it was made by an older checkout. */
+/**
+ * Returns the ports for workspaces. Throws SetupError for an instance of an older checkout, in which pods use these
+ * ports.
+ */
 function settleWorkspaces({
   workspaces,
   agentHttp,
@@ -143,7 +146,7 @@ function etcdOf(port: number): InstanceEtcd {
   return { program: "", client: `127.0.0.1:${port}`, peer: `127.0.0.1:${port + 1}` };
 }
 
-// Ports that a daemon of ours has need no look; those it is to take now do.
+// Ports that our own running daemons have are not checked, but those that they are about to use are.
 async function assertPortsFree(instance: Instance, before: Instance | undefined): Promise<void> {
   const { programs } = instancePaths(instance.dataDir);
   const held = new Set<string>();
@@ -156,7 +159,7 @@ async function assertPortsFree(instance: Instance, before: Instance | undefined)
 
 const LISTENERS = ["grpc", "http", "destination"] as const;
 
-/** A DNS label made of the host's name. */
+/** Returns a DNS label made of the host's name. */
 export function nodeNameOf(host: string): string {
   const label = host
     .toLowerCase()
@@ -165,7 +168,7 @@ export function nodeNameOf(host: string): string {
   return label.slice(0, 63) || "node";
 }
 
-// Pods' ports on loopback would be reachable too, but only for this machine's own programs.
+// Pods' ports on loopback would only be reachable for this machine's own programs.
 function findOwnAddress(): string {
   const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
   return addresses.find(({ family, internal }) => family === "IPv4" && !internal)?.address ?? "127.0.0.1";

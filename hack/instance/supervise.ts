@@ -1,7 +1,7 @@
 import { readPlan } from "./program.ts";
 import { supervise } from "./supervisor.ts";
 
-// Started by hack/up, detached: `supervise DIR` keeps running what DIR/plan.json lists.
+// Started by hack/up, detached. `supervise DIR` keeps the programs in DIR/plan.json running.
 const [, , dir = ""] = process.argv;
 const stop = new AbortController();
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop.abort());

@@ -12,18 +12,18 @@ export interface SupervisorOptions {
   readonly signal: AbortSignal;
 }
 
-// The first restart comes at once for the eye; one that fails again and again must not take the machine.
+// The first restart follows at once, but a program that fails again and again must not overload the machine.
 const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 10_000;
-// After running this long a program counts as well again.
+// After this time a running program counts as healthy again.
 const STEADY_MS = 30_000;
-// Programs of an earlier supervisor have to be polled; logs grow slowly.
+// Programs of an earlier supervisor have to be polled, and logs grow slowly.
 const LOOK_EVERY_MS = 500;
 const LOGS_EVERY_MS = 5_000;
 
 /**
- * Keeps the programs running until the signal, which leaves them alone: whoever supervises next takes them over.
- * Their output goes straight to their logs, so they don't notice that a supervisor died.
+ * Keeps the programs running until the signal. The signal leaves them running, for the next supervisor to take over.
+ * Their output is written directly to their logs, so they continue if a supervisor dies.
  */
 export function supervise({ dir, plan, signal }: SupervisorOptions): void {
   for (const spec of plan) keepRunning(dir, spec, signal, FIRST_DELAY_MS);
@@ -64,7 +64,7 @@ function keepRunning(dir: string, spec: ProgramSpec, signal: AbortSignal, delayM
 function start(dir: string, spec: ProgramSpec, onEnd: () => void): void {
   mkdirSync(dirname(spec.logPath), { recursive: true, mode: 0o755 });
   const log = openSync(spec.logPath, "a", 0o640);
-  // Settings come from the programs' configuration, not from the shell that happened to start us.
+  // Settings come from the programs' configuration, not from the environment of the shell that ran hack/up.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("FORAGE_"));
   const env = { ...Object.fromEntries(inherited), ...spec.env };
   const child = spawn(spec.file, spec.args, { cwd: "/", env, detached: true, stdio: ["ignore", log, log] });

@@ -18,7 +18,7 @@ import { releasePorts } from "./port-claim.ts";
 import { endPrograms } from "./programs.ts";
 import type { Progress } from "./progress.ts";
 
-/** Stops and removes everything that was made for the instance in `dataDir`, whatever state it is in. Idempotent. */
+/** Stops and removes everything of the instance in `dataDir`, whatever its state. Idempotent. */
 export async function takeDown(dataDir: string, progress: Progress): Promise<void> {
   if (!existsSync(instancePaths(dataDir).record)) {
     progress.say(`nothing of Forage is in ${dataDir}`);
@@ -53,7 +53,7 @@ async function removeInstance(instance: Instance, dataDir: string, progress: Pro
     await unmountBelow(runDir);
     rmSync(runDir, { recursive: true, force: true });
     releasePorts(instance.id);
-    // The record goes last: with it, a run that was cut off can be repeated.
+    // The record is removed last, so an interrupted run can be repeated.
     const { record, lock: _, ...others } = paths;
     for (const path of [...Object.values(others), record]) rmSync(path, { recursive: true, force: true });
   });

@@ -5,22 +5,23 @@ import { waitFor } from "../lib/wait-for.ts";
 interface Hierarchy {
   readonly mountPoint: string;
   readonly isUnified: boolean;
-  /** The group of this process in it, below the mount point. */
+  /** The group of this process in the hierarchy, below the mount point. */
   readonly own: string;
 }
 
-/** A lab's groups lie at most this deep below a mount point. */
+/** The maximum depth of a lab's groups below a mount point. */
 const MAX_DEPTH = 4;
 const END_LIMIT_MS = 30_000;
 const CPUSET_FILES = ["cpuset.cpus", "cpuset.mems"];
 
 /**
- * Makes the group `lab/host` in every hierarchy and returns the paths. A process that is written into all of them before it starts
- * a host holds everything of that host, so that its end and its removal need no other record.
+ * Makes the group `lab/host` in every hierarchy, and returns the paths. The process that starts a host is written into
+ * all of them, so they contain everything of that host, and ending and removing it needs no other record.
  */
 export function makeGroups(lab: string, host: string): readonly string[] {
   return hierarchies().map((hierarchy) => {
-    // With one hierarchy for everything, a group with processes can't give controllers to its children: begin at the top.
+    // In a unified hierarchy, a group with processes can't give controllers to its children, so the group is made at
+    // the top.
     const parent = hierarchy.isUnified ? hierarchy.mountPoint : join(hierarchy.mountPoint, hierarchy.own);
     const labGroup = join(parent, lab);
     const hostGroup = join(labGroup, host);
@@ -36,7 +37,7 @@ export function makeGroups(lab: string, host: string): readonly string[] {
   });
 }
 
-/** Kills everything in the groups of the lab, or of one of its hosts, and removes them. */
+/** Kills all processes in the groups of the lab, or of one of its hosts, and removes the groups. */
 export async function removeGroups(lab: string, host?: string): Promise<void> {
   const groups = hierarchies()
     .flatMap(({ mountPoint }) => findGroups(mountPoint, lab, MAX_DEPTH))
@@ -82,12 +83,12 @@ function delegateControllers(group: string): void {
     try {
       writeFileSync(join(group, "cgroup.subtree_control"), `+${controller}`);
     } catch {
-      // One that this group can't give away: hosts do without it.
+      // This group can't delegate the controller. Hosts work without it.
     }
   }
 }
 
-/** A new group of version 1 has no processor until it is given some. */
+/** Gives a new group of version 1, which has no processor at first, the processors of its parent. */
 function inheritCpus(from: string, to: string): void {
   for (const file of CPUSET_FILES) {
     if (!existsSync(join(from, file)) || readWords(join(to, file)).length > 0) continue;
@@ -143,6 +144,6 @@ function kill(pid: string): void {
   try {
     process.kill(Number(pid), "SIGKILL");
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
   }
 }

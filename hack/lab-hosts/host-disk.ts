@@ -3,20 +3,20 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { listMounts, unmountBelow } from "../lib/mounts.ts";
 import { run } from "../lib/run.ts";
-import { LAB_GATEWAY, LAB_PREFIX_LENGTH, type LabHost } from "./lab-plan.ts";
+import { gatewayOf, LAB_PREFIX_LENGTH, type LabHost } from "./lab-plan.ts";
 
-/** The disk of one host: a file of its own with what the host has written, above the shared image. */
+/** The disk of one host, a file with the host's changes to the shared image. */
 export interface HostDisk {
   /** The host's whole file system. */
   readonly root: string;
-  /** A directory on the disk itself: containerd can't stack its layers on a stacked file system. */
+  /** A directory on the disk itself. containerd can't stack its layers on a stacked file system. */
   readonly containerd: string;
 }
 
-/** Sparse: it takes what the host has written. */
+/** The file is sparse, so it uses only as much space as the host has written. */
 const DISK_SIZE = "8G";
 
-/** Attaches the disk in `dir`, after making it if there is none, and returns where it is. */
+/** Attaches the disk in `dir`, creating it if there is none, and returns its paths. */
 export async function attachDisk(dir: string, image: string, host: LabHost): Promise<HostDisk> {
   const disk = join(dir, "disk");
   const base = join(dir, "base");
@@ -51,8 +51,9 @@ export async function removeDisks(dir: string): Promise<void> {
   rmSync(dir, { recursive: true, force: true, maxRetries: 3 });
 }
 
-/** Gives the file system of a new host its name, its machine id and its address. */
-export function nameHost(root: string, { name, address }: LabHost): void {
+/** Writes a new host's name, machine id and address to its file system. */
+export function nameHost(root: string, host: LabHost): void {
+  const { name, address } = host;
   writeFileSync(join(root, "etc/hostname"), `${name}\n`);
   writeFileSync(join(root, "etc/hosts"), `127.0.0.1 localhost\n::1 localhost\n${address} ${name}\n`);
   writeFileSync(join(root, "etc/machine-id"), `${randomUUID().replaceAll("-", "")}\n`);
@@ -64,7 +65,7 @@ Name=host0 vec0
 
 [Network]
 Address=${address}/${LAB_PREFIX_LENGTH}
-Gateway=${LAB_GATEWAY}
+Gateway=${gatewayOf(host)}
 `,
   );
 }

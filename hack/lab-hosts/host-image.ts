@@ -21,36 +21,44 @@ import { unmountBelow } from "../lib/mounts.ts";
 import { run } from "../lib/run.ts";
 import { pruneImages } from "./prune-images.ts";
 
-/** A bare Debian, as an operator's host is before anything of Forage is there. */
+/** A plain Debian, as an operator's host is before Forage is installed. */
 export interface HostImage {
-  /** The file system. Read-only: hosts write to disks of their own. */
+  /** The file system. It is read-only: hosts write to their own disks. */
   readonly root: string;
-  /** Debian's packages that Forage's packages depend on, so that hosts need no other network. */
+  /** The Debian packages on which Forage's packages depend, so hosts need no other network. */
   readonly dependencies: string;
 }
 
 const SUITE = "bookworm";
 
-/** Debian's packages of a host, beside the essential ones. */
+/** The Debian packages of a host, beside the essential ones. */
 const BASE = [
   ...["systemd-sysv", "dbus", "udev", "kmod", "iproute2", "iputils-ping", "procps", "ca-certificates"],
   ...["curl", "less", "sudo", "zstd", "apt", "debconf", "openssh-server"],
 ];
 
-/** The packages that those of Forage depend on or recommend. `dependencies` holds them with their own dependencies. */
+/**
+ * The packages that those of Forage depend on or recommend. `dependencies` contains them and their own dependencies.
+ */
 const DEPENDENCIES = [
   ...["containerd", "runc", "containernetworking-plugins", "nftables", "conntrack", "mount", "e2fsprogs"],
   ...["git", "busybox-static", "ndisc6", "libndp-tools", "libstdc++6", "libgcc-s1", "faketime"],
 ];
 
-/** Makes images much smaller. Forage's packages keep theirs, since the rules are gone before they are installed. */
+/**
+ * Excluded paths, which make images much smaller. The rules are removed before Forage's packages are installed, so
+ * these are complete.
+ */
 const LEFT_OUT = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*"];
 
 const APT_SETTINGS = `APT::Install-Recommends "false";
 DPkg::Options { "--force-unsafe-io"; };
 `;
 
-/** In a container, version 1 of cgroups comes read-only. A host of its own kernel has nothing to do here. */
+/**
+ * A unit that makes cgroups of version 1 writable, which are read-only in a container. Without effect on a host with
+ * its own kernel.
+ */
 const WRITABLE_CGROUPS = `[Unit]
 Description=Writable cgroups, as hosts have them
 DefaultDependencies=no
@@ -66,18 +74,18 @@ ExecStart=/bin/sh -c 'for dir in /sys/fs/cgroup/*/; do mount -o remount,bind,rw 
 WantedBy=sysinit.target
 `;
 
-/** A host that is ready answers with its whole journal, also after a power failure. */
+/** Settings of a journal that is complete after a host is ready, also after a power failure. */
 const JOURNAL = "[Journal]\nStorage=persistent\nSyncIntervalSec=1s\n";
 
 const IMAGE_TOOLS: readonly HostTool[] = [
   { package: "mmdebstrap", isThere: () => existsSync("/usr/bin/mmdebstrap") },
 ];
-/** Six times what it takes on two processors: a mirror that is slower than this is no mirror. */
-const BUILD_LIMIT_SECONDS = 5 * 60;
-/** The time for unmounting what a build that is ended has mounted. */
+/** It takes a minute on two processors, and more than five were seen on two with ten times their work: this is for a mirror that hangs. */
+const BUILD_LIMIT_SECONDS = 15 * 60;
+/** The time in which an ended build unmounts its mounts. */
 const CLEAN_UP_SECONDS = 30;
 const IMAGES = "lab-images";
-/** Checkouts with different contents of images take turns on one machine. */
+/** The number of images to keep, for several checkouts with different contents on one machine. */
 const KEPT_IMAGES = 3;
 
 /** Returns the image, and builds it unless the cache has one of the same content. */
@@ -112,7 +120,7 @@ async function buildImage(dir: string): Promise<void> {
   mkdirSync(dependencies);
   const archives = '"$1/var/cache/apt/archives"';
   const download = `chroot "$1" apt-get install --yes --no-install-recommends --download-only ${DEPENDENCIES.join(" ")}`;
-  // Ended by a signal that it can handle, it unmounts what it has mounted.
+  // When it is ended by a signal that it can handle, it unmounts its mounts.
   await run(
     "timeout",
     [
@@ -151,10 +159,10 @@ function adaptRoot(root: string): void {
     "etc/systemd/system/multi-user.target.wants/systemd-networkd.service",
     "/lib/systemd/system/systemd-networkd.service",
   );
-  // They ask for, or wait for, what a lab doesn't have.
+  // These units request, or wait for, something that a lab lacks.
   for (const unit of ["systemd-firstboot.service", "systemd-networkd-wait-online.service", "apt-daily.timer"])
     link(`etc/systemd/system/${unit}`, "/dev/null");
-  // Every host makes its own.
+  // Every host makes its own keys.
   for (const name of readdirSync(join(root, "etc/ssh")))
     if (name.startsWith("ssh_host_")) rmSync(join(root, "etc/ssh", name));
   link("etc/systemd/system/ssh.service", "/dev/null");
@@ -169,7 +177,7 @@ function contentHash(): string {
     .slice(0, 16);
 }
 
-/** Copies Debian's packages of the image beside others. */
+/** Copies the image's Debian packages to a directory with others. */
 export function copyDependencies(image: HostImage, to: string): void {
   mkdirSync(to, { recursive: true });
   for (const file of readdirSync(image.dependencies))

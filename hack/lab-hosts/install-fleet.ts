@@ -13,7 +13,7 @@ const PROVISION = join(import.meta.dirname, "provision");
 const SCRIPTS_DIR = "/root/provision";
 const INSTALL_LIMIT_MS = 10 * 60_000;
 
-/** Builds the packages of the checkout into the lab's repository. Without a version they have that of the checkout. */
+/** Builds the packages of the checkout into the lab's repository. The default version is the checkout's. */
 export async function providePackages(
   lab: Lab,
   checkout: string,
@@ -27,28 +27,30 @@ export async function providePackages(
   const flags = { architectures: [goArchitecture()], formats: ["deb"], outDir: dir, version } as const;
   await buildPackages(checkout, flags, progress);
   await writePackageIndex(dir);
+  await lab.syncPackages();
 }
 
-/** Keeps the packages of Forage beside the repository. */
+/** Copies Forage's packages to a directory beside the repository. */
 export function keepPackages(lab: Lab): void {
   copyPackages(lab.path("packages"), lab.path("kept-packages"));
 }
 
-/** Offers the kept packages to the hosts instead of the present ones. */
+/** Replaces the repository's packages with the copied ones. */
 export async function offerKeptPackages(lab: Lab): Promise<void> {
   await offerPackages(lab, lab.path("kept-packages"));
 }
 
-/** Offers the packages of the directory to the hosts, with those of Debian that they need, instead of the present ones. */
+/** Replaces the repository's packages with those of the directory and their Debian dependencies. */
 export async function offerPackages(lab: Lab, from: string): Promise<void> {
   const dir = lab.path("packages");
   copyDependencies(await ensureHostImage(() => {}), dir);
   removePackages(dir);
   copyPackages(from, dir);
   await writePackageIndex(dir);
+  await lab.syncPackages();
 }
 
-/** Another version stays out of the index, so that an upgrade has one way to go. */
+/** Removes Forage's packages. Another version must not be in the index, so an upgrade has a single candidate. */
 function removePackages(dir: string): void {
   for (const file of packagesIn(dir)) rmSync(join(dir, file));
 }
@@ -62,14 +64,14 @@ function packagesIn(dir: string): readonly string[] {
   return readdirSync(dir).filter((file) => /^forage[-_]/.test(file));
 }
 
-/** Lets the host install from the lab's repository, as from an operator's own. */
+/** Makes the host install from the lab's repository, as from an operator's own. */
 export async function usePackages(lab: Lab, { name }: LabHost): Promise<void> {
   for (const script of readdirSync(PROVISION))
     await lab.copy(name, join(PROVISION, script), join(SCRIPTS_DIR, script));
   await provision(lab, name, "use-packages.sh", [PACKAGES_DIR]);
 }
 
-/** Installs the coordinator and every agent as an operator does, and returns when all nodes are Ready. */
+/** Installs the coordinator and every agent as an operator does. Returns when all nodes are Ready. */
 export async function installFleet(lab: Lab, { step }: Progress): Promise<void> {
   const { coordinator, hosts } = lab;
   await step(`coordinator on ${coordinator.name}`, async () => {
@@ -82,13 +84,13 @@ export async function installFleet(lab: Lab, { step }: Progress): Promise<void> 
   );
 }
 
-/** Installs the agent and joins the fleet with the line that the coordinator's host has printed. */
+/** Installs the agent and joins the fleet with the command that the coordinator's host has printed. */
 export async function installAgent(lab: Lab, host: LabHost): Promise<void> {
   await usePackages(lab, host);
   await provision(lab, host.name, "install-agent.sh", ["sh", "-c", await joinLine(lab, host)]);
 }
 
-/** Returns the line of a shell that joins the host, from `forage node add`. */
+/** Returns the shell command from `forage node add` that joins the host. */
 export async function joinLine(lab: Lab, { name, labels }: LabHost): Promise<string> {
   const flags = Object.entries(labels).flatMap(([key, value]) => ["--label", `${key}=${value}`]);
   const address = `${lab.coordinator.address}:7600`;

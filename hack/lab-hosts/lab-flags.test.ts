@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseLabFlags } from "./lab-flags.ts";
 
-test("up takes the number of hosts, and the coordinator's own host on demand", () => {
+test("up accepts the number of hosts, and optionally a separate host for the coordinator", () => {
   assert.deepEqual(parseLabFlags(["up", "3"]), {
     name: "lab",
     command: { type: "up", count: 3, coordinatorOwnHost: false, kind: "nspawn" },
@@ -22,7 +22,7 @@ test("arguments after the host of exec belong to the program", () => {
   });
 });
 
-test("slow takes a delay, a loss or both, with or without units", () => {
+test("slow accepts a delay, a loss or both, with or without units", () => {
   assert.deepEqual(parseLabFlags(["slow", "h2", "--delay", "100ms", "--loss", "2.5%"]).command, {
     ...{ type: "slow", host: "h2", link: { delayMs: 100, lossPercent: 2.5 } },
   });
@@ -31,7 +31,7 @@ test("slow takes a delay, a loss or both, with or without units", () => {
   });
 });
 
-test("partition takes several hosts, logs at most one", () => {
+test("partition accepts several hosts, logs at most one", () => {
   assert.deepEqual(parseLabFlags(["partition", "h2", "h3"]).command, {
     ...{ type: "partition", hosts: ["h2", "h3"] },
   });

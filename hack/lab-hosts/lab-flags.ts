@@ -29,7 +29,7 @@ const DEFAULT_LINES = 100;
 const MAX_LINES = 100_000;
 const MAX_DELAY_MS = 60_000;
 
-/** Reads the command line of `hack/lab`. */
+/** Parses the command line of `hack/lab`. */
 export function parseLabFlags(argv: readonly string[]): LabFlags {
   const { own, rest } = splitAtProgram(argv);
   const text = { type: "string" } as const;
@@ -47,7 +47,7 @@ export function parseLabFlags(argv: readonly string[]): LabFlags {
 
 type Flags = Readonly<Partial<Record<"name" | "coordinator" | "kind" | "delay" | "loss" | "lines", string>>>;
 
-/** Options of a program that runs on a host are not ours: `exec HOST CMD --option`. */
+/** Splits the arguments before the program that runs on a host, whose options are its own: `exec HOST CMD --option`. */
 function splitAtProgram(argv: readonly string[]): { own: readonly string[]; rest: readonly string[] } {
   const at = argv.indexOf("exec");
   if (at < 0) return { own: argv, rest: [] };

@@ -14,7 +14,7 @@ test("the first host has the coordinator and an agent, the others an agent each"
   );
 });
 
-test("a coordinator with a host of its own runs no agent and comes first", () => {
+test("a coordinator with a separate host runs no agent and comes first", () => {
   const [first, ...agents] = planHosts({ count: 2, coordinatorOwnHost: true });
   assert.deepEqual(first, {
     ...{ name: "coordinator", address: "10.77.0.10", labels: {} },
@@ -24,7 +24,7 @@ test("a coordinator with a host of its own runs no agent and comes first", () =>
   assert.ok(agents.every(({ runsCoordinator }) => !runsCoordinator));
 });
 
-test("labels spread hosts over three zones, and racks hold a host of each", () => {
+test("labels spread hosts over three zones, and each rack has a host of every zone", () => {
   const labels = planHosts({ count: 5, coordinatorOwnHost: false }).map((host) => host.labels);
   assert.deepEqual(labels, [
     { zone: "z1", rack: "r1" },
@@ -35,7 +35,7 @@ test("labels spread hosts over three zones, and racks hold a host of each", () =
   ]);
 });
 
-test("a lab has at least one host and at most as many as its network and memory hold", () => {
+test("a lab has at least one host and at most as many as its network and memory allow", () => {
   for (const count of [0, -1, 1.5, Number.NaN, MAX_LAB_HOSTS + 1])
     assert.throws(
       () => planHosts({ count, coordinatorOwnHost: false }),

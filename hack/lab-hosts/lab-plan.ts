@@ -1,6 +1,6 @@
 import { SetupError } from "../lib/setup-error.ts";
 
-/** A host of a lab as it is planned. Its address and names never change, whatever happens to it. */
+/** A planned host of a lab. Its address and names never change. */
 export interface LabHost {
   readonly name: string;
   readonly address: string;
@@ -15,23 +15,30 @@ export interface LabPlanOptions {
   readonly count: number;
   /** Whether the coordinator has a host without an agent. Otherwise it shares the first agent's. */
   readonly coordinatorOwnHost: boolean;
+  /** The address of this machine in the network of the hosts. Default: LAB_GATEWAY. */
+  readonly gateway?: string;
 }
 
-/** The network of every lab. Labs don't see each other, so that they can have the same addresses. */
+/** The network of every lab on bridges. Labs are isolated from each other, so they can have the same addresses. */
 export const LAB_GATEWAY = "10.77.0.1";
 export const LAB_PREFIX_LENGTH = 24;
 /** The network of commands, for kinds of hosts that need one. */
 export const CONTROL_GATEWAY = "10.78.0.1";
 
-/** A booted host costs about 300 MB of memory; more of them than this is a mistake. */
+/** The maximum number of hosts. A booted host needs about 300 MB of memory, so a larger number is a mistake. */
 export const MAX_LAB_HOSTS = 32;
 
+const GATEWAY_OCTET = 1;
 const FIRST_AGENT_OCTET = 11;
 const COORDINATOR_OCTET = 10;
 const ZONES = 3;
 
 /** Plans hosts `h1`, `h2`, … over three zones, with a rack for each three hosts. */
-export function planHosts({ count, coordinatorOwnHost }: LabPlanOptions): readonly LabHost[] {
+export function planHosts({
+  count,
+  coordinatorOwnHost,
+  gateway = LAB_GATEWAY,
+}: LabPlanOptions): readonly LabHost[] {
   if (!Number.isInteger(count) || count < 1 || count > MAX_LAB_HOSTS)
     throw new SetupError(
       "BAD_USAGE",
@@ -42,7 +49,7 @@ export function planHosts({ count, coordinatorOwnHost }: LabPlanOptions): readon
     { length: count },
     (_, index): LabHost => ({
       name: `h${index + 1}`,
-      address: addressOf(FIRST_AGENT_OCTET + index),
+      address: addressOf(gateway, FIRST_AGENT_OCTET + index),
       runsCoordinator: !coordinatorOwnHost && index === 0,
       runsAgent: true,
       labels: { zone: `z${(index % ZONES) + 1}`, rack: `r${Math.floor(index / ZONES) + 1}` },
@@ -50,7 +57,7 @@ export function planHosts({ count, coordinatorOwnHost }: LabPlanOptions): readon
   );
   const coordinator: LabHost = {
     name: "coordinator",
-    address: addressOf(COORDINATOR_OCTET),
+    address: addressOf(gateway, COORDINATOR_OCTET),
     runsCoordinator: true,
     runsAgent: false,
     labels: {},
@@ -63,7 +70,7 @@ export function controlAddress({ address }: LabHost): string {
   return CONTROL_GATEWAY.replace(/\d+$/, address.split(".").at(-1) ?? "");
 }
 
-/** Returns the name if it can be part of names in the kernel and of paths. */
+/** Returns the name, or throws if it can't be part of names in the kernel and of paths. */
 export function checkLabName(name: string): string {
   if (!/^[a-z][a-z0-9]{0,15}$/.test(name))
     throw new SetupError(
@@ -74,6 +81,11 @@ export function checkLabName(name: string): string {
   return name;
 }
 
-function addressOf(octet: number): string {
-  return LAB_GATEWAY.replace(/\d+$/, String(octet));
+/** Returns the address of this machine in the network of the host. */
+export function gatewayOf({ address }: LabHost): string {
+  return addressOf(address, GATEWAY_OCTET);
+}
+
+function addressOf(inNetwork: string, octet: number): string {
+  return inNetwork.replace(/\d+$/, String(octet));
 }

@@ -9,12 +9,12 @@ export interface SlowLink {
   readonly lossPercent: number;
 }
 
-/** The state of a lab that is kept between two commands. */
+/** The state of a lab that is stored between two commands. */
 export interface LabState {
   readonly name: string;
   readonly kind: string;
   readonly hosts: readonly LabHost[];
-  /** The hosts that are cut off. They reach each other. */
+  /** The hosts that are cut off. They can reach each other. */
   readonly cut: readonly string[];
   readonly slow: Readonly<Record<string, SlowLink>>;
 }
@@ -26,12 +26,12 @@ export interface LabPaths {
   readonly dir: string;
   readonly state: string;
   readonly lock: string;
-  /** Packages that hosts install from. */
+  /** The directory of packages that hosts install from. */
   readonly packages: string;
   readonly hosts: string;
 }
 
-/** Returns the places of the lab with this name, whether or not it exists. */
+/** Returns the paths of the lab with this name, whether or not it exists. */
 export function labPaths(name: string): LabPaths {
   const dir = join(LABS, name);
   return {
@@ -51,7 +51,7 @@ export function listLabs(): readonly string[] {
     .map(({ name }) => name);
 }
 
-/** Throws NOT_READY when there is no such lab. */
+/** Reads the state of a lab. Throws NOT_READY if there is no such lab. */
 export function readLabState(name: string): LabState {
   const path = labPaths(name).state;
   if (!existsSync(path))

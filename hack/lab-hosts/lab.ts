@@ -2,13 +2,13 @@ import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { RunOptions, RunResult } from "../lib/run.ts";
 import { SetupError } from "../lib/setup-error.ts";
-import type { HostDriver } from "./host-driver.ts";
+import type { HostDriver, Reach } from "./host-driver.ts";
 import { driverFor, HOST_KINDS } from "./host-kinds.ts";
-import { BRIDGE, CUT_BRIDGE, connectPort, createNetwork, networkName, removeNetwork } from "./lab-network.ts";
+import { removeNetwork } from "./lab-network.ts";
 import type { LabHost } from "./lab-plan.ts";
 import { type LabState, labPaths, readLabState, type SlowLink, writeLabState } from "./lab-state.ts";
 
-/** Booted hosts on a network of their own. Everything is on disk, so that each command opens the lab again. */
+/** Booted hosts on a separate network. Its state is on disk, so each command opens the lab again. */
 export class Lab {
   readonly name: string;
   readonly driver: HostDriver;
@@ -18,12 +18,12 @@ export class Lab {
     this.driver = driverFor(kind, name);
   }
 
-  /** Opens the lab of this name; throws NOT_READY if there is none. */
+  /** Opens the lab of this name. Throws NOT_READY if it doesn't exist. */
   static open(name: string): Lab {
     return new Lab(name, readLabState(name).kind);
   }
 
-  /** Makes the lab with its network. Hosts are off. Throws NOT_READY if there is one of this name. */
+  /** Makes the lab with its network. Its hosts are off. Throws NOT_READY if the name is in use. */
   static async create(name: string, kind: string, hosts: readonly LabHost[]): Promise<Lab> {
     if (existsSync(labPaths(name).state))
       throw new SetupError(
@@ -32,12 +32,12 @@ export class Lab {
         `sudo hack/lab down --name ${name}, or choose another --name`,
       );
     const lab = new Lab(name, kind);
+    await lab.driver.createNetwork();
     writeLabState({ name, kind, hosts, cut: [], slow: {} });
-    await createNetwork(name);
     return lab;
   }
 
-  /** Removes everything of a lab, also of one that a crash has left half made. */
+  /** Removes everything of a lab, including one that a crash has left incomplete. */
   static async remove(name: string): Promise<void> {
     for (const kind of HOST_KINDS) await driverFor(kind, name).removeAll();
     await removeNetwork(name);
@@ -70,14 +70,17 @@ export class Lab {
     return this.driver.exec(this.host(name), argv, options);
   }
 
-  /** Runs the `forage` command where the coordinator is. */
+  /** Runs the `forage` command on the coordinator's host. */
   forage(args: readonly string[], options?: RunOptions): Promise<RunResult> {
     return this.driver.exec(this.coordinator, ["forage", ...args], options);
   }
 
-  /** Returns the command line that runs a program of this machine in the lab's network, where it reaches the hosts. */
+  /**
+   * Returns the command line that runs a program of this machine in the lab's network, from which it can reach the
+   * hosts.
+   */
   besideCommand(argv: readonly string[]): readonly string[] {
-    return ["nsenter", `--net=/run/netns/${networkName(this.name)}`, "--", ...argv];
+    return this.driver.besideCommand(argv);
   }
 
   copy(name: string, from: string, to: string): Promise<void> {
@@ -85,11 +88,10 @@ export class Lab {
   }
 
   async boot(name: string, signal?: AbortSignal): Promise<void> {
-    const { cut, slow } = this.state;
+    const { slow } = this.state;
     const host = this.host(name);
     await this.driver.boot(host, {
-      network: networkName(this.name),
-      bridge: cut.includes(name) ? CUT_BRIDGE : BRIDGE,
+      reach: this.#reachOf(name),
       packages: labPaths(this.name).packages,
       ...(signal && { signal }),
     });
@@ -110,29 +112,48 @@ export class Lab {
     return this.driver.powerOff(this.host(name));
   }
 
-  /** Cuts these hosts off from all others. They go on reaching each other. */
+  /** Cuts these hosts off from all others. They can still reach each other. */
   async partition(names: readonly string[]): Promise<void> {
-    const hosts = names.map((name) => this.host(name));
+    for (const name of names) this.host(name);
     const cut = [...new Set([...this.state.cut, ...names])];
     writeLabState({ ...this.state, cut });
-    for (const host of hosts.filter((each) => this.driver.isRunning(each)))
-      await connectPort(this.name, this.driver.portOf(host), CUT_BRIDGE);
+    // Hosts that were cut off before can reach the new ones as well.
+    for (const host of await this.running())
+      if (cut.includes(host.name)) await this.driver.connect(host, this.#reachOf(host.name));
   }
 
-  /** Ends all partitions and all slowness. */
+  /** Ends all partitions and all delays of packets. */
   async heal(): Promise<void> {
     const { cut, slow } = this.state;
     writeLabState({ ...this.state, cut: [], slow: {} });
-    for (const host of this.hosts.filter((each) => this.driver.isRunning(each))) {
-      if (cut.includes(host.name)) await connectPort(this.name, this.driver.portOf(host), BRIDGE);
+    for (const host of await this.running()) {
+      if (cut.includes(host.name)) await this.driver.connect(host, "all");
       if (slow[host.name] !== undefined) await this.driver.slow(host, undefined);
     }
   }
 
   async slow(name: string, link: SlowLink): Promise<void> {
     const host = this.host(name);
-    if (this.driver.isRunning(host)) await this.driver.slow(host, link);
+    if (await this.driver.isRunning(host)) await this.driver.slow(host, link);
     writeLabState({ ...this.state, slow: { ...this.state.slow, [name]: link } });
+  }
+
+  /** Returns the running hosts. */
+  async running(): Promise<readonly LabHost[]> {
+    const { hosts } = this;
+    const isRunning = await Promise.all(hosts.map((host) => this.driver.isRunning(host)));
+    return hosts.filter((_, index) => isRunning[index]);
+  }
+
+  /** Updates the view that all running hosts have of the directory of packages. */
+  async syncPackages(): Promise<void> {
+    for (const host of await this.running()) await this.driver.syncPackages(host);
+  }
+
+  #reachOf(name: string): Reach {
+    const { cut, hosts } = this.state;
+    if (!cut.includes(name)) return "all";
+    return hosts.filter((host) => host.name !== name && cut.includes(host.name));
   }
 
   /** Returns the path of a file of the lab on this machine. */

@@ -6,19 +6,19 @@ import { SetupError } from "../lib/setup-error.ts";
 export interface LaunchOptions {
   /** The network namespace that the process starts in. */
   readonly network: string;
-  /** The groups that it starts in. */
+  /** The cgroups that it starts in. */
   readonly groups: readonly string[];
   readonly argv: readonly string[];
-  /** The file that its output is appended to. */
+  /** The file to which its output is appended. */
   readonly console: string;
 }
 
-/** Writes the shell into all groups, enters the network, and becomes the program. */
+/** A shell script that joins all cgroups, enters the network namespace, and executes the program. */
 const LAUNCH = `network=$1; shift
 while [ "$1" != -- ]; do echo $$ > "$1/cgroup.procs"; shift; done; shift
 exec nsenter --net="/run/netns/$network" -- "$@"`;
 
-/** Starts the process of a host, which outlives this one. */
+/** Starts the process of a host, which outlives this process. */
 export function launchHost({ network, groups, argv, console }: LaunchOptions): ProcessIdentity {
   const log = openSync(console, "a");
   const child = spawn("sh", ["-c", LAUNCH, "sh", network, ...groups, "--", ...argv], {
@@ -34,12 +34,12 @@ export function launchHost({ network, groups, argv, console }: LaunchOptions): P
   return identity;
 }
 
-/** Keeps the process for later commands. */
+/** Stores the process for later commands. */
 export function rememberHost(file: string, identity: ProcessIdentity): void {
   writeFileSync(file, JSON.stringify(identity));
 }
 
-/** Returns the process that was remembered, if it lives. */
+/** Returns the stored process, if it is alive. */
 export function recallHost(file: string): ProcessIdentity | undefined {
   if (!existsSync(file)) return undefined;
   const identity = JSON.parse(readFileSync(file, "utf8")) as ProcessIdentity;

@@ -1,6 +1,6 @@
 import type { Lab } from "./lab.ts";
 
-/** Loads an OCI archive into containerd on these hosts, so that no registry is needed. */
+/** Loads an OCI archive into containerd on these hosts, so they need no registry. */
 export async function loadImage(lab: Lab, hosts: readonly string[], archivePath: string): Promise<void> {
   await Promise.all(
     hosts.map(async (host) => {

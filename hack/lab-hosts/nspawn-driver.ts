@@ -9,7 +9,7 @@ import { makeGroups, removeGroups } from "./cgroups.ts";
 import { attachDisk, removeDisks } from "./host-disk.ts";
 import { type BootOptions, type HostDriver, PACKAGES_DIR } from "./host-driver.ts";
 import { ensureHostImage } from "./host-image.ts";
-import { slowInterface } from "./lab-network.ts";
+import { bridgedNetwork, bridgeFor, networkName, removeLink, slowInterface } from "./lab-network.ts";
 import type { LabHost } from "./lab-plan.ts";
 import { labPaths } from "./lab-state.ts";
 import { launchHost, recallHost, rememberHost } from "./launch-host.ts";
@@ -25,7 +25,7 @@ const BOOT_LIMIT_MS = 120_000;
 const SHUT_DOWN_LIMIT_MS = 120_000;
 const EVERY_MS = 50;
 
-/** Makes hosts with systemd-nspawn: they boot in a second and share this machine's kernel. */
+/** Makes hosts with systemd-nspawn. They boot in a second and share this machine's kernel. */
 export function nspawnDriver(lab: string): HostDriver {
   const groupName = `forage-lab-${lab}`;
   const dirOf = ({ name }: LabHost): string => join(labPaths(lab).hosts, name);
@@ -44,8 +44,11 @@ export function nspawnDriver(lab: string): HostDriver {
       ...argv,
     ];
   };
+  const untilOff = (host: LabHost) => untilEnded(host, () => leaderOf(host));
   const driver: HostDriver = {
+    ...bridgedNetwork(lab, portOf),
     kind: "nspawn",
+    patience: 1,
     async prepare(report) {
       await installMissing(NSPAWN_TOOLS, { report });
       await ensureHostImage(report);
@@ -56,11 +59,12 @@ export function nspawnDriver(lab: string): HostDriver {
       mkdirSync(dir, { recursive: true });
       const image = await ensureHostImage(() => {});
       const { root, containerd } = await attachDisk(dir, image.root, host);
-      // A power failure leaves groups.
+      // A power failure leaves groups behind, and the kernel removes the link of a former boot late.
       await removeGroups(groupName, host.name);
+      await removeLink(lab, portOf(host));
       const groups = makeGroups(groupName, host.name);
       const nspawn = launchHost({
-        ...{ network: options.network, groups, console: consoleFile(host) },
+        ...{ network: networkName(lab), groups, console: consoleFile(host) },
         argv: ["systemd-nspawn", ...nspawnOptions(host, options, root, containerd)],
       });
       const explain = (): string => readFileSync(consoleFile(host), "utf8").slice(-2_000);
@@ -77,16 +81,17 @@ export function nspawnDriver(lab: string): HostDriver {
     async shutDown(host) {
       if (leaderOf(host) === undefined) return;
       await driver.exec(host, ["systemctl", "poweroff", "--no-block"]);
-      await waitFor(() => leaderOf(host) === undefined, {
-        what: `${host.name} is off`,
-        limitMs: SHUT_DOWN_LIMIT_MS,
-        everyMs: EVERY_MS,
-      });
+      await untilOff(host);
       await removeGroups(groupName, host.name);
     },
-    // The end of a host's first process is the end of all others at once.
-    powerOff: (host) => removeGroups(groupName, host.name),
-    isRunning: (host) => leaderOf(host) !== undefined,
+    async powerOff(host) {
+      await removeLink(lab, portOf(host));
+      // When a host's first process ends, the kernel ends all others at once.
+      await removeGroups(groupName, host.name);
+      // The host would count as running until commands in it have ended, too.
+      await untilOff(host);
+    },
+    isRunning: async (host) => leaderOf(host) !== undefined,
     exec: async (host, argv, options) => run("nsenter", enter(host, argv, HOST_PATH), options),
     terminalCommand: (host, argv) => ["nsenter", ...enter(host, argv, HOST_PATH)],
     async copy(host, from, to) {
@@ -95,7 +100,6 @@ export function nspawnDriver(lab: string): HostDriver {
       copyFileSync(from, target);
     },
     slow: (host, link) => slowInterface((argv, options) => driver.exec(host, argv, options), "host0", link),
-    portOf: ({ name }) => `vb-${machineName(name)}`,
     consoleOf: (host) => (existsSync(consoleFile(host)) ? readFileSync(consoleFile(host), "utf8") : ""),
     async removeAll() {
       await removeGroups(groupName);
@@ -105,9 +109,14 @@ export function nspawnDriver(lab: string): HostDriver {
   return driver;
 }
 
+function untilEnded(host: LabHost, leader: () => ProcessIdentity | undefined): Promise<unknown> {
+  const isOff = (): boolean => leader() === undefined;
+  return waitFor(isOff, { what: `${host.name} is off`, limitMs: SHUT_DOWN_LIMIT_MS, everyMs: EVERY_MS });
+}
+
 function nspawnOptions(
   host: LabHost,
-  { bridge, packages }: BootOptions,
+  { reach, packages }: BootOptions,
   root: string,
   containerd: string,
 ): readonly string[] {
@@ -115,18 +124,22 @@ function nspawnOptions(
     ...["--quiet", "--register=no", "--keep-unit", "--boot", "--console=pipe", "--link-journal=no"],
     ...["--resolv-conf=off", "--timezone=off", "--settings=no", `--machine=${machineName(host.name)}`],
     ...["--capability=all", `--system-call-filter=${SYSTEM_CALLS}`],
-    ...["--private-network", `--network-bridge=${bridge}`, `--hostname=${host.name}`],
+    ...["--private-network", `--network-bridge=${bridgeFor(reach)}`, `--hostname=${host.name}`],
     ...[`--directory=${root}`, `--bind=${containerd}:/var/lib/containerd`],
     `--bind-ro=${packages}:${PACKAGES_DIR}`,
   ];
 }
 
-/** Names of interfaces hold 15 bytes. */
+function portOf({ name }: LabHost): string {
+  return `vb-${machineName(name)}`;
+}
+
+/** Returns a name that fits the 15 bytes of interface names. */
 function machineName(name: string): string {
   return name.slice(0, 11);
 }
 
-/** nspawn's child is the host's first process, once it is in a process namespace of its own. */
+/** Returns nspawn's child that is the host's first process, once it is in a separate process namespace. */
 function childOf(nspawn: ProcessIdentity): ProcessIdentity | undefined {
   if (!isAlive(nspawn))
     throw new SetupError("COMMAND_FAILED", "systemd-nspawn has ended", "see the console's log");
@@ -142,7 +155,7 @@ async function isUp(driver: HostDriver, host: LabHost): Promise<boolean> {
     allowFailure: true,
     timeoutMs: BOOT_LIMIT_MS,
   });
-  // Degraded: a unit has failed, which is for the operator to see, as on every host.
+  // Degraded means that a unit has failed, which the operator has to see, as on every host.
   return ["running", "degraded"].includes(stdout.trim());
 }
 

@@ -8,7 +8,7 @@ import { writePackageIndex } from "./package-repository.ts";
 
 const without = existsSync("/usr/bin/dpkg-deb") ? false : "dpkg-deb is not installed";
 
-test("the index describes each package with its place, size and sum", { skip: without }, async (t) => {
+test("the index describes each package with its path, size and checksum", { skip: without }, async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "forage-index-"));
   t.after(() => rmSync(dir, { recursive: true }));
   for (const name of ["one", "two"]) aPackage(dir, name);

@@ -3,12 +3,12 @@ import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { run } from "../lib/run.ts";
 
-/** Writes the index with which apt installs the packages in the directory. */
+/** Writes the index by which apt installs the packages in the directory. */
 export async function writePackageIndex(dir: string): Promise<void> {
   const files = readdirSync(dir).filter((file) => file.endsWith(".deb"));
   const stanzas = await Promise.all(files.map((file) => describePackage(dir, file)));
   const index = join(dir, "Packages");
-  // Hosts may be reading it.
+  // A host may be reading the index, so it is replaced by a rename.
   writeFileSync(`${index}.partial`, stanzas.join("\n"));
   renameSync(`${index}.partial`, index);
 }

@@ -11,25 +11,25 @@ export interface PreviousVersion {
   readonly commit: string;
 }
 
-/** Tags of versions. Those of the checkout's own commit name this version. */
+/** The tags of versions. Tags of the checkout's own commit are this version. */
 export interface VersionTags {
   /** All tags of the checkout's history, the newest version first. */
   readonly all: readonly string[];
   readonly own: readonly string[];
 }
 
-/** The commit to upgrade from while no version has a tag. */
+/** The file with the commit to upgrade from while no version has a tag. */
 const COMMIT_FILE = join(import.meta.dirname, "previous-version");
 const TAG = "v[0-9]*";
-/** It downloads npm packages, generates code and bundles the programs. */
+/** The build downloads npm packages, generates code and bundles the programs. */
 const BUILD_LIMIT_MS = 30 * 60_000;
 
-/** Returns the newest tag of an earlier version, else the commit that is named in place of one. */
+/** Returns the newest tag of an earlier version, or else the commit that is named instead. */
 export function choosePrevious({ all, own }: VersionTags, named: string): string {
   return all.find((tag) => !own.includes(tag)) ?? named.trim();
 }
 
-/** Returns the version before this one, or the reason why the checkout does not have it, such as a history that was cut short. */
+/** Returns the previous version, or the reason why the checkout lacks it, such as an incomplete history. */
 export async function findPreviousVersion(checkout: string): Promise<PreviousVersion | string> {
   const git = async (...args: readonly string[]): Promise<string | undefined> => {
     // Root may work in another user's checkout.
@@ -50,7 +50,10 @@ export async function findPreviousVersion(checkout: string): Promise<PreviousVer
   return { name, commit };
 }
 
-/** Returns a directory with packages of that version under the given version number, built from its own sources the first time. */
+/**
+ * Returns a directory with packages of that version under the given version number. Builds them from its own sources
+ * the first time.
+ */
 export async function ensurePreviousPackages(
   checkout: string,
   { commit }: PreviousVersion,

@@ -8,7 +8,7 @@ import { pruneImages } from "./prune-images.ts";
 const NOW_MS = 100 * 60 * 60_000;
 const HOUR_SECONDS = 60 * 60;
 
-test("images that were used last or lately are kept, and older ones removed with their files", async (t) => {
+test("recently used images are kept, and older ones are removed with their files", async (t) => {
   const images = mkdtempSync(join(tmpdir(), "forage-images-"));
   t.after(() => rmSync(images, { recursive: true }));
   const hours = { lately: 99.9, yesterday: 76, "two-days-ago": 52, "partial-x": 50 };

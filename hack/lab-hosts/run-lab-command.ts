@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { EXAMPLE_IMAGE, exampleArchive } from "../instance/example.ts";
 import { withLock } from "../instance/lock.ts";
 import type { Progress } from "../instance/progress.ts";
+import { driverFor } from "./host-kinds.ts";
 import { installFleet, providePackages } from "./install-fleet.ts";
 import { Lab } from "./lab.ts";
 import type { LabCommand, LabFlags } from "./lab-flags.ts";
@@ -66,8 +67,10 @@ async function bringLabUp(
   { name, checkout, progress, print, signal }: LabCommandOptions,
 ): Promise<void> {
   const { step } = progress;
-  const lab = await Lab.create(name, kind, planHosts({ count, coordinatorOwnHost }));
-  await step("image of the hosts", (report) => lab.driver.prepare(report));
+  const driver = driverFor(kind, name);
+  await step("image of the hosts", (report) => driver.prepare(report));
+  const { gateway } = driver;
+  const lab = await Lab.create(name, kind, planHosts({ count, coordinatorOwnHost, gateway }));
   await providePackages(lab, checkout, undefined, progress);
   await step(`${lab.hosts.length} hosts booted`, () =>
     Promise.all(lab.hosts.map((host) => lab.boot(host.name, signal))),
@@ -102,10 +105,11 @@ function execOnHost(lab: Lab, host: string, argv: readonly string[]): number {
 
 async function printStatus(lab: Lab, print: (text: string) => void): Promise<void> {
   const { hosts, cut, slow, kind } = lab.state;
+  const running = (await lab.running()).map((host) => host.name);
   const line = (host: LabHost): string => {
     const link = slow[host.name];
     const notes = [
-      lab.driver.isRunning(host) ? "up" : "off",
+      running.includes(host.name) ? "up" : "off",
       ...(cut.includes(host.name) ? ["cut off"] : []),
       ...(link === undefined ? [] : [`slow (${link.delayMs} ms, ${link.lossPercent}% lost)`]),
       ...(host.runsCoordinator ? ["coordinator"] : []),
@@ -113,7 +117,7 @@ async function printStatus(lab: Lab, print: (text: string) => void): Promise<voi
     return `${host.name.padEnd(12)} ${host.address.padEnd(12)} ${notes.join(", ")}\n`;
   };
   print(`lab ${lab.name}, hosts of kind ${kind}\n\n${hosts.map(line).join("")}\n`);
-  if (!lab.driver.isRunning(lab.coordinator)) return;
+  if (!running.includes(lab.coordinator.name)) return;
   const { stdout, stderr } = await lab.forage(["get", "nodes"], { allowFailure: true });
   print(stdout || stderr);
 }
@@ -127,7 +131,7 @@ async function printLogs(
   const hosts = only === undefined ? lab.hosts : [lab.host(only)];
   for (const host of hosts) {
     print(`==> ${host.name}\n`);
-    if (!lab.driver.isRunning(host)) {
+    if (!(await lab.driver.isRunning(host))) {
       print(`${lab.driver.consoleOf(host).split("\n").slice(-lines).join("\n")}\n`);
       continue;
     }

@@ -9,10 +9,18 @@ import { makeGroups, removeGroups } from "./cgroups.ts";
 import { removeDisks } from "./host-disk.ts";
 import type { BootOptions, HostDriver } from "./host-driver.ts";
 import { ensureHostImage } from "./host-image.ts";
-import { CONTROL_BRIDGE, createPort, networkName, slowInterface } from "./lab-network.ts";
+import {
+  bridgedNetwork,
+  bridgeFor,
+  CONTROL_BRIDGE,
+  createPort,
+  networkName,
+  slowInterface,
+} from "./lab-network.ts";
 import { controlAddress, type LabHost } from "./lab-plan.ts";
 import { labPaths } from "./lab-state.ts";
 import { launchHost, recallHost, rememberHost } from "./launch-host.ts";
+import { copyBySsh, shellLine } from "./ssh-host.ts";
 import { ensureBaseDisk, ensureUmlDisk } from "./uml-disk.ts";
 import { ensureUmlKernel } from "./uml-kernel.ts";
 
@@ -20,17 +28,20 @@ const UML_TOOLS: readonly HostTool[] = [
   { package: "openssh-client", isThere: () => existsSync("/usr/bin/ssh") },
   { package: "e2fsprogs", isThere: () => existsSync("/sbin/mke2fs") },
 ];
-/** Enough for containerd, an agent and a coordinator, with some pods. */
+/** The memory of a host, enough for containerd, an agent and a coordinator, with some pods. */
 const MEMORY = "1G";
-const BOOT_LIMIT_MS = 180_000;
-const SHUT_DOWN_LIMIT_MS = 120_000;
+/**
+ * The factor for slow hosts: a host has one processor, and each system call switches between processes of this machine.
+ */
+const PATIENCE = 4;
+const BOOT_LIMIT_MS = 480_000;
+const SHUT_DOWN_LIMIT_MS = 240_000;
 const EVERY_MS = 100;
-const ENVIRONMENT = [
-  "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-  ...["HOME=/root", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive"],
-];
 
-/** Makes hosts with user-mode Linux: each has a kernel, a clock and memory of its own, and needs no rights of the processor. */
+/**
+ * Makes hosts with user-mode Linux. Each has its own kernel, clock and memory, and needs no virtualization by the
+ * processor.
+ */
 export function umlDriver(lab: string): HostDriver {
   const groupName = `forage-lab-${lab}`;
   const dirOf = ({ name }: LabHost): string => join(labPaths(lab).hosts, name);
@@ -44,13 +55,15 @@ export function umlDriver(lab: string): HostDriver {
       throw new SetupError("NOT_READY", `${host.name} is off`, `sudo hack/lab boot ${host.name}`);
     return [
       ...[`--net=/run/netns/${networkName(lab)}`, "--", "ssh", "-i", keyFile, ...options, ...SSH_OPTIONS],
-      ...[`root@${controlAddress(host)}`, ["env", ...ENVIRONMENT, ...argv].map(quote).join(" ")],
+      ...[`root@${controlAddress(host)}`, shellLine(argv)],
     ];
   };
   const exec = (host: LabHost, argv: readonly string[], options?: RunOptions): Promise<RunResult> =>
     run("nsenter", reach(host, argv), options);
   return {
+    ...bridgedNetwork(lab, portOf),
     kind: "uml",
+    patience: PATIENCE,
     async prepare(report) {
       await installMissing(UML_TOOLS, { report });
       await ensureBaseDisk((await ensureHostImage(report)).root);
@@ -65,11 +78,11 @@ export function umlDriver(lab: string): HostDriver {
       const { packages } = options;
       const disk = await ensureUmlDisk({ dir, image, host, packages, publicKey: `${keyFile}.pub` });
       await removeGroups(groupName, host.name);
-      await createPort(lab, portOf(host), `v-${host.name}`.slice(0, 15), options.bridge);
+      await createPort(lab, portOf(host), `v-${host.name}`.slice(0, 15), bridgeFor(options.reach));
       await createPort(lab, `vm-${host.name}`.slice(0, 15), `w-${host.name}`.slice(0, 15), CONTROL_BRIDGE);
       const kernel = await ensureUmlKernel(() => {});
       const uml = launchHost({
-        ...{ network: options.network, groups: makeGroups(groupName, host.name) },
+        ...{ network: networkName(lab), groups: makeGroups(groupName, host.name) },
         ...{ argv: umlCommand(kernel, host, dir, disk), console: consoleFile(host) },
       });
       rememberHost(processFile(host), uml);
@@ -84,16 +97,11 @@ export function umlDriver(lab: string): HostDriver {
       await removeGroups(groupName, host.name);
     },
     powerOff: (host) => removeGroups(groupName, host.name),
-    isRunning,
+    isRunning: async (host) => isRunning(host),
     exec,
     terminalCommand: (host, argv) => ["nsenter", ...reach(host, argv, process.stdin.isTTY ? ["-t"] : [])],
-    async copy(host, from, to) {
-      const write = 'mkdir -p "$(dirname "$0")" && cat > "$0"';
-      const ssh = ["nsenter", ...reach(host, ["sh", "-c", write, to])];
-      await run("sh", ["-c", 'exec "$@" < "$0"', from, ...ssh]);
-    },
+    copy: (host, from, to) => copyBySsh((argv) => ["nsenter", ...reach(host, argv)], from, to),
     slow: (host, link) => slowInterface((argv, options) => exec(host, argv, options), "vec0", link),
-    portOf,
     consoleOf: (host) => (existsSync(consoleFile(host)) ? readFileSync(consoleFile(host), "utf8") : ""),
     async removeAll() {
       await removeGroups(groupName);
@@ -102,7 +110,7 @@ export function umlDriver(lab: string): HostDriver {
   };
 }
 
-/** Hosts are made and removed all the time, in a network of their own. */
+/** Options without checks of host keys, because hosts are made and removed all the time in a separate network. */
 const SSH_OPTIONS = [
   ...["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR"],
   ...["-o", "ConnectTimeout=10", "-o", "BatchMode=yes", "-F", "none"],
@@ -119,10 +127,8 @@ function umlCommand(kernel: string, { name, address }: LabHost, dir: string, dis
     ...[kernel, `mem=${MEMORY}`, `umid=${name}`, `uml_dir=${join(dir, "uml")}`, `ubd0=${disk}`],
     ...["root=/dev/ubda", "rw", "con=null", "con0=null,fd:1", "con1=null", "ssl=null"],
     ...[nic(0, "v"), nic(1, "w"), "systemd.log_color=no", "panic=1"],
-    // Without this it traces each system call of its processes, which is several times slower.
+    // Without seccomp it traces each system call of its processes, which is several times slower.
     "seccomp=auto",
-    // Its memory is unsound in user-mode Linux.
-    "sysctl.kernel.io_uring_disabled=2",
   ];
 }
 
@@ -130,7 +136,7 @@ function portOf({ name }: LabHost): string {
   return `vb-${name}`.slice(0, 15);
 }
 
-/** Synchronous, as hosts that boot side by side share the key. */
+/** Makes the key pair unless it exists. Synchronous, because hosts that boot in parallel share the key. */
 function ensureKey(path: string): void {
   if (existsSync(path)) return;
   execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", path], { stdio: "ignore" });
@@ -156,9 +162,4 @@ async function waitUntilUp(
       explain: () => readFileSync(consolePath, "utf8").slice(-2_000),
     },
   );
-}
-
-/** The command line passes through a shell of the host. */
-function quote(word: string): string {
-  return `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -1,7 +1,7 @@
 import { arch } from "node:os";
 import { SetupError } from "./setup-error.ts";
 
-/** A supported processor architecture by the name that Go, OCI and Debian give it. */
+/** A supported processor architecture, by its name in Go, OCI and Debian. */
 export type Architecture = "amd64" | "arm64";
 
 /** Returns this machine's architecture. */

@@ -37,9 +37,17 @@ install_npm() {
   rm -f "$log"
 }
 
-# npm records what is installed in node_modules. The record is older than the lock file after the lock file has changed.
+# npm records what is installed in node_modules. The record is older than the lock file after the lock file has changed. A copy of
+# node_modules from another checkout may have a newer record and lack the link of a workspace.
 packages_are_current() {
-  [ -x "$FORAGE_NODE" ] && [ node_modules/.package-lock.json -nt package-lock.json ] && [ node_modules/.package-lock.json -nt package.json ]
+  [ -x "$FORAGE_NODE" ] && [ node_modules/.package-lock.json -nt package-lock.json ] && [ node_modules/.package-lock.json -nt package.json ] && workspaces_are_linked
+}
+
+workspaces_are_linked() {
+  local link
+  while read -r link; do
+    [ -e "$link" ] || return 1
+  done < <(grep -oE 'node_modules/@forage/[a-z0-9-]+' package-lock.json)
 }
 
 install_packages() {

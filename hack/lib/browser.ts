@@ -5,7 +5,10 @@ import { type Browser, chromium, type Page } from "playwright-core";
 const CHROMIUM = "/usr/bin/chromium";
 const LAUNCH_LIMIT_MS = 60_000;
 
-/** Starts Debian's Chromium without a window. Root can't have its sandbox, and the pages are the project's own. */
+/**
+ * Starts Debian's Chromium without a window and without its sandbox, which root can't use. The pages are the project's
+ * own.
+ */
 export function startBrowser(): Promise<Browser> {
   const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
   return chromium.launch({ executablePath: CHROMIUM, args, timeout: LAUNCH_LIMIT_MS });
@@ -20,10 +23,11 @@ interface Finding {
 /** The rules whose findings depend on colours and widths. */
 export const APPEARANCE_RULES = ["color-contrast", "target-size", "scrollable-region-focusable"] as const;
 
-/** Returns what the page lacks for WCAG 2.2 AA, as far as axe-core finds it: one line for each finding. Default: by all rules. */
+/** Returns the violations of WCAG 2.2 AA that axe-core finds on the page, one line each. Default: by all rules. */
 export async function findAccessFaults(page: Page, rules: readonly string[] = []): Promise<string[]> {
   const path = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
-  // Evaluated by the debugger, because the page's policy allows no scripts but its own. It stays until the page is loaded again.
+  // The debugger evaluates the script, because the page's policy allows only its own scripts. It remains until the page
+  // is reloaded.
   if (!(await page.evaluate("'axe' in window"))) await page.evaluate(readFileSync(path, "utf8"));
   const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
   const runOnly = rules.length === 0 ? { type: "tag", values: tags } : { type: "rule", values: rules };
@@ -39,7 +43,7 @@ export async function findAccessFaults(page: Page, rules: readonly string[] = []
   );
 }
 
-/** Returns how many pixels of a graph have the colour of its line. A single point draws none. */
+/** Returns the number of pixels of a graph that have the colour of its line. A single point has none. */
 export async function linePixels(page: Page, title: string): Promise<number> {
   const canvas = `figure[aria-label^=${JSON.stringify(title)}] canvas`;
   const count = await page.evaluate(`(() => {

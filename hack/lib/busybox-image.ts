@@ -24,7 +24,7 @@ export interface BusyboxImageOptions {
 // Debian 12 keeps it in /bin, Debian 13 in /usr/bin (with /bin a link to it).
 const BUSYBOX_PATHS = ["/bin/busybox", "/usr/bin/busybox"];
 
-/** Makes an image of Debian's static busybox and returns the path of its OCI archive, kept in the cache by content. */
+/** Makes an image of Debian's static busybox. Returns the path of its OCI archive, which is cached by content. */
 export async function buildBusyboxImage(options: BusyboxImageOptions): Promise<string> {
   const archive = packOciArchive({
     reference: options.name,
@@ -39,7 +39,7 @@ export async function buildBusyboxImage(options: BusyboxImageOptions): Promise<s
   const path = join(dir, `${createHash("sha256").update(archive).digest("hex").slice(0, 32)}.tar`);
   if (!existsSync(path)) {
     mkdirSync(dir, { recursive: true });
-    // Several may build the same image at once: each renames its own whole file into place.
+    // Several processes may build the same image at once. Each renames its own complete file.
     const partial = `${path}.${process.pid}.${Math.trunc(performance.now() * 1000)}`;
     writeFileSync(partial, archive);
     renameSync(partial, path);
@@ -47,7 +47,7 @@ export async function buildBusyboxImage(options: BusyboxImageOptions): Promise<s
   return path;
 }
 
-/** Path of Debian's static busybox, if it is installed. */
+/** Returns the path of Debian's static busybox, if it is installed. */
 export function findStaticBusybox(): string | undefined {
   return BUSYBOX_PATHS.find((path) => existsSync(path) && isStatic(readFileSync(path)));
 }
@@ -82,7 +82,7 @@ export async function rootFileSystem(files: NonNullable<BusyboxImageOptions["fil
   return entries;
 }
 
-// A dynamic program names its loader in a PT_INTERP header; a static one has none.
+// A dynamic program has a PT_INTERP header with its loader, and a static one has none.
 function isStatic(program: Buffer): boolean {
   if (program.toString("latin1", 1, 4) !== "ELF") return false;
   const tableOffset = Number(program.readBigUInt64LE(32));

@@ -16,15 +16,15 @@ interface Bundle {
   readonly path: string;
 }
 
-// runc keeps its state here for every containerd of the host, apart by containerd's namespace.
+// runc keeps its state here for all containerd daemons of the host, separated by containerd's namespace.
 const RUNC_ROOT = "/run/containerd/runc";
 const CGROUP_ROOT = "/sys/fs/cgroup";
 
-/** Removes what containers leave behind when their containerd is already gone. */
+/** Removes the remains of containers whose containerd no longer runs. */
 export async function removeTasks({ address, stateDir, rootDir }: TaskPlaces): Promise<void> {
   const bundles = findBundles(join(stateDir, "io.containerd.runtime.v2.task"));
   const shimSockets = bundles.flatMap((bundle) => readShimSockets(bundle.path));
-  // Shims end first. Otherwise they would report a death and wait for an answer.
+  // Shims are ended first. Otherwise they would report the end of a container and wait for an answer.
   const shims = findProcesses(
     (argv) => (argv[0] ?? "").includes("containerd-shim") && argv.includes(address),
   );
@@ -58,14 +58,17 @@ function readShimSockets(bundle: string): string[] {
   });
 }
 
-/** The namespace's own directories: each goes only when empty, so that another containerd with the same name loses nothing. */
+/**
+ * Removes the namespace's own directories if they are empty, so another containerd with the same namespace loses
+ * nothing.
+ */
 export function removeEmptyPlaces(namespace: string): void {
   const controllers = list(CGROUP_ROOT).map((controller) => join(CGROUP_ROOT, controller, namespace));
   for (const path of [join(RUNC_ROOT, namespace), join(CGROUP_ROOT, namespace), ...controllers]) {
     try {
       rmdirSync(path);
     } catch {
-      // Not there, or still in use by another.
+      // The directory is missing, or another containerd uses it.
     }
   }
 }

@@ -7,11 +7,11 @@ import { endProcess, identify, isAlive, type ProcessIdentity } from "./process-i
 import { SetupError } from "./setup-error.ts";
 import { waitFor } from "./wait-for.ts";
 
-/** The directories of one containerd; it shares none. */
+/** The directories of one containerd. It shares none of them. */
 export interface ContainerdPlaces {
   /** Images and snapshots. */
   readonly rootDir: string;
-  /** The directory of this boot only, where containers are mounted and run. */
+  /** The directory for this boot only, in which containers are mounted and run. */
   readonly stateDir: string;
   /** Path of the socket, at most 107 bytes long. */
   readonly address: string;
@@ -19,29 +19,31 @@ export interface ContainerdPlaces {
 }
 
 export interface StartContainerdOptions {
-  /** Holds everything of this containerd. Keep it short, for the socket's sake. */
+  /** The directory with all files of this containerd. Its path must be short because of the socket. */
   readonly dir: string;
   readonly signal?: AbortSignal;
 }
 
-/** A containerd of our own, beside any other on the host. */
+/** A separate containerd, beside any other on the host. */
 export interface Containerd {
   /** Path of its socket, as in `nerdctl --address`. */
   readonly address: string;
   readonly identity: ProcessIdentity;
-  /** Ends the daemon only: containers keep running, and a later start in the same directory adopts them. */
+  /** Ends the daemon only. Containers keep running, and a later start in the same directory adopts them. */
   stopDaemon(): Promise<void>;
-  /** Ends the daemon, kills every container, and leaves no shim, mount, socket or cgroup. Content stays in `dir`. */
+  /**
+   * Ends the daemon, kills every container, and removes shims, mounts, sockets and cgroups. Content remains in `dir`.
+   */
   stop(): Promise<void>;
 }
 
-// sun_path holds 108 bytes with the closing zero.
+// sun_path has 108 bytes, including the final zero.
 const MAX_SOCKET_PATH_BYTES = 107;
-// Ready in under a second when idle; a loaded machine gets time.
+// A start takes less than a second on an idle machine. A loaded machine gets more time.
 const READY_LIMIT_MS = 60_000;
 const STOP_GRACE_MS = 5_000;
 
-/** Starts one in `dir`, or takes over the one that runs there already. */
+/** Starts a containerd in `dir`, or adopts the one that already runs there. */
 export async function startContainerd(options: StartContainerdOptions): Promise<Containerd> {
   const places = containerdPlaces(options.dir, options.dir);
   const identity = readContainerdIdentity(options.dir) ?? launch(options.dir, places);
@@ -67,7 +69,7 @@ export async function startContainerd(options: StartContainerdOptions): Promise<
   };
 }
 
-/** Stops what `startContainerd` started in `dir`, be it by this process or an earlier one. Idempotent. */
+/** Stops the containerd of `dir`, whichever process started it. Idempotent. */
 export async function stopContainerd(dir: string): Promise<void> {
   const identity = readContainerdIdentity(dir);
   if (identity) await endProcess(identity, { graceMs: STOP_GRACE_MS });
@@ -81,7 +83,7 @@ export async function removeContainerdRemains(places: ContainerdPlaces): Promise
   for (const path of [places.address, `${places.address}.ttrpc`]) rmSync(path, { force: true });
 }
 
-/** `runDir` may be a directory that doesn't outlive a reboot. */
+/** Returns the paths of a containerd. `runDir` may be a directory that is deleted at a reboot. */
 export function containerdPlaces(dir: string, runDir: string): ContainerdPlaces {
   return {
     rootDir: join(dir, "root"),
@@ -91,7 +93,7 @@ export function containerdPlaces(dir: string, runDir: string): ContainerdPlaces 
   };
 }
 
-/** Writes the configuration of a containerd that is alone in its places, for `containerd --config`. */
+/** Writes the configuration of a containerd that doesn't share its directories, for `containerd --config`. */
 export function writeContainerdConfig(places: ContainerdPlaces): void {
   if (Buffer.byteLength(places.address) > MAX_SOCKET_PATH_BYTES) {
     throw new SetupError(
@@ -112,7 +114,7 @@ export function waitForContainerd(
   return waitFor(() => answers(address), { what: "containerd answers", limitMs: READY_LIMIT_MS, ...options });
 }
 
-/** Undefined when no containerd of this directory lives. */
+/** Returns `undefined` if no containerd of this directory is alive. */
 function readContainerdIdentity(dir: string): ProcessIdentity | undefined {
   try {
     const identity = JSON.parse(readFileSync(identityPath(dir), "utf8")) as ProcessIdentity;
@@ -136,7 +138,8 @@ function launch(dir: string, places: ContainerdPlaces): ProcessIdentity {
   return identity;
 }
 
-// The CRI plugin, NRI and /opt are for machines that have only one containerd; the restart monitor would fight ours.
+// The CRI plugin, NRI and /opt are for machines with a single containerd. The restart monitor would restart our
+// containers, too.
 function configuration({ rootDir, stateDir, address }: ContainerdPlaces): string {
   return `version = 2
 root = ${JSON.stringify(rootDir)}

@@ -1,7 +1,7 @@
 import { run } from "./run.ts";
 import { SetupError } from "./setup-error.ts";
 
-/** Returns the address of the Debian archive that this machine installs from, as its own package sources name it. */
+/** Returns the address of the Debian archive in this machine's own package sources. */
 export async function debianArchive(): Promise<string> {
   const { stdout } = await run("apt-get", [
     ...["indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Label: Debian"],

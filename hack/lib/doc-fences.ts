@@ -7,18 +7,18 @@ export interface Fence {
   readonly page: string;
   /** The line of the opening fence, from 1. */
   readonly line: number;
-  /** The word after the fence. Empty: none. */
+  /** The word after the fence, or an empty text. */
   readonly language: string;
   /** The content without the indentation of the fence. */
   readonly text: string;
-  /** The name of the YAML file that the text above mentions last. */
+  /** The last YAML file name in the text above. */
   readonly file: string | undefined;
 }
 
 const FENCE = /^( *)```(\S*)\n([\s\S]*?)^ *```$/gm;
 const YAML_FILE = /`(?:[^`\s]*\/)?([a-z]+\.yaml)`/g;
 
-/** Reads the fences of the README and of all pages but the decisions, page by page in their order. */
+/** Reads the fences of the README and of all pages except the decisions, in their order. */
 export function readFences(root: string): readonly Fence[] {
   const pages = globSync("{README.md,docs/**/*.md}", { cwd: root }).filter(
     (page) => !page.startsWith("docs/decisions/"),
@@ -40,7 +40,10 @@ export function fencesOf(page: string, source: string): readonly Fence[] {
   });
 }
 
-/** Returns the commands of a fence of the language `sh`, or those after a `$` of one with their output. Comments are left out. */
+/**
+ * Returns the commands of a fence of the language `sh`, or those after a `$` in a fence that includes output. Comments
+ * are left out.
+ */
 export function commandsOf({ language, text }: Fence): readonly string[] {
   const lines = text.replaceAll(/\s*\\\n\s*/g, " ").split("\n");
   const commands =

@@ -22,8 +22,8 @@ export function settingsInDocs(file: SettingsFile): readonly Fence[] {
 }
 
 /**
- * Returns a function that finds the configuration file that a fence is a part of: the one that has all of the fence's keys. If both
- * have them, it is the one that the text above mentions last. Undefined: the fence is no part of either.
+ * Returns a function that finds the configuration file of a fence: the one that has all of the fence's keys. If both
+ * have them, it is the last one in the text above. It returns `undefined` if the fence belongs to neither.
  *
  * @param references the reference page of each file
  */
@@ -54,7 +54,10 @@ function pathsOf(value: unknown, depth = 2): readonly string[] {
   ]);
 }
 
-/** A key without rows below it may hold a mapping with keys of the operator's. */
+/**
+ * Reports whether a path is a known key. A key without rows below it may contain a mapping with the operator's own
+ * keys.
+ */
 function isKnown(path: string, keys: readonly string[]): boolean {
   return keys.some((key) => key === path || key.startsWith(`${path}.`) || path.startsWith(`${key}.`));
 }

@@ -20,12 +20,12 @@ const ENVOY: WheelProgram = {
 };
 const ON_HOST = ["/usr/lib/forage/envoy", "/usr/bin/envoy", "/usr/local/bin/envoy"];
 
-/** Envoy's program on the host, or in the cache; undefined: neither. */
+/** Returns the path of Envoy on the host or in the cache; `undefined` if there is none. */
 export function findEnvoy(): string | undefined {
   return [...ON_HOST, cachedWheelProgram(ENVOY)].find((path) => existsSync(path));
 }
 
-/** Returns the path of an Envoy that can be used: one on the host, else the one in the cache, else that of a Python wheel. */
+/** Returns the path of a usable Envoy: one on the host, or in the cache, or from a Python wheel. */
 export async function ensureEnvoy(options: EnsureWheelOptions = {}): Promise<string> {
   return findEnvoy() ?? (await ensureWheelProgram(ENVOY, options));
 }

@@ -12,20 +12,20 @@ const START_LIMIT_MS = 60_000;
 const STOP_GRACE_MS = 2_000;
 
 export interface EtcdServerOptions {
-  /** PEM files for its clients' port. Default: plain text. */
+  /** PEM files for the port for clients. Default: plain text. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly clientCa: string };
   /** The data directory. Default: a temporary one, which `close` removes. */
   readonly dataDir?: string;
 }
 
-/** A member of etcd on loopback, by default alone in its cluster. */
+/** A member of etcd on loopback. By default it is the only one of its cluster. */
 export interface EtcdServer {
   /** The URL for clients. */
   readonly endpoint: string;
-  /** Starts the member again after it was killed, and waits until it answers. */
+  /** Restarts the member after it was killed, and waits until it answers. */
   start(): Promise<void>;
   kill(): Promise<void>;
-  /** Stops its process without its knowledge (SIGSTOP). */
+  /** Pauses the member's process (SIGSTOP). */
   pause(): void;
   resume(): void;
   readLog(): string;
@@ -43,7 +43,7 @@ export async function startEtcd(options: EtcdServerOptions = {}): Promise<EtcdSe
   return member;
 }
 
-/** Starts a cluster of so many members on loopback, in plain text. The caller closes each. */
+/** Starts a cluster of `size` members on loopback, in plain text. The caller must close each. */
 export function startEtcdCluster(size: number): Promise<readonly EtcdServer[]> {
   return startMembers(size, {});
 }
@@ -114,12 +114,12 @@ export interface EtcdArguments {
   /** URLs. */
   readonly client: string;
   readonly peer: string;
-  /** NAME=PEER of each member, separated by commas. Default: this member alone. */
+  /** NAME=PEER of each member, separated by commas. Default: this member only. */
   readonly cluster?: string;
   readonly tls?: EtcdServerOptions["tls"];
 }
 
-/** The command line of a member. */
+/** Returns the command line of a member. */
 export function etcdArguments({
   name,
   dataDir,

@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { test } from "node:test";
 import { freePorts } from "./free-ports.ts";
 
-test("returns ports that differ, can be listened on, and that the kernel gives to no connection", async () => {
+test("returns different ports that are free and outside the kernel's range for connections", async () => {
   const ports = await freePorts(200);
   assert.equal(new Set(ports).size, 200);
   const [first = 0] = readFileSync("/proc/sys/net/ipv4/ip_local_port_range", "utf8").split(/\s/).map(Number);

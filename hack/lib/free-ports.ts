@@ -3,14 +3,14 @@ import { createServer, type Server } from "node:net";
 import { SetupError } from "./setup-error.ts";
 
 /**
- * Below the range from which the kernel takes ports for connections and for servers that ask for any: such a port could be taken
- * while the program that was given it starts, or is started again. Above are the node ports of services.
+ * The first port. Ports are below the range that the kernel uses for connections and for servers without a fixed port:
+ * such a port could be taken while the program for it starts or restarts. The node ports of services are above.
  */
 const FIRST = 10_000;
 const END = 29_000;
 const MAX_TRIES = 1_000;
 
-/** Returns ports of the address that are free and differ: each is held until the last one is known. */
+/** Returns different free ports of the address. Each is kept open until all are known. */
 export async function freePorts(count: number, address = "127.0.0.1"): Promise<number[]> {
   const servers = new Map<number, Server>();
   for (let tries = 0; servers.size < count; tries++) {
@@ -31,7 +31,7 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** Returns undefined if the port is in use. */
+/** Returns a server that listens on the port; `undefined` if the port is in use. */
 function listen(port: number, address: string): Promise<Server | undefined> {
   const server = createServer();
   return new Promise((resolve, reject) => {

@@ -7,11 +7,11 @@ import { join } from "node:path";
 const BACKEND = "/usr/lib/git-core/git-http-backend";
 
 export interface GitServerOptions {
-  /** `user:password`. Undefined: open to everyone. */
+  /** `user:password`. If undefined, the server is open to everyone. */
   readonly password?: string;
 }
 
-/** Serves the bare repositories of a directory by Git's smart HTTP protocol, and further paths by handlers. */
+/** Serves the bare repositories of a directory by Git's smart HTTP protocol, and other paths by handlers. */
 export class GitServer {
   readonly #server: Server;
   readonly #root: string;
@@ -19,7 +19,7 @@ export class GitServer {
   readonly handlers = new Map<string, (response: ServerResponse, request: IncomingMessage) => void>();
   /** Called for each request of Git, before its answer. */
   onRequest: (path: string) => Promise<void> = async () => undefined;
-  /** The next requests of Git get this status. */
+  /** The statuses with which the next requests of Git are answered. */
   readonly faults: number[] = [];
   readonly requests: string[] = [];
 
@@ -128,7 +128,7 @@ export function makeRepository(
   return commits;
 }
 
-/** Adds submodules to a repository, by path and URL. Their commit is the given one. */
+/** Adds submodules to a repository, by path and URL, at the given commit. */
 export function addSubmodules(
   root: string,
   name: string,

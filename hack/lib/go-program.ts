@@ -22,7 +22,10 @@ export interface GoProgramOptions extends BuildOptions {
   readonly package?: string;
   /** Whether it contains C, which needs the host's gcc. */
   readonly cgo?: boolean;
-  /** Compiles without optimizations, a quarter faster, for programs of tests whose own speed doesn't matter. */
+  /**
+   * Whether to compile without optimizations, which takes a quarter less time. For tests' programs whose own speed
+   * doesn't matter.
+   */
   readonly quick?: boolean;
   /** Default: 15 minutes. */
   readonly buildLimitMs?: number;
@@ -35,8 +38,8 @@ export function findGoProgram(folder: string, name: string): string | undefined 
 }
 
 /**
- * Returns the path of a program built from `folder/name`, where `folder` holds a Go module of ours. It is built again when its
- * sources change.
+ * Returns the path of a program built from `folder/name`, where `folder` is a Go module of this project. Builds it
+ * again if its sources have changed.
  */
 export async function ensureGoProgram(
   folder: string,
@@ -57,7 +60,7 @@ export async function ensureGoProgram(
       ],
       {
         cwd: folder,
-        // go.sum pins every dependency, so no checksum database is asked.
+        // go.sum pins every dependency, so no checksum database is needed.
         env: {
           ...go.env,
           GOFLAGS: "-mod=readonly -modcacherw -buildvcs=false",
@@ -69,7 +72,7 @@ export async function ensureGoProgram(
       },
     );
     mkdirSync(dirname(target), { recursive: true });
-    // Across file systems a rename fails, so copy beside the target first.
+    // A rename across file systems fails, so the file is first copied to the target's directory.
     const partial = `${target}.${process.pid}`;
     cpSync(join(work, name), partial);
     renameSync(partial, target);

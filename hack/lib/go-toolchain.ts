@@ -6,11 +6,11 @@ import { GO_TOOLCHAIN_SUM, GO_VERSION, OLDEST_GO } from "./nerdctl-version.ts";
 import { run } from "./run.ts";
 import { SetupError } from "./setup-error.ts";
 
-/** A go command and the environment it must be run with. */
+/** A go command and the environment in which it must run. */
 export interface Go {
   readonly program: string;
   readonly env: Readonly<Record<string, string>>;
-  /** The directory of its downloads and its build cache, a gigabyte. The caller removes it after the build. */
+  /** The directory of its downloads and its build cache, a gigabyte. The caller must remove it after the build. */
   readonly dir: string;
 }
 
@@ -20,11 +20,14 @@ export interface BuildOptions {
   readonly report?: (step: string) => void;
 }
 
-// GOTOOLCHAIN=local keeps a newer go from fetching by itself what we pin and check here.
+// With GOTOOLCHAIN=local, a newer go doesn't download by itself the toolchain that is pinned and checked here.
 const BASE_ENV = { GOTOOLCHAIN: "local" } as const;
 const DOWNLOAD_LIMIT_MS = 10 * 60_000;
 
-/** A Go that is new enough: the host's, else one that any Go can fetch as a module. Debian's is installed for that if there is none. */
+/**
+ * Returns a Go that is new enough: the host's, or else one that any Go can download as a module. If the host has none,
+ * Debian's is installed for that.
+ */
 export async function ensureGo(options: BuildOptions): Promise<Go> {
   const dir = makeGoDir();
   const env = {
@@ -49,20 +52,20 @@ export async function ensureGo(options: BuildOptions): Promise<Go> {
   options.report?.(`fetching Go ${GO_VERSION}`);
   const module = `golang.org/toolchain@v0.0.1-go${GO_VERSION}.linux-${arch}`;
   const root = await downloadModule(found, module, GO_TOOLCHAIN_SUM[arch], options.signal);
-  // Modules carry no execute bits.
+  // Files of modules are not executable.
   await run("chmod", ["-R", "u+rwx", join(root, "bin"), join(root, "pkg", "tool")]);
   return { program: join(root, "bin", "go"), env: { ...env, GOROOT: root }, dir };
 }
 
-/** Downloads `path@version`, checks it against its known sum and returns the folder it lies in. */
+/** Downloads `path@version`, compares it with its known checksum, and returns its folder. */
 export async function downloadModule(
   go: Go,
   module: string,
   sum: string,
   signal?: AbortSignal,
 ): Promise<string> {
-  // The sum that we pin is what counts. Go from 1.21 on insists on its checksum database for toolchains, while elsewhere
-  // that may be out of reach: so without it first, then with it.
+  // The pinned checksum is decisive. Go from 1.21 on requires its checksum database for toolchains, but some machines
+  // can't reach it, so the first attempt does without it and the second one with it.
   const answer =
     (await download(go, module, "off", signal)) ?? (await download(go, module, undefined, signal));
   if (!answer?.Dir) {
@@ -93,7 +96,9 @@ async function download(go: Go, module: string, sumdb: "off" | undefined, signal
   return exitCode === 0 ? (JSON.parse(stdout) as { Dir?: string; Sum?: string }) : undefined;
 }
 
-/** Makes a directory for one build, so that builds beside each other keep theirs, and removes those of processes that have ended. */
+/**
+ * Makes a directory for one build, so parallel builds don't share one, and removes those of processes that have ended.
+ */
 function makeGoDir(): string {
   mkdirSync(cacheDir(), { recursive: true });
   for (const name of readdirSync(cacheDir())) {

@@ -1,4 +1,6 @@
-/** The message of the live tables that a fleet of so many nodes and pods has, for browsers without such a fleet. */
+/**
+ * Returns the live tables' message for a fleet with these numbers of nodes and pods, for browsers without such a fleet.
+ */
 export function hollowMessage(nodeCount: number, podCount: number): object {
   const nodes = Array.from({ length: nodeCount }, (_, index) => nodeRow(index, nodeCount, podCount));
   const pods = Array.from({ length: podCount }, (_, index) => podRow(index, nodeCount));
@@ -9,9 +11,32 @@ export function hollowMessage(nodeCount: number, podCount: number): object {
   };
 }
 
+/**
+ * Returns the message of the workload `web` with one replica at each stage. One of them has pulled 40 % of its image.
+ */
+export function hollowRollout(namespace: string): object {
+  const stages = [
+    { node: "", state: "Pending", tone: "busy" },
+    { state: "Placed", tone: "busy" },
+    { state: "ImagePull", tone: "busy", pulledPercent: 40 },
+    { state: "Starting", tone: "busy" },
+    { state: "Running", tone: "good" },
+  ];
+  const pods = stages.map((stage, index) => ({ ...podRow(index + 1, 1), namespace, ready: 0, ...stage }));
+  const web = {
+    ...{ namespace, kind: "container_service", name: "web", tone: "busy", message: "", about: "" },
+    ...{ replicas: 5, updated: 5, ready: 1, endpoints: 1, image: "web:1", owner: "", rolloutId: "" },
+    ...{ generation: 1, updatedMs: 1_700_000_000_000, deleting: false },
+  };
+  return {
+    ...{ reset: true, complete: true, resources: { [`${namespace}/container_service/web`]: web } },
+    pods: Object.fromEntries(pods.map((row) => [`${row.namespace}/${row.name}`, row])),
+  };
+}
+
 const ZONES = ["a", "b", "c"] as const;
 const GIBIBYTE = 1024 ** 3;
-/** Every so many pods one is in trouble. */
+/** The number of pods of which one has a problem. */
 const TROUBLE_EVERY = 100;
 
 function nodeRow(index: number, nodeCount: number, podCount: number) {

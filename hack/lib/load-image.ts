@@ -9,8 +9,8 @@ export interface LoadImageOptions {
 }
 
 /**
- * Loads an OCI archive and unpacks it with containerd's own `ctr`. `nerdctl load` of 2.3 needs a service that containerd 1.6
- * (Debian 12) doesn't have.
+ * Loads an OCI archive and unpacks it with containerd's own `ctr`. `nerdctl load` of 2.3 requires a service that
+ * containerd 1.6 (Debian 12) lacks.
  */
 export async function loadImage({
   address,

@@ -5,12 +5,12 @@ import { run } from "./run.ts";
 export async function unmountBelow(dir: string): Promise<void> {
   for (const mountPoint of listMounts().reverse()) {
     if (mountPoint !== dir && !mountPoint.startsWith(`${dir}/`)) continue;
-    // Lazily: what still holds it open must not keep us from cleaning the rest.
+    // A lazy unmount succeeds even if a process still uses the mount.
     await run("umount", ["--lazy", "--", mountPoint], { allowFailure: true });
   }
 }
 
-/** Mount points in the order they were mounted. */
+/** Returns the mount points in the order in which they were mounted. */
 export function listMounts(): string[] {
   return readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")

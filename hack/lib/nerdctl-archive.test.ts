@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { downloadNerdctl } from "./nerdctl-archive.ts";
 
-test("the program of an archive with the right sum is put in place", async (t) => {
+test("the program of an archive with the right checksum is installed", async (t) => {
   const { target, archive } = await aSite(t);
 
   assert.equal(await downloadNerdctl(target, { archive }), true);
@@ -18,7 +18,7 @@ test("the program of an archive with the right sum is put in place", async (t) =
   assert.equal(statSync(target).mode & 0o111, 0o111);
 });
 
-test("an archive with another sum is refused and leaves nothing", async (t) => {
+test("an archive with another checksum is refused and leaves nothing behind", async (t) => {
   const { target, archive } = await aSite(t);
   const other = { ...archive, sha256: "0".repeat(64) };
 
@@ -27,7 +27,7 @@ test("an archive with another sum is refused and leaves nothing", async (t) => {
   assert.equal(existsSync(target), false);
 });
 
-test("a site that can't be reached or doesn't have it is no failure: there is another way", async (t) => {
+test("an archive that can't be downloaded is no failure, because there is an alternative", async (t) => {
   const { target, archive } = await aSite(t);
 
   assert.equal(

@@ -6,7 +6,7 @@ import { NERDCTL_ARCHIVE_SHA256, NERDCTL_VERSION } from "./nerdctl-version.ts";
 import { run } from "./run.ts";
 import { SetupError } from "./setup-error.ts";
 
-// Where the site can't be reached we want to know at once; where it can, 12 MB may take a while.
+// An unreachable site is noticed quickly, but the download of 12 MB may take a while.
 const CONNECT_LIMIT_MS = 4_000;
 const DOWNLOAD_LIMIT_MS = 300_000;
 
@@ -14,11 +14,14 @@ export interface DownloadOptions {
   readonly signal?: AbortSignal;
   /** Default: this machine's. */
   readonly architecture?: Architecture;
-  /** The archive to fetch and its digest. Default: the pinned release. */
+  /** The archive to download and its digest. Default: the pinned release. */
   readonly archive?: { readonly url: string; readonly sha256: string };
 }
 
-/** Puts the release's program at `target`. False where the archive can't be had; throws when it isn't the one we know. */
+/**
+ * Downloads the release's program to `target`. Returns false if the archive can't be downloaded. Throws if its digest
+ * is wrong.
+ */
 export async function downloadNerdctl(target: string, options: DownloadOptions): Promise<boolean> {
   const { url, sha256 } = options.archive ?? release(options.architecture ?? goArchitecture());
   const archive = await download(url, options.signal);

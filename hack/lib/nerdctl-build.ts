@@ -41,7 +41,7 @@ export async function buildNerdctl(
       ],
       {
         cwd: source,
-        // The source's own go.sum pins every dependency, so no checksum database is asked.
+        // The source's own go.sum pins every dependency, so no checksum database is needed.
         env: {
           ...go.env,
           GOARCH: architecture,
@@ -54,7 +54,7 @@ export async function buildNerdctl(
       },
     );
     mkdirSync(dirname(target), { recursive: true });
-    // Across file systems a rename fails, so copy beside the target first.
+    // A rename across file systems fails, so the file is first copied to the target's directory.
     const partial = `${target}.${process.pid}`;
     cpSync(join(work, "nerdctl"), partial);
     renameSync(partial, target);
@@ -64,7 +64,7 @@ export async function buildNerdctl(
   }
 }
 
-// Its go.mod replaces a test helper with a folder that the published module leaves out.
+// The go.mod refers to a test helper in a folder that the published module lacks.
 function prepareSource(source: string): void {
   const tigron = join(source, "mod", "tigron");
   mkdirSync(tigron, { recursive: true });

@@ -17,8 +17,8 @@ export interface EnsureNerdctlOptions {
 const OLDEST_MAJOR = 2;
 
 /**
- * The path of a nerdctl that can be used: one on the host that is new enough, else the one in the cache,
- * else the release archive, else one built from its Go module. The last two end up in the cache.
+ * Returns the path of a usable nerdctl: one on the host that is new enough, or in the cache, or from the release
+ * archive, or built from its Go module. The last two are stored in the cache.
  */
 export async function ensureNerdctl(options: EnsureNerdctlOptions = {}): Promise<string> {
   for (const path of [...onPath(), cachedPath(goArchitecture())]) {
@@ -28,7 +28,10 @@ export async function ensureNerdctl(options: EnsureNerdctlOptions = {}): Promise
   return await fetchNerdctl(goArchitecture(), options);
 }
 
-/** Returns the path of the pinned nerdctl for the architecture, whatever the host has: from the cache, its release or its Go module. */
+/**
+ * Returns the path of the pinned nerdctl for the architecture, regardless of the host's: from the cache, its release or
+ * its Go module.
+ */
 export async function ensurePinnedNerdctl(
   architecture: Architecture,
   options: EnsureNerdctlOptions = {},
@@ -49,7 +52,7 @@ async function fetchNerdctl(architecture: Architecture, options: EnsureNerdctlOp
   return target;
 }
 
-/** The one for this machine where it has always been. */
+/** Returns the path in the cache. For this machine's architecture it has no suffix, as in earlier versions. */
 function cachedPath(architecture: Architecture): string {
   const own = architecture === goArchitecture();
   return join(cacheDir(), "nerdctl", NERDCTL_VERSION, own ? "nerdctl" : `nerdctl-${architecture}`);
@@ -62,7 +65,7 @@ function onPath(): string[] {
     .filter((path) => existsSync(path));
 }
 
-/** Such as `2.3.5`; undefined when the program is missing or doesn't say. */
+/** Returns a version such as `2.3.5`; `undefined` if the program is missing or prints none. */
 async function readVersion(path: string): Promise<string | undefined> {
   if (!existsSync(path)) return undefined;
   const { stdout } = await run(path, ["--version"], { allowFailure: true, timeoutMs: 20_000 });

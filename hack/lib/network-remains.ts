@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { run } from "./run.ts";
 import { SetupError } from "./setup-error.ts";
 
-// Instance names are short and random; a shorter one might be part of somebody else's name.
+// Instance names are short and random. An even shorter one might be part of another name.
 const MIN_INSTANCE_LENGTH = 5;
 const NAMED_NAMESPACES = "/run/netns";
-// The default places of host-local's leases and libcni's results.
+// The default directories of host-local's leases and libcni's results.
 const CNI_PLACES = ["/var/lib/cni/networks", "/var/lib/cni/results", "/var/lib/cni"];
 
-/** The objects of an instance in the kernel and in CNI's places, found by the instance's name. */
+/** The objects of an instance in the kernel and in CNI's directories, found by the instance's name. */
 export interface NetworkRemains {
   readonly namespaces: readonly string[];
   readonly links: readonly string[];
@@ -39,7 +39,7 @@ export async function findNetworkRemains(instance: string): Promise<NetworkRemai
   };
 }
 
-/** Removes all that `findNetworkRemains` finds. Idempotent. */
+/** Removes everything that `findNetworkRemains` finds. Idempotent. */
 export async function removeNetworkRemains(instance: string): Promise<void> {
   const remains = await findNetworkRemains(instance);
   for (const namespace of remains.namespaces) {

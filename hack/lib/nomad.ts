@@ -12,10 +12,10 @@ const BUILD_LIMIT_MS = 60 * 60_000;
 const START_LIMIT_MS = 120_000;
 const STOP_GRACE_MS = 30_000;
 const CNI_BIN_DIR = "/usr/lib/cni";
-// Nomad's own cgroups, which it leaves behind.
+// The cgroups that Nomad leaves behind.
 const CGROUPS = ["shared", "reserved", ""].map((name) => join("/sys/fs/cgroup/cpuset/nomad", name));
 
-/** Compiles Nomad if it was not compiled before, and returns its path. */
+/** Compiles Nomad unless it was compiled before, and returns its path. */
 export function buildNomad(): Promise<string> {
   return ensureGoProgram(SOURCES, "nomad", {
     ...{ package: "github.com/hashicorp/nomad", cgo: true, buildLimitMs: BUILD_LIMIT_MS },
@@ -32,13 +32,13 @@ export interface NomadOptions {
   readonly host: TestHost;
   /** Path of Nomad. */
   readonly program: string;
-  /** Plugins by the name of their file: the text of a program. */
+  /** The texts of plugin programs, by the name of their file. */
   readonly plugins: Readonly<Record<string, string>>;
-  /** `plugin` blocks in Nomad's language. */
+  /** The `plugin` blocks in Nomad's language. */
   readonly pluginConfig: string;
 }
 
-/** A Nomad agent, server and client in one, in a network namespace of its own. Its state survives a restart. */
+/** A Nomad agent that is both server and client, in a separate network namespace. Its state survives a restart. */
 export class NomadUnderTest {
   readonly #options: NomadOptions;
   readonly #dir: string;
@@ -64,7 +64,7 @@ export class NomadUnderTest {
     return nomad;
   }
 
-  /** Starts the agent, also again, and waits until the node is ready. */
+  /** Starts or restarts the agent, and waits until the node is ready. */
   async launch(): Promise<void> {
     this.#lives += 1;
     const { host, program } = this.#options;
@@ -83,17 +83,17 @@ export class NomadUnderTest {
     return run("nsenter", this.commandLine(args), { allowFailure, ...this.#client(options) });
   }
 
-  /** Returns the command line as the arguments of `nsenter`, for a caller that runs it by itself. */
+  /** Returns the command line as arguments of `nsenter`, for callers that run it themselves. */
   commandLine(args: readonly string[]): readonly string[] {
     return [`--net=/run/netns/${this.#namespace}`, this.#options.program, ...args];
   }
 
-  /** Returns the answer of Nomad's HTTP interface. */
+  /** Returns a response of Nomad's HTTP API. */
   async get(path: string): Promise<unknown> {
     return JSON.parse((await this.run(["operator", "api", "-X", "GET", path])).stdout);
   }
 
-  /** Ends the agent as a crash, or as its own stop, which ends its plugins too. */
+  /** Ends the agent as in a crash, or as in its own stop, which also ends its plugins. */
   async end(how: "SIGKILL" | "SIGINT"): Promise<void> {
     this.#program?.kill(how);
     await this.#program?.exited;
@@ -105,7 +105,7 @@ export class NomadUnderTest {
 
   async close(): Promise<void> {
     await this.#program?.end(STOP_GRACE_MS);
-    // Log collectors, executors and plugins outlive the agent, so that a next one finds them.
+    // Log collectors, executors and plugins outlive the agent, so a later agent can find them.
     const { stdout } = await run("ip", ["netns", "pids", this.#namespace], { allowFailure: true });
     for (const pid of stdout.split("\n").filter(Boolean)) endNow(Number(pid));
     await run("ip", ["netns", "delete", this.#namespace], { allowFailure: true });
@@ -113,7 +113,7 @@ export class NomadUnderTest {
       try {
         rmdirSync(dir);
       } catch {
-        // There is none, or another Nomad's tasks are in it.
+        // The cgroup doesn't exist, or has tasks of another Nomad.
       }
     }
   }
@@ -138,7 +138,7 @@ function endNow(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended.
+    // The process has ended.
   }
 }
 

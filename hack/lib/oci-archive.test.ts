@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { packOciArchive, sha256 } from "./oci-archive.ts";
 import { packTar } from "./tar.ts";
 
-test("tar reads what we pack: files, links and directories with their modes", () => {
+test("tar can read the packed files, links and directories with their modes", () => {
   const archive = packTar([
     { type: "directory", path: "bin/", mode: 0o1777 },
     { type: "file", path: "bin/a", content: Buffer.from("x".repeat(513)), mode: 0o755 },
@@ -23,7 +23,7 @@ test("tar reads what we pack: files, links and directories with their modes", ()
   ]);
 });
 
-test("equal images are equal to the byte, and every blob is found by its digest", () => {
+test("equal images are identical in every byte, and every blob is found by its digest", () => {
   const image = {
     reference: "localhost/a:1",
     layer: Buffer.from("layer"),

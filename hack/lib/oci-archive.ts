@@ -3,7 +3,7 @@ import { arch } from "node:os";
 import { packTar, type TarEntry } from "./tar.ts";
 
 export interface OciImage {
-  /** Full reference with tag, by which the loaded image is known. */
+  /** The full reference with a tag, which the loaded image has. */
   readonly reference: string;
   /** The only layer, an uncompressed tar. */
   readonly layer: Buffer;
@@ -14,7 +14,7 @@ export interface OciImage {
   readonly config?: Readonly<Record<string, unknown>>;
   /** Default: this machine's. */
   readonly architecture?: string;
-  /** Whether an index of several platforms leads to it, of which the archive has only this one. */
+  /** Whether an index of several platforms refers to it. The archive contains this platform only. */
   readonly indexed?: boolean;
 }
 
@@ -26,7 +26,9 @@ export interface Descriptor {
 
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", arm64: "arm64" };
 
-/** Packs an image as an OCI layout in a tar, which `nerdctl load` reads. Equal input gives equal bytes and digests. */
+/**
+ * Packs an image as an OCI layout in a tar, which `nerdctl load` can read. Equal input gives equal bytes and digests.
+ */
 export function packOciArchive(image: OciImage): Buffer {
   const config = encode({
     architecture: image.architecture ?? ARCHITECTURES[arch()] ?? arch(),

@@ -6,7 +6,7 @@ const INSIDE = "FORAGE_TEST_NETWORK";
 const PREFIX = "fgt-";
 const TOOLS = ["/usr/sbin/nft", "/usr/sbin/conntrack", "/usr/lib/cni/bridge"];
 
-/** As a host has it: an address and a default route of each family. Nothing answers there. */
+/** An address and a default route of each family, as on a host. The network contains nothing else. */
 const UPLINK = [
   "link set lo up",
   "link add host0 type veth peer name nothing0",
@@ -17,7 +17,7 @@ const UPLINK = [
 ];
 const UPLINK6 = ["address add fd0f::1/64 dev host0 nodad", "-6 route add default via fd0f::fe dev host0"];
 
-/** Returns the reason why tests of real networking can't run here; undefined if they can. */
+/** Returns the reason why tests of real networking can't run on this machine; `undefined` if they can. */
 export function whyNoOwnNetwork(): string | undefined {
   if (getuid?.() !== 0) return "needs root";
   const missing = TOOLS.find((path) => !existsSync(path));
@@ -25,8 +25,8 @@ export function whyNoOwnNetwork(): string | undefined {
 }
 
 /**
- * Runs the program again as it was called, in a network of its own that is removed with it, and exits as it did.
- * Returns only inside. The machine's own interfaces, rules and sysctls are out of reach there.
+ * Runs this program again with the same arguments in a separate network that is removed at its end, and exits with its
+ * status. Returns only in the new process. The machine's own interfaces, rules and sysctls can't be changed there.
  */
 export function enterOwnNetwork(): void {
   if (env[INSIDE] !== undefined) return;
@@ -39,8 +39,8 @@ export function enterOwnNetwork(): void {
     for (const line of lines) must("ip", ["-n", name, ...line.split(" ")]);
     const inside = { ...env, [INSIDE]: name };
     const program = [execPath, ...process.execArgv, ...argv.slice(1)];
-    // Only the network is entered: `ip netns exec` would also hide the namespaces that are made inside.
-    // When the runner ends this process at its time-out, the program inside must end as well.
+    // Only the network is entered: `ip netns exec` would also hide namespaces that are made inside. If the runner ends
+    // this process after a time-out, the program inside must end as well.
     status = spawnSync(
       "setpriv",
       ["--pdeathsig", "KILL", "--", "nsenter", `--net=/run/netns/${name}`, "--", ...program],
@@ -52,12 +52,12 @@ export function enterOwnNetwork(): void {
   exit(status ?? 1);
 }
 
-/** The same for what needs IPv6. */
+/** Returns the reason why tests that need IPv6 can't run; `undefined` if they can. */
 export function whyNoOwnIpv6(): string | undefined {
   return whyNoOwnNetwork() ?? (existsSync("/proc/net/if_inet6") ? undefined : "needs IPv6");
 }
 
-/** Reports whether what is called after this process id was left by a test that was killed. */
+/** Reports whether an object with this process id in its name was left by a killed test. */
 export function isOfTheDead(pidText: string, radix: number): boolean {
   return !existsSync(`/proc/${Number.parseInt(pidText, radix)}`);
 }
@@ -65,7 +65,8 @@ export function isOfTheDead(pidText: string, radix: number): boolean {
 function removeNetworksOfTheDead(): void {
   const names = existsSync("/run/netns") ? readdirSync("/run/netns") : [];
   for (const name of names.filter((it) => it.startsWith(PREFIX))) {
-    // Files that start at the same time find the same ones: whichever comes later fails, and need not mind.
+    // Files that start at the same time find the same remains. The slower one fails to remove them, without
+    // consequences.
     if (isOfTheDead(name.slice(PREFIX.length), 10)) spawnSync("ip", ["netns", "del", name]);
   }
 }

@@ -10,39 +10,39 @@ import { SetupError } from "./setup-error.ts";
 import { type Program, spawnProgram } from "./spawn-program.ts";
 import { waitFor } from "./wait-for.ts";
 
-/** An authority that speaks ACME, for tests, on loopback. It forgets everything when it stops. */
+/** An ACME authority for tests, on loopback. It loses its state when it stops. */
 export interface Pebble {
   /** URL of its directory. */
   readonly directory: string;
   /** PEM file with the root of the directory's own TLS. */
   readonly caFile: string;
-  /** The root that its certificates lead to, PEM; another one after each start. */
+  /** The root of its certificates in PEM. It changes with each start. */
   readonly root: string;
-  /** Sets the address at which Pebble validates the hostname. Others are at 127.0.0.1. */
+  /** Sets the address at which Pebble validates the hostname. The default is 127.0.0.1. */
   resolve(hostname: string, address: string): Promise<void>;
   /** Returns the log of all its runs. */
   readLog(): string;
-  /** Stops it. Its address is unused until it is started again. */
+  /** Stops the authority. Its address is unused until it is started again. */
   stop(): Promise<void>;
   start(): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface PebbleOptions {
-  /** The port at which pebble expects the answers to its challenges. */
+  /** The port at which pebble validates its challenges. */
   readonly httpPort: number;
   /** The validity of its certificates. Default: five years. */
   readonly validitySeconds?: number;
-  /** The percentage of good nonces that pebble rejects anyway. Default: 5. */
+  /** The percentage of valid nonces that pebble rejects anyway. Default: 5. */
   readonly rejectedNonces?: number;
-  /** Keys of accounts that it knows beforehand, base64url by their ids; with them it takes no others. */
+  /** Keys of accounts by their ids, in base64url. If set, other accounts are rejected. */
   readonly externalKeys?: Readonly<Record<string, string>>;
 }
 
 const START_LIMIT_MS = 60_000;
 const STOP_GRACE_MS = 1_000;
 
-/** Starts Debian's pebble with a name server of its own. */
+/** Starts Debian's pebble with its own name server. */
 export async function startPebble(options: PebbleOptions): Promise<Pebble> {
   const dir = mkdtempSync(join(tmpdir(), "forage-pebble-"));
   const [port = 0, management = 0, dns = 0, dnsManagement = 0] = await freePorts(4);
@@ -78,7 +78,7 @@ export async function startPebble(options: PebbleOptions): Promise<Pebble> {
     get root() {
       return root;
     },
-    resolve: (hostname, address) => tellNames(dnsManagement, hostname, address),
+    resolve: (hostname, address) => addName(dnsManagement, hostname, address),
     readLog: () => readFileSync(logPath, "utf8"),
     stop,
     start,
@@ -89,7 +89,7 @@ export async function startPebble(options: PebbleOptions): Promise<Pebble> {
 function spawnNames(dir: string, dns: number, management: number): Program {
   const args = [
     ...["-dns01", `127.0.0.1:${dns}`, "-management", `127.0.0.1:${management}`, "-defaultIPv6", ""],
-    // It would answer to challenges itself.
+    // Otherwise pebble's name server would answer challenges itself.
     ...["-http01", "", "-https01", "", "-tlsalpn01", ""],
   ];
   return spawnProgram("pebble-challtestsrv", args, { logPath: join(dir, "names.log") });
@@ -120,7 +120,7 @@ async function writeConfig(
     certificate: place("cert.pem"),
     privateKey: place("key.pem"),
     httpPort,
-    // HTTP-01 alone is used.
+    // Only HTTP-01 is used.
     tlsPort: 9,
     ...(validitySeconds !== undefined && { certificateValidityPeriod: validitySeconds }),
     ...(externalKeys !== undefined && {
@@ -159,7 +159,7 @@ function readRoot(management: number, caFile: string): Promise<string> {
   });
 }
 
-async function tellNames(management: number, hostname: string, address: string): Promise<void> {
+async function addName(management: number, hostname: string, address: string): Promise<void> {
   const body = JSON.stringify({ host: `${hostname}.`, addresses: [address] });
   const response = await fetch(`http://127.0.0.1:${management}/add-a`, { method: "POST", body });
   if (!response.ok)

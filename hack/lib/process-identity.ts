@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Identifies a process, and distinguishes it from a later one with the same number, on this boot and the next. */
+/** Identifies a process, and distinguishes it from a later one with the same number, in this boot and the next. */
 export interface ProcessIdentity {
   readonly pid: number;
   /** Clock ticks after boot, field 22 of /proc/PID/stat. */
@@ -9,7 +9,7 @@ export interface ProcessIdentity {
   readonly bootId: string;
 }
 
-/** Undefined when no such process lives (a zombie counts as dead). */
+/** Returns the identity of a process; `undefined` if it isn't alive. A zombie counts as dead. */
 export function identify(pid: number): ProcessIdentity | undefined {
   const startTicks = readStartTicks(pid);
   return startTicks === undefined ? undefined : { pid, startTicks, bootId: readBootId() };
@@ -23,16 +23,16 @@ export function readBootId(): string {
   return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
 }
 
-/** Asks the process to end, insists after `graceMs`, and returns once it is gone. A recycled pid is left alone. */
+/** Sends SIGTERM, and SIGKILL after `graceMs`. Returns once the process is gone. A recycled pid is not affected. */
 export async function endProcess(identity: ProcessIdentity, options: { graceMs: number }): Promise<void> {
   if (!signalProcess(identity, "SIGTERM")) return;
   if (await isGoneWithin(identity, options.graceMs)) return;
   if (!signalProcess(identity, "SIGKILL")) return;
-  // A killed process that stays is stuck in the kernel; nothing more can be done from here.
+  // A killed process that remains is stuck in the kernel, and nothing can end it.
   await isGoneWithin(identity, 10_000);
 }
 
-/** The processes whose command line `matches`. */
+/** Returns the processes whose command line `matches`. */
 export function findProcesses(matches: (argv: readonly string[]) => boolean): ProcessIdentity[] {
   const found: ProcessIdentity[] = [];
   for (const name of readdirSync("/proc")) {
@@ -67,7 +67,7 @@ async function isGoneWithin(identity: ProcessIdentity, limitMs: number): Promise
 function readStartTicks(pid: number): string | undefined {
   const stat = tryRead(`/proc/${pid}/stat`);
   if (stat === undefined) return undefined;
-  // The second field is the program's name in parentheses and may itself hold spaces and parentheses.
+  // The second field is the program's name in parentheses. It may contain spaces and parentheses.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
 }

@@ -21,16 +21,16 @@ export interface Registry {
 export interface StartRegistryOptions {
   /** Default: a new directory, removed on close. */
   readonly dir?: string;
-  /** Default 0: any free port. Give the earlier one to bring a registry back. */
+  /** The port. Default: any free one. Give the earlier port to restart a registry. */
   readonly port?: number;
   readonly signal?: AbortSignal;
-  /** The allowed users, in the lines of `htpasswd -B`. Default: anyone. */
+  /** The allowed users, as lines of `htpasswd -B`. Default: no authentication. */
   readonly users?: string;
-  /** Called with the process, so that another process can end it if this one dies. */
+  /** Called with the process, so another process can end it if this one dies. */
   readonly onStart?: (identity: ProcessIdentity) => void;
 }
 
-/** Starts Debian's docker-registry on loopback, without TLS, and without passwords unless there are `users`. */
+/** Starts Debian's docker-registry on loopback without TLS. Passwords are required only if there are `users`. */
 export async function startRegistry(options: StartRegistryOptions = {}): Promise<Registry> {
   const dir = options.dir ?? mkdtempSync(join(tmpdir(), "forage-registry-"));
   mkdirSync(dir, { recursive: true });

@@ -7,9 +7,9 @@ export interface RunOptions {
   readonly input?: string;
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
-  /** The encoding of standard output and standard error; default utf8. latin1 preserves bytes. */
+  /** The encoding of standard output and standard error. Default: utf8. latin1 preserves bytes. */
   readonly encoding?: "utf8" | "latin1";
-  /** Do not throw on a non-zero exit code. */
+  /** Whether a non-zero exit code is returned instead of thrown. */
   readonly allowFailure?: boolean;
   /** Called with each chunk of standard output and standard error, as it comes. */
   readonly onOutput?: (text: string) => void;
@@ -21,13 +21,13 @@ export interface RunResult {
   readonly exitCode: number;
 }
 
-// A caller that hangs is worse than one that fails: nothing run through here takes longer on its own.
+// A caller that hangs is worse than one that fails. No command here takes longer.
 const DEFAULT_TIMEOUT_MS = 120_000;
 
-// Enough for any listing we parse; a program gone mad must not fill our memory.
+// More than any parsed output, and small enough that a faulty program can't fill the memory.
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 
-/** Runs a program without a shell and gives back what it wrote. Throws COMMAND_FAILED with the end of its standard error. */
+/** Runs a program without a shell and returns its output. Throws COMMAND_FAILED with the end of its standard error. */
 export async function run(
   file: string,
   args: readonly string[],
@@ -66,7 +66,7 @@ function collect(file: string, args: readonly string[], options: RunOptions): Pr
     child.on("close", (code, killedBy) => {
       resolve({ ...output, exitCode: code ?? 128 + (killedBy ? 9 : 0) });
     });
-    // A program that ends without reading its input is no error of ours.
+    // A program may end without reading its input.
     child.stdin.on("error", () => {});
     child.stdin.end(options.input ?? "");
   });

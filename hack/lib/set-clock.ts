@@ -1,25 +1,28 @@
 import { globSync, renameSync, writeFileSync } from "node:fs";
 import { SetupError } from "./setup-error.ts";
 
-/** libfaketime for programs with threads, in Debian's directory of the machine's architecture. */
+/** The library of libfaketime for programs with threads, in Debian's directory of the machine's architecture. */
 const LIBRARY = "/usr/lib/*/faketime/libfaketimeMT.so.1";
 
-/** The wall clock of a program under test, which can be set while the program runs. The monotonic clock is the machine's. */
+/**
+ * The wall clock of a program under test, which can be set while the program runs. The monotonic clock is the
+ * machine's.
+ */
 export class SetClock {
   readonly #path: string;
 
-  /** @param path a file of this clock's own. */
+  /** @param path a file for this clock only. */
   constructor(path: string) {
     this.#path = path;
     this.set(0);
   }
 
-  /** Starts a program with this clock. */
+  /** Environment variables that start a program with this clock. */
   get environment(): Readonly<Record<string, string>> {
     return {
       ...faketime(),
       FAKETIME_TIMESTAMP_FILE: this.#path,
-      // Without it, a change takes effect ten seconds later.
+      // Without this, a change takes effect only ten seconds later.
       FAKETIME_NO_CACHE: "1",
     };
   }
@@ -29,12 +32,15 @@ export class SetClock {
     const sign = offsetSeconds < 0 ? "" : "+";
     const next = `${this.#path}.next`;
     writeFileSync(next, `${sign}${offsetSeconds}`);
-    // In one step: the program may read it at any moment.
+    // The rename is atomic, because the program may read the file at any moment.
     renameSync(next, this.#path);
   }
 }
 
-/** Starts a program whose wall clock is this many seconds before or after the machine's, from its start on. */
+/**
+ * Returns environment variables that start a program whose wall clock is this many seconds before or after the
+ * machine's.
+ */
 export function wrongClock(offsetSeconds: number): Readonly<Record<string, string>> {
   return { ...faketime(), FAKETIME: `${offsetSeconds < 0 ? "" : "+"}${offsetSeconds}` };
 }

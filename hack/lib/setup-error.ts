@@ -1,4 +1,4 @@
-/** The fault of preparing a machine, and its remedy. */
+/** The codes of faults that prevent the setup of a machine. */
 export type SetupErrorCode =
   | "COMMAND_FAILED"
   | "MISSING_TOOL"
@@ -11,7 +11,7 @@ export type SetupErrorCode =
 
 export class SetupError extends Error {
   readonly code: SetupErrorCode;
-  /** One or more commands or sentences that lead out of the trouble. */
+  /** One or more commands or sentences that describe the remedy. */
   readonly advice: string;
 
   constructor(code: SetupErrorCode, message: string, advice: string, options?: { cause?: unknown }) {

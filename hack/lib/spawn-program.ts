@@ -11,16 +11,16 @@ export interface SpawnOptions {
 export interface Program {
   readonly identity: ProcessIdentity;
   readonly logPath: string;
-  /** Standard output and standard error so far. */
+  /** Returns standard output and standard error so far. */
   readLog(): string;
   kill(signal: NodeJS.Signals): void;
-  /** SIGTERM, and SIGKILL after `graceMs`. */
+  /** Sends SIGTERM, and SIGKILL after `graceMs`. */
   end(graceMs: number): Promise<void>;
-  /** Settles when it ends, with its exit code, or the signal's name. */
+  /** Settles when the program ends, with its exit code or the signal's name. */
   readonly exited: Promise<number | NodeJS.Signals>;
 }
 
-/** Starts a program whose output goes to a file (appended). The caller ends it. */
+/** Starts a program whose output is appended to a file. The caller must end it. */
 export function spawnProgram(
   file: string,
   args: readonly string[],

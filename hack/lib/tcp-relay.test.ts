@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { TcpRelay } from "./tcp-relay.ts";
 import { waitFor } from "./wait-for.ts";
 
-test("passes bytes on, nothing while it is cut, and ends old connections when it is mended", async (t) => {
+test("forwards bytes, forwards none while it is cut, and ends old connections when it is mended", async (t) => {
   const echo = createServer((socket) => socket.on("error", () => {}).pipe(socket)).listen(0, "127.0.0.1");
   await once(echo, "listening");
   const relay = await TcpRelay.start(() => ({

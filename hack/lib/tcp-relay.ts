@@ -1,6 +1,6 @@
 import { createServer, connect as dial, type Server, type Socket } from "node:net";
 
-/** A relay on loopback between two programs, which can be cut off from each other. */
+/** A relay on loopback that can cut two programs off from each other. */
 export class TcpRelay {
   readonly #server: Server;
   readonly #target: () => { readonly host: string; readonly port: number };
@@ -21,7 +21,7 @@ export class TcpRelay {
     this.#server = createServer((socket) => this.#take(socket));
   }
 
-  /** HOST:PORT. */
+  /** The address of the relay as HOST:PORT. */
   get address(): string {
     const address = this.#server.address();
     if (address === null || typeof address === "string") throw new Error("the relay does not listen");
@@ -33,13 +33,13 @@ export class TcpRelay {
     return this.#sockets.size;
   }
 
-  /** Nothing passes any more, in either direction, and neither side gets an error: packets are lost. */
+  /** Drops everything in both directions without an error for either side, like lost packets. */
   cut(): void {
     this.#isCut = true;
     for (const socket of this.#sockets) socket.pause();
   }
 
-  /** New connections pass. The old ones end, because of what they have lost. */
+  /** Accepts new connections again. Old ones are ended because they have lost data. */
   mend(): void {
     this.#isCut = false;
     for (const socket of this.#sockets) socket.destroy();
@@ -62,7 +62,7 @@ export class TcpRelay {
       [incoming, outgoing],
       [outgoing, incoming],
     ] as const) {
-      // Not a pipe: that would start a paused socket again.
+      // A pipe would resume a paused socket.
       from.on("data", (bytes) => {
         if (!to.write(bytes) && !this.#isCut) from.pause();
       });

@@ -20,10 +20,13 @@ import { removeNetworkRemains } from "./network-remains.ts";
 import { endProcess, identify, isAlive, type ProcessIdentity } from "./process-identity.ts";
 import { SetupError } from "./setup-error.ts";
 
-/** One marker `<name>.json` and one directory `<name>` per host. Not in /tmp: that may be a small memory disk. */
+/**
+ * The directory of test hosts, with a marker `<name>.json` and a directory `<name>` for each. It is not in /tmp, which
+ * may be a small memory disk.
+ */
 export const TEST_HOSTS = "/var/tmp/forage-test";
 
-// The default directory of an agent's files that are worthless after a reboot.
+// The default directory of an agent's files that are not needed after a reboot.
 const AGENT_RUN_DIRS = "/run/forage";
 
 const SILENT = showProgress(
@@ -32,7 +35,7 @@ const SILENT = showProgress(
   () => 0,
 );
 
-/** Marks the host as ours, before anything of it exists. */
+/** Marks the host as a test's, before anything of it exists. */
 export function claimTestHost(name: string): void {
   if (process.getuid?.() !== 0) {
     throw new SetupError(
@@ -45,12 +48,12 @@ export function claimTestHost(name: string): void {
   writeFileSync(markerPath(name), JSON.stringify(identify(process.pid)));
 }
 
-/** A process that must not outlive the host. */
+/** Records a process that must not outlive the host. */
 export function rememberProcess(name: string, identity: ProcessIdentity): void {
   appendFileSync(processesPath(name), `${JSON.stringify(identity)}\n`);
 }
 
-/** Removes everything of the host, whoever made it. Idempotent. */
+/** Removes everything of the host, whichever process made it. Idempotent. */
 export async function removeTestHost(name: string): Promise<void> {
   const dir = join(TEST_HOSTS, name);
   await Promise.all(readProcesses(name).map((identity) => endProcess(identity, { graceMs: 2_000 })));
@@ -67,7 +70,7 @@ export async function removeTestHost(name: string): Promise<void> {
   rmSync(markerPath(name), { force: true });
 }
 
-/** Removes the hosts of test processes that died before they could. */
+/** Removes the hosts of test processes that died before they could do it themselves. */
 export async function removeStaleTestHosts(): Promise<void> {
   if (!existsSync(TEST_HOSTS)) return;
   for (const file of readdirSync(TEST_HOSTS)) {
@@ -80,12 +83,12 @@ function isStale(name: string): boolean {
   try {
     return !isAlive(JSON.parse(readFileSync(markerPath(name), "utf8")) as ProcessIdentity);
   } catch {
-    // Being written by its owner, or already removed by another.
+    // Its owner is writing it, or another process has removed it.
     return false;
   }
 }
 
-// Of several processes that see the same stale marker, the rename lets one through.
+// If several processes see the same stale marker, the rename succeeds in only one of them.
 function takeOver(name: string): boolean {
   const taken = `${markerPath(name)}.${process.pid}`;
   try {

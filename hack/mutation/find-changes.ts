@@ -1,16 +1,16 @@
 import { stripTypeScriptTypes } from "node:module";
 import { blankTexts } from "../checks/scan-texts.ts";
 
-/** One wrong line in the place of a right one. */
+/** A replacement of one line by a wrong one. */
 export interface Change {
-  /** From 1. */
+  /** The line number, from 1. */
   readonly line: number;
   readonly before: string;
-  /** Empty if the line is left out. */
+  /** The new line. Empty if the line is removed. */
   readonly after: string;
 }
 
-/** Faults that a programmer could make: a pattern of an operator between two operands, and the wrong one in its place. */
+/** Faults that a programmer could make: a pattern of an operator between two operands, and the wrong operator. */
 const OPERATORS: readonly (readonly [RegExp, string])[] = [
   [/ < /g, " <= "],
   [/ <= /g, " < "],
@@ -29,14 +29,19 @@ const OPERATORS: readonly (readonly [RegExp, string])[] = [
   // The block is never entered.
   [/(?<=\bif \()(?!.* \|\| )(?=.*\) \{$)/g, "false && "],
 ];
-/** A guard or a step that fills its line: a call, an assignment to a field or a conditional statement without a block. */
+/**
+ * Matches a guard or a step that fills its line: a call, an assignment to a field or a conditional statement without a
+ * block.
+ */
 const STEP =
   /^\s*(?:(?:await |void )?(?:this\.|[a-z#])[\w.#?!]*\(.*\);|this\.[\w.#]+ (?:[-+?&|]{0,2}=) .*;|if \(.*;)$/;
-/** Lines that only report, declare, import or keep a parameter decide nothing. */
+/** Matches lines that only report, declare, import or keep a parameter. */
 const DECIDES_NOTHING =
   /^\s*this\.#\w+ = [\w.]+;$|^\s*(?:import\b|export (?:type|interface|\{|\*)|type\b|interface\b|readonly\b|throw\b|super\()|\b(?:log|logger)\??\.(?:trace|debug|info|warn|error|fatal)\(/;
 
-/** Returns changes of single lines in the order of the lines. The source of some may not be a program: see `canBeParsed`. */
+/**
+ * Returns changes of single lines in the order of the lines. Some of them may not be valid programs: see `canBeParsed`.
+ */
 export function findChanges(source: string): Change[] {
   const lines = source.split("\n");
   return blankTexts(source)
@@ -47,7 +52,7 @@ export function findChanges(source: string): Change[] {
     });
 }
 
-/** Returns the source with the change made in it. */
+/** Returns the source with the change applied. */
 export function makeChange(source: string, { line, before, after }: Change): string {
   const lines = source.split("\n");
   if (lines[line - 1] !== before) throw new Error(`line ${line} isn't ${JSON.stringify(before)}`);
@@ -64,7 +69,7 @@ function changesOf(code: string, line: string): string[] {
   return STEP.test(code) ? [...changed, ""] : changed;
 }
 
-/** Reports whether a source is a program. Its types may be wrong. */
+/** Reports whether the source is a syntactically valid program. Its types may be wrong. */
 export function canBeParsed(source: string): boolean {
   try {
     stripTypeScriptTypes(source);

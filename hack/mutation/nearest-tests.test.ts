@@ -11,7 +11,10 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   "agent/src/probe.test.ts": ["agent/src/probe.ts"],
   "agent/src/a/other.test.ts": ["agent/src/probe.ts"],
   "agent/src/dns.test.ts": [],
+  "agent/src/main.ts": ["agent/src/agent.ts", "agent/src/start.ts"],
+  "agent/src/start.ts": [],
   "agent/test/agent.e2e.test.ts": ["agent/src/agent.ts"],
+  "agent/test/main.test.ts": [],
 };
 const modules = Object.entries(IMPORTS).map(([path, targets]) => ({
   path,
@@ -26,4 +29,15 @@ test("returns the tests that load a module, nearest first, and those beside it b
     "agent/src/pods/loop.test.ts",
     "agent/src/agent.test.ts",
   ]);
+});
+
+test("returns the tests that start a program with the module", () => {
+  const tests = new Set(["agent/src/agent.test.ts", "agent/test/main.test.ts"]);
+  const mentions = new Map([["agent/test/main.test.ts", ["agent/src/main.ts"]]]);
+  assert.deepEqual(nearestTests("agent/src/start.ts", modules, tests, mentions), ["agent/test/main.test.ts"]);
+  assert.deepEqual(nearestTests("agent/src/agent.ts", modules, tests, mentions), [
+    "agent/src/agent.test.ts",
+    "agent/test/main.test.ts",
+  ]);
+  assert.deepEqual(nearestTests("agent/src/start.ts", modules, tests), []);
 });

@@ -2,10 +2,12 @@ import { cp, mkdir, readdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { run } from "../lib/run.ts";
 
-/** The packages of the project in `node_modules`. They are links to folders beside it. */
+/** The packages of the project in `node_modules`, which are links to its folders. */
 const OWN_PACKAGES = "@forage";
 
-/** Writes the sources of the present commit into a folder, with the generated code, and links the installed packages there. */
+/**
+ * Writes the sources of the current commit into a folder, with the generated code, and links the installed packages.
+ */
 export async function prepareCheckout(root: string, folder: string): Promise<void> {
   const archive = join(folder, "sources.tar");
   await run("git", ["-c", "safe.directory=*", "archive", "--output", archive, "HEAD"], { cwd: root });

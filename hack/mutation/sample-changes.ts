@@ -7,8 +7,8 @@ export interface PlacedChange extends Change {
 }
 
 /**
- * Returns changes of lines that are chosen at random. Each line of all sources that can be changed is as probable as any other, and
- * none is chosen twice. The same seed chooses the same changes of the same sources.
+ * Returns changes of random lines. Each line of all sources that can be changed has the same probability, and none is
+ * chosen twice. The same seed chooses the same changes of the same sources.
  */
 export function sampleChanges(
   sources: ReadonlyMap<string, string>,

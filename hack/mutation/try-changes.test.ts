@@ -7,7 +7,7 @@ import { ChangeTrials, type TrialOptions } from "./try-changes.ts";
 
 const CHANGE = { path: "a.ts", line: 1, before: "a < b", after: "a <= b" };
 
-/** Returns trials in a folder with one source. A test's name says when it passes. */
+/** Returns trials in a folder with one source. A test's name states when it passes. */
 function trials(t: TestContext, tests: readonly string[], options: Partial<TrialOptions> = {}) {
   const checkout = mkdtempSync(join(tmpdir(), "forage-trials-"));
   t.after(() => rmSync(checkout, { recursive: true }));
@@ -27,14 +27,14 @@ function trials(t: TestContext, tests: readonly string[], options: Partial<Trial
   return { ran, source, try: () => made.try(CHANGE) };
 }
 
-test("a change is noticed by a test that passes without it, and the tests after it don't run", async (t) => {
+test("a change is noticed by a test that passes without it, and later tests are not run", async (t) => {
   const { ran, source, try: run } = trials(t, ["always", "without", "never"]);
   assert.deepEqual((await run()).verdict, { type: "noticed", by: "without" });
   assert.deepEqual(ran, ["always a <= b", "without a <= b", "without a < b"]);
   assert.equal(source(), CHANGE.before);
 });
 
-test("a test that fails without the change too is left out, also for later changes", async (t) => {
+test("a test that also fails without the change is skipped, also for later changes", async (t) => {
   const { ran, try: run } = trials(t, ["always", "never"]);
   assert.deepEqual((await run()).verdict, { type: "survived", files: 1 });
   ran.length = 0;
@@ -54,7 +54,7 @@ test("wrong types are noticed in the changed source", async (t) => {
   assert.deepEqual(seen, [CHANGE.after]);
 });
 
-test("a change whose tests don't all start within the limit is unfinished", async (t) => {
+test("a change is unfinished if some of its tests could not start within the limit", async (t) => {
   let nowMs = 0;
   const { try: run } = trials(t, ["always", "second"], {
     monotonicMs: () => nowMs,
@@ -69,7 +69,7 @@ test("a change whose tests don't all start within the limit is unfinished", asyn
   });
 });
 
-test("the first failure ends the tests that run beside it", async (t) => {
+test("the first failure ends the tests that run in parallel", async (t) => {
   let without = 0;
   const { try: run } = trials(t, ["without", "endless"], {
     concurrency: 2,

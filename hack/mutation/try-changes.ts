@@ -4,8 +4,8 @@ import { makeChange } from "./find-changes.ts";
 import type { PlacedChange } from "./sample-changes.ts";
 
 /**
- * `noticed`: the types or a test failed. `survived`: all tests that load the module passed. `unfinished`: the tests that ran within
- * the time passed, and others remain.
+ * `noticed`: the types or a test failed. `survived`: all tests that load the module passed. `unfinished`: all tests
+ * that ran within the time passed, but others remain.
  */
 export type Verdict =
   | { readonly type: "noticed"; readonly by: string }
@@ -22,9 +22,9 @@ export interface TrialOptions {
   readonly checkout: string;
   /** Returns the test files that load the module, nearest first. */
   readonly testsOf: (path: string) => readonly string[];
-  /** Returns whether the test file passes in the checkout within the time. Ends it when the signal aborts. */
+  /** Returns whether the test file passes in the checkout within the time. Ends it when the signal is aborted. */
   readonly passes: (test: string, signal: AbortSignal) => Promise<boolean>;
-  /** Returns whether the sources of the checkout have the right types. */
+  /** Returns whether the sources of the checkout have no type errors. */
   readonly typesAreRight: () => Promise<boolean>;
   /** The number of test files that run at a time. */
   readonly concurrency: number;
@@ -33,7 +33,7 @@ export interface TrialOptions {
   readonly monotonicMs: () => number;
 }
 
-/** Makes one change after the other in the checkout, runs the tests and undoes it. */
+/** Applies one change after another in the checkout, runs the tests and reverts the change. */
 export class ChangeTrials {
   readonly #options: TrialOptions;
   /** Whether each test file passes without a change. */
@@ -80,7 +80,10 @@ export class ChangeTrials {
     return { type: passed.size === tests.size ? "survived" : "unfinished", files: passed.size };
   }
 
-  /** Runs test files in order, some at a time, and adds those that pass. When one fails, it ends the others and returns it. */
+  /**
+   * Runs test files in order, several at a time, and adds those that pass. If one fails, ends the others and returns
+   * it.
+   */
   async #runUntilFailure(
     tests: readonly string[],
     passed: Set<string>,

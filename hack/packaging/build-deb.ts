@@ -15,7 +15,7 @@ export interface DebOptions {
   /** An empty directory for the package's tree. */
   readonly workDir: string;
   readonly outDir: string;
-  /** The time of all files, in seconds since 1970, so that equal content gives an equal package. */
+  /** The modification time of all files, in seconds since 1970, so equal content gives an equal package. */
   readonly epochSeconds: number;
   /** Default: zstd. */
   readonly compression?: "none" | "zstd";
@@ -45,7 +45,7 @@ export async function buildDeb(options: DebOptions): Promise<string> {
     chmodSync(join(control, file), file === "templates" ? 0o644 : 0o755);
   }
   const path = join(outDir, `${name}_${version}_${architecture}.deb`);
-  // zstd unpacks the runtime in a fraction of xz's time. Debian's dpkg reads it from version 12 on.
+  // zstd decompresses the runtime in a fraction of xz's time. Debian's dpkg supports it from version 12 on.
   const compression = options.compression === "none" ? ["-Znone"] : ["-Zzstd", "-z9"];
   await run("dpkg-deb", ["--root-owner-group", ...compression, "--build", workDir, path], {
     env: { SOURCE_DATE_EPOCH: String(options.epochSeconds) },

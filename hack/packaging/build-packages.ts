@@ -15,7 +15,7 @@ import { NODE_ARCHITECTURE } from "./native-packages.ts";
 import { ensureNpmPackage } from "./npm-package.ts";
 import type { PackageFlags } from "./package-flags.ts";
 
-/** Builds the packages that the flags ask for and returns their paths. */
+/** Builds the packages that the flags request and returns their paths. */
 export async function buildPackages(
   checkout: string,
   flags: PackageFlags,
@@ -75,7 +75,7 @@ async function inputsFor(
     node: node ?? process.execPath,
     nerdctl: await ensurePinnedNerdctl(architecture, { report }),
     envoy: undefined,
-    // It was compiled by the node of this machine.
+    // The code cache was compiled by the node of this machine.
     codeCache: isOwn,
   };
 }
@@ -87,7 +87,7 @@ function versionOf(checkout: string): string {
   return manifest.version;
 }
 
-/** The time of the sources: that of the environment, else of the last commit, else the epoch. */
+/** Returns the time of the sources: from the environment, or else of the last commit, or else the epoch. */
 async function sourceTime(checkout: string): Promise<number> {
   const given = Number(process.env.SOURCE_DATE_EPOCH || Number.NaN);
   if (Number.isSafeInteger(given) && given >= 0) return given;

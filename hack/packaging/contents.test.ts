@@ -39,7 +39,7 @@ test("no two packages have a file of the same path, which dpkg would refuse", ()
   );
 });
 
-test("each daemon comes with its unit, its command, its directories and its configuration", () => {
+test("the package of each daemon contains its unit, its command, its directories and its configuration", () => {
   for (const part of ["coordinator", "agent"] as const) {
     const paths = pathsOf(`forage-${part}`);
     for (const path of [
@@ -57,7 +57,7 @@ test("each daemon comes with its unit, its command, its directories and its conf
   }
 });
 
-test("native code is that of the package's architecture alone", () => {
+test("native code is for the package's architecture only", () => {
   const native = (architecture: "amd64" | "arm64"): string[] =>
     pathsOf("forage-coordinator", { ...inputs, architecture }).filter((path) => path.endsWith(".node"));
   assert.ok(native("amd64").length > 0 && native("arm64").length > 0);
@@ -68,12 +68,12 @@ test("native code is that of the package's architecture alone", () => {
   ]);
 });
 
-test("compiled code of this machine's node is left out of another machine's package", () => {
+test("compiled code of this machine's node is not in another machine's package", () => {
   assert.ok(pathsOf("forage").includes("usr/lib/forage/forage.cache"));
   assert.ok(!pathsOf("forage", { ...inputs, codeCache: false }).includes("usr/lib/forage/forage.cache"));
 });
 
-test("the agent's package needs what the agent runs", () => {
+test("the agent's package depends on the programs that the agent runs", () => {
   const options = { version: "1.2", architecture: "arm64", installedBytes: 2_049 } as const;
   const text = controlText("forage-agent", options);
   for (const needed of ["containerd", "runc", "containernetworking-plugins", "nftables", "conntrack"])
@@ -116,7 +116,7 @@ test("equal content gives equal packages, whenever and in whichever directory th
   assert.equal(await build(2_000_000), await build(3_000_000));
 });
 
-test("flags of hack/package that it doesn't have are refused with what it has", () => {
+test("unknown flags of hack/package are refused with the valid ones", () => {
   assert.deepEqual(parsePackageFlags(["--arch", "all", "--out", "x"], "/start", "amd64"), {
     ...{ architectures: ["amd64", "arm64"], formats: ["deb", "tar"], outDir: "/start/x", version: undefined },
   });
@@ -127,7 +127,10 @@ test("flags of hack/package that it doesn't have are refused with what it has", 
   assert.throws(() => parsePackageFlags(["--nonsense"], "/", "amd64"), { code: "BAD_USAGE" });
 });
 
-/** Builds the packages from empty programs, and returns what is in them. Names differ where npm's packages name an architecture. */
+/**
+ * Builds the packages from empty programs, and returns their contents. Names differ where npm's packages contain an
+ * architecture.
+ */
 async function unpacked(t: TestContext, architecture: "amd64" | "arm64") {
   const dir = scratch(t);
   const elf = Buffer.alloc(64);

@@ -5,21 +5,21 @@ import { type Entry, fileEntry, textEntry } from "./entry.ts";
 import { nativePackageEntries } from "./native-packages.ts";
 import { nomadDriverLauncher } from "./nomad-driver-launcher.ts";
 
-/** The packages, each after those that it needs. */
+/** The packages, each after its dependencies. */
 export const PACKAGES = ["forage-runtime", "forage", "forage-coordinator", "forage-agent"] as const;
 export type PackageName = (typeof PACKAGES)[number];
 
 export interface ContentInputs {
-  /** The checkout, with `dist/` made. */
+  /** The checkout, with a built `dist/`. */
   readonly checkout: string;
   readonly architecture: Architecture;
-  /** The programs to install; undefined: what is installed stays. */
+  /** The paths of the programs to install. If one is undefined, an installed one remains. */
   readonly node: string;
   readonly nerdctl: string | undefined;
   readonly envoy: string | undefined;
   /** Directories in which native npm packages are searched for. */
   readonly nodeModules: readonly string[];
-  /** Whether the compiled code of the command, which belongs to one node program, goes with it. */
+  /** Whether the package contains the compiled code of the command, which belongs to one node program. */
   readonly codeCache: boolean;
 }
 
@@ -48,7 +48,10 @@ export const CONFIGURATION_OF: Readonly<Record<PackageName, readonly string[]>> 
   "forage-agent": ["etc/forage/agent.yaml"],
 };
 
-/** Tasks of operators are in a program of their own, so that the agent needn't keep their code in memory. */
+/**
+ * The script of the agent's command. Tasks of operators are in a separate program, so the agent's memory doesn't
+ * contain their code.
+ */
 const AGENT = `#!/bin/sh
 case "\${1:-}" in
   join | check | support-bundle | --help | -h) exec /${LIB}/node /${LIB}/agent-setup.mjs "$@" ;;
@@ -64,7 +67,7 @@ export function contentsOf(name: PackageName, inputs: ContentInputs): readonly E
 const PROGRAMS_OF: Readonly<Record<PackageName, (inputs: ContentInputs) => readonly Entry[]>> = {
   "forage-runtime": ({ node }) => [fileEntry(`${LIB}/node`, node, 0o755)],
   forage: (inputs) => [
-    // The loader last: it starts the other two.
+    // The loader is last because it starts the other two.
     ...bundled(inputs, ["forage.cjs", ...(inputs.codeCache ? ["forage.cache"] : []), "forage.mjs"]),
     textEntry("usr/bin/forage", `${START} /${LIB}/forage.mjs "$@"\n`, 0o755),
   ],
@@ -100,7 +103,7 @@ function bundled({ checkout }: ContentInputs, files: readonly string[]): Entry[]
     );
 }
 
-/** None for a program that is not given or that is installed already. */
+/** Returns the entry of a program; none if it is not given or already installed. */
 function program(path: string, from: string | undefined): Entry[] {
   return from === undefined || from === `/${path}` ? [] : [fileEntry(path, from, 0o755)];
 }

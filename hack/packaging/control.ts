@@ -5,7 +5,7 @@ interface Description {
   readonly summary: string;
   readonly details: string;
   readonly section: string;
-  /** Packages that it needs; those of Forage are added with their version. */
+  /** The packages that it depends on. Those of Forage are added with their version. */
   readonly depends: readonly string[];
   readonly needsForage: readonly PackageName[];
   readonly recommends?: readonly string[];
@@ -64,7 +64,7 @@ export function controlText(
   { version, architecture, installedBytes }: ControlOptions,
 ): string {
   const { summary, details, section, depends, needsForage, recommends = [] } = DESCRIPTIONS[name];
-  // The programs are built and tested together, so packages need each other in the same version.
+  // The programs are built and tested together, so packages depend on each other in the same version.
   const own = needsForage.map((needed) => `${needed} (= ${version})`);
   const fields = [
     `Package: ${name}`,

@@ -4,11 +4,11 @@ import { run } from "../lib/run.ts";
 import type { PackageName } from "./contents.ts";
 import { compressedEntry, type Entry, textEntry } from "./entry.ts";
 
-/** Documentation and completion that the programs print of themselves. */
+/** Documentation and completion scripts that the programs print. */
 export interface Documents {
-  /** By name and section: `forage-node-ls.1`. */
+  /** The manual pages by name and section: `forage-node-ls.1`. */
   readonly manPages: Readonly<Record<string, string>>;
-  /** By shell. */
+  /** The completion scripts by shell. */
   readonly completions: Readonly<Record<"bash" | "zsh" | "fish", string>>;
 }
 
@@ -19,7 +19,7 @@ const COMPLETION_PATHS = {
 } as const;
 const SHELLS = ["bash", "zsh", "fish"] as const;
 
-/** Runs the programs in `dist/`, which must be made. */
+/** Runs the programs in `dist/`, which must be built. */
 export async function collectDocuments(checkout: string): Promise<Documents> {
   const print = async (...args: readonly string[]): Promise<string> =>
     (await run(process.execPath, args, { cwd: checkout })).stdout;

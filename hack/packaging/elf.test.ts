@@ -18,7 +18,7 @@ test("a package contains compiled files of its architecture only", (t) => {
   });
 });
 
-test("this machine's node belongs to a package for this machine only", () => {
+test("this machine's node is accepted in a package for this machine only", () => {
   const own = goArchitecture();
   const entries = [fileEntry("usr/lib/forage/node", process.execPath)];
   assertArchitecture(entries, own);

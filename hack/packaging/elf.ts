@@ -5,7 +5,7 @@ import type { Entry } from "./entry.ts";
 
 const HEADER_BYTES = 20;
 const MAGIC = Buffer.from([0x7f, 0x45, 0x4c, 0x46]);
-/** The field `e_machine`, as ELF's specification numbers it. */
+/** The offset of the field `e_machine` in ELF's specification. */
 const MACHINE_AT = 18;
 const MACHINES: Readonly<Record<Architecture, number>> = { amd64: 62, arm64: 183 };
 
@@ -23,7 +23,7 @@ export function assertArchitecture(entries: readonly Entry[], architecture: Arch
   }
 }
 
-/** Returns the number of the machine that a file is compiled for, by its first bytes; undefined: it is not an ELF file. */
+/** Returns the machine number of a compiled file from its first bytes; `undefined` if it is not an ELF file. */
 export function elfMachine(head: Buffer): number | undefined {
   if (head.length < HEADER_BYTES || !head.subarray(0, MAGIC.length).equals(MAGIC)) return undefined;
   // Both architectures are little-endian.

@@ -27,7 +27,7 @@ export function compressedEntry(path: string, text: string): Entry {
   return { path: `${path}.gz`, mode: 0o644, source: { type: "compressed-text", text } };
 }
 
-/** Returns every file below `from` for which `isWanted` holds, in the order of their names. */
+/** Returns all files below `from` for which `isWanted` returns true, sorted by name. */
 export function directoryEntries(
   path: string,
   from: string,

@@ -14,12 +14,12 @@ export interface NativePackageInputs {
   readonly nodeModules: readonly string[];
 }
 
-/** The names by which npm packages call the processor. */
+/** npm's names of the processor architectures. */
 export const NODE_ARCHITECTURE: Readonly<Record<Architecture, string>> = { amd64: "x64", arm64: "arm64" };
 /** The files that only a compilation needs. */
 const USELESS = ["deps", "src", join("node_modules", ".bin")];
 
-/** Returns the files of an npm package with compiled code and of all that it needs, for one architecture. */
+/** Returns the files of an npm package with compiled code and of all its dependencies, for one architecture. */
 export function nativePackageEntries(lib: string, name: string, inputs: NativePackageInputs): Entry[] {
   return nativePackages(name, inputs).flatMap((found) => {
     const from = folderOf(found, inputs) ?? "";
@@ -32,7 +32,7 @@ export function nativePackageEntries(lib: string, name: string, inputs: NativePa
   });
 }
 
-/** Returns the names of the package and of all that it needs, sorted. Optional ones for other machines are left out. */
+/** Returns the names of the package and all its dependencies, sorted. Optional ones for other machines are left out. */
 export function nativePackages(name: string, inputs: NativePackageInputs): string[] {
   const found = new Set<string>();
   const queue = [name];

@@ -13,8 +13,8 @@ interface LockedPackage {
 }
 
 /**
- * Returns a directory like node_modules that holds the named package of the lock file, which npm leaves out on this machine because it
- * is for another one. It is downloaded once and compared with the lock file's digest.
+ * Returns a directory like node_modules with the named package of the lock file, which npm does not install on this
+ * machine because it is for another one. It is downloaded once and compared with the lock file's digest.
  */
 export async function ensureNpmPackage(checkout: string, name: string): Promise<string> {
   const { version, integrity } = lockedPackage(checkout, name);

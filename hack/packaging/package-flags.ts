@@ -11,14 +11,14 @@ export interface PackageFlags {
   readonly architectures: readonly Architecture[];
   readonly formats: readonly Format[];
   readonly outDir: string;
-  /** Undefined: that of package.json. */
+  /** If undefined, the version of package.json is used. */
   readonly version: string | undefined;
 }
 
 /** A version that Debian accepts, without an epoch and a revision. */
 const VERSION = /^[0-9][0-9A-Za-z.+~]{0,63}$/;
 
-/** Reads the command line. `startDir`: what relative paths are relative to. `own`: this machine's architecture. */
+/** Parses the command line. `startDir` is the base of relative paths, and `own` this machine's architecture. */
 export function parsePackageFlags(
   argv: readonly string[],
   startDir: string,

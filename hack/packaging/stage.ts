@@ -7,7 +7,7 @@ import type { Entry } from "./entry.ts";
 /** The written files, for the records of the package. */
 export interface Staged {
   readonly bytes: number;
-  /** MD5 sums by path, in the format of dpkg. */
+  /** MD5 checksums by path, in the format of dpkg. */
   readonly sums: string;
 }
 
@@ -28,7 +28,7 @@ export function stageEntries(dir: string, entries: readonly Entry[]): Staged {
   return { bytes, sums: sums.sort((a, b) => (a.slice(34) < b.slice(34) ? -1 : 1)).join("") };
 }
 
-/** Without name and time, so that equal text gives equal bytes. */
+/** Compresses the text without a name and time, so equal text gives equal bytes. */
 function compress(text: string): Buffer {
   return gzipSync(text, { level: 9 });
 }

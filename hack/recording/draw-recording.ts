@@ -1,8 +1,8 @@
-/** A line of the terminal, and when it appears. */
+/** A line of the terminal, and the time at which it appears. */
 export interface RecordedLine {
   readonly atMs: number;
   readonly text: string;
-  /** The time that a person takes to type it. Undefined for output. */
+  /** The time that a person needs to type it. Undefined for output. */
   readonly typedMs?: number;
 }
 
@@ -10,7 +10,7 @@ export interface RecordingOptions {
   readonly title: string;
   readonly columns: number;
   readonly rows: number;
-  /** The time for which the last screen stays before the recording starts again. */
+  /** The time for which the last screen is shown before the recording restarts. */
   readonly restMs: number;
 }
 
@@ -23,8 +23,8 @@ const BAR_PX = 30;
 const DESCENT_PX = 5;
 
 /**
- * Draws a recording as an animated SVG picture that needs no script and no other file.
- * It follows the reader's choice of light or dark. For readers who prefer less motion it shows the last screen only.
+ * Draws a recording as an animated SVG that needs no script and no other file. It uses the reader's choice of light or
+ * dark. Readers who prefer less motion see only the last screen.
  */
 export function drawRecording(lines: readonly RecordedLine[], options: RecordingOptions): string {
   const { title, columns, rows, restMs } = options;
@@ -93,7 +93,10 @@ function typing(
   };
 }
 
-/** Returns the rule of an animation. Of several steps at one moment the last counts, and steps that change nothing are left out. */
+/**
+ * Returns the rule of an animation. If several steps have the same time, the last one is used. Steps that change
+ * nothing are left out.
+ */
 function keyframesOf(name: string, steps: readonly (readonly [at: string, style: string])[]): string {
   const byTime = [...new Map(steps)].filter(([, style], index, all) => style !== all[index - 1]?.[1]);
   return `@keyframes ${name}{${byTime.map(([at, style]) => `${at}{${style}}`).join("")}}`;

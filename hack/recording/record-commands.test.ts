@@ -14,7 +14,7 @@ function aShell(times: readonly number[]): RecordOptions {
   };
 }
 
-test("records what commands print, and shortens long pauses", async () => {
+test("records the output of commands, and shortens long pauses", async () => {
   const lines = await recordCommands(
     [{ text: "sudo echo secret; echo b >&2" }],
     aShell([0, 200, 60_000, 60_100]),

@@ -11,7 +11,7 @@ export interface RecordedCommand {
 export interface RecordOptions {
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
-  /** Returns the line that runs for a command that is shown. */
+  /** Returns the command to run for a command that is shown. */
   readonly translate: (command: string) => string;
   /** Returns the text that is shown for a line of output. */
   readonly redact: (line: string) => string;
@@ -21,10 +21,10 @@ export interface RecordOptions {
 
 const TYPED_MS_PER_CHARACTER = 35;
 const BEFORE_TYPING_MS = 900;
-/** Longer pauses in the output are shortened to this, because a reader does not wait for an installation. */
+/** Longer pauses in the output are shortened to this, because readers should not wait for an installation. */
 const MAX_PAUSE_MS = 1_500;
 
-/** Runs commands one after the other in a shell and returns what a terminal would show, with the times. */
+/** Runs commands one after another in a shell, and returns the text of a terminal with times. */
 export async function recordCommands(
   commands: readonly RecordedCommand[],
   options: RecordOptions,

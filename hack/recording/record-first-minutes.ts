@@ -12,7 +12,7 @@ const COMMANDS: readonly RecordedCommand[] = [
   { text: "sudo hack/forage get pods -n hello" },
   { text: "sudo hack/forage scale container_service/hello 4 -n hello" },
   { text: "sudo hack/forage why -n hello container_service/hello" },
-  // Exit code 1: something would wait.
+  // Exit code 1: some pods would wait.
   { text: "sudo hack/forage whatif --scale hello/hello=400", exitCode: 1 },
 ];
 

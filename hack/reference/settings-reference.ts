@@ -7,9 +7,9 @@ export interface ReferenceOptions {
   readonly head: readonly string[];
   /** The schema of the file, as JSON Schema. A node may have a `form`, such as `HOST:PORT`, in place of a type. */
   readonly schema: unknown;
-  /** The source with the schema: the comments above its keys are the meanings. */
+  /** The source of the schema. The comments above its keys are the meanings. */
   readonly source: string;
-  /** The starts of the lines at which parts of the schema begin → the path of the part's keys. */
+  /** The path of the keys of each part of the schema, by the start of the line at which the part begins. */
   readonly parts: Readonly<Record<string, string>>;
 }
 
@@ -24,7 +24,7 @@ export function settingsReference(options: ReferenceOptions): string {
   );
 }
 
-/** The bars between alternatives of a form, not those within brackets. */
+/** Matches the bars between alternatives of a form, but not those within brackets. */
 const ALTERNATIVES = /\|(?![^[]*\])/;
 
 type Row = readonly [key: string, value: string, byDefault: string, meaning: string];
@@ -45,7 +45,9 @@ function* rowsOf(node: unknown, path: string, comments: ReadonlyMap<string, stri
   }
 }
 
-/** A setting that has a form is written as text; a truth value among these is `on` or `off`. */
+/**
+ * Returns the default of a setting. Settings with a form are written as text; a boolean among them is `on` or `off`.
+ */
 function defaultOf(property: object): string {
   const value: unknown = "default" in property ? property.default : undefined;
   if (!("form" in property)) return code(JSON.stringify(value));
@@ -53,7 +55,7 @@ function defaultOf(property: object): string {
   return code(typeof value === "string" ? value : JSON.stringify(value));
 }
 
-/** A setting with keys of its own, perhaps besides a plain word. */
+/** Returns the node of a setting with keys of its own, which may also accept a plain word. */
 function nestedOf(property: object): { readonly node: object; readonly also: string } | undefined {
   if ("properties" in property) return { node: property, also: "keys of its own" };
   const options = "anyOf" in property && Array.isArray(property.anyOf) ? property.anyOf : [];
@@ -84,7 +86,10 @@ function typeOf(property: object): string {
   return `${word}, ${exclusiveMinimum === undefined ? "" : "above "}${from} to ${maximum}`;
 }
 
-/** The comments above keys, by the keys' paths. Reads the source as it is formatted: one key a line, nested by indentation. */
+/**
+ * Returns the comments above keys, by the keys' paths. Parses formatted sources only: one key per line, nested by
+ * indentation.
+ */
 function commentsOf(source: string, parts: ReferenceOptions["parts"]): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   const parents: { readonly indent: number; readonly key: string }[] = [];
@@ -116,7 +121,7 @@ function commentsOf(source: string, parts: ReferenceOptions["parts"]): ReadonlyM
   return found;
 }
 
-/** Links the pages that comments name by their paths. */
+/** Links the pages that comments mention by their paths. */
 function withLinks(line: string, page: string): string {
   return line.replace(/\bdocs\/[\w/-]+\.md\b/g, (path) => {
     const target = relative(dirname(page), path);

@@ -1,4 +1,4 @@
-/** Returns the anchor of a heading, as code hosts such as GitHub make it, so that a link works there and on the site. */
+/** Returns the anchor of a heading in the form of code hosts such as GitHub, so a link works on both. */
 export function anchorOf(heading: string): string {
   return heading
     .toLowerCase()

@@ -3,17 +3,17 @@ import { posix } from "node:path";
 /** An entry of the site's sidebar, in the form that VitePress reads. */
 export interface SidebarEntry {
   readonly text: string;
-  /** Path of the page's source, relative to `docs/`. */
+  /** The path of the page's source, relative to `docs/`. */
   readonly link?: string;
   readonly collapsed?: boolean;
   readonly items?: readonly SidebarEntry[];
 }
 
-/** Folders whose index lists the pages that stand below its entry. */
+/** Folders whose index lists the pages below its entry. */
 const NESTED: ReadonlySet<string> = new Set(["how-to", "decisions"]);
 
 /**
- * Returns the sidebar: the headings of the contents page with the pages that are listed below each of them.
+ * Returns the sidebar: the headings of the contents page, each with the pages that are listed below it.
  *
  * @param read returns the text of a page, by its path relative to `docs/`
  */
@@ -23,7 +23,7 @@ export function makeSidebar(read: (page: string) => string): readonly SidebarEnt
   ]);
 }
 
-/** Returns the pages that a sidebar leads to. */
+/** Returns the pages that a sidebar links to. */
 export function pagesOf(entries: readonly SidebarEntry[]): readonly string[] {
   return entries.flatMap(({ link, items = [] }) => [
     ...(link === undefined ? [] : [link]),
@@ -40,7 +40,10 @@ function withNested(entry: SidebarEntry, read: (page: string) => string): Sideba
   return { ...entry, collapsed: true, items };
 }
 
-/** Returns the lists of links in a page, each with the heading above it; before the first second-level heading it is empty. */
+/**
+ * Returns the lists of links in a page, each with the heading above it, which is empty before the first second-level
+ * heading.
+ */
 function groupsOf(
   page: string,
   text: string,

@@ -11,13 +11,16 @@ export interface ClaimedLab {
   release(): Promise<void>;
 }
 
-/** Labs of tests have a file with the process that made them. */
-const OWNER_FILE = /^(?<name>test\d+)\.owner$/;
+/** Matches the file of a test's lab, which contains the process that made the lab. */
+const OWNER_FILE = /^(?<name>test\d+[a-z]?)\.owner$/;
 
-/** Returns a name for a lab of this process, after removing the labs that dead processes have left. */
-export async function claimLab(): Promise<ClaimedLab> {
+/**
+ * Returns a name for a lab of this process, after removing the labs of dead processes. A process with two labs gives
+ * one of their names a letter.
+ */
+export async function claimLab(letter = ""): Promise<ClaimedLab> {
   for (const name of abandonedLabs()) await removeLab(name);
-  const name = `test${process.pid}`;
+  const name = `test${process.pid}${letter}`;
   mkdirSync(LABS, { recursive: true });
   writeFileSync(ownerFile(name), JSON.stringify(identify(process.pid)));
   return { name, release: () => removeLab(name) };
@@ -42,7 +45,7 @@ function ownerFile(name: string): string {
   return join(LABS, `${name}.owner`);
 }
 
-/** Returns undefined if the file is not complete, as after a crash. */
+/** Returns the owner of a lab; `undefined` if the file is incomplete, as after a crash. */
 function readOwner(path: string): ProcessIdentity | undefined {
   try {
     return JSON.parse(readFileSync(path, "utf8")) as ProcessIdentity;

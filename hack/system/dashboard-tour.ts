@@ -5,26 +5,31 @@ import type { Browser, BrowserContext, Page, Request } from "playwright-core";
 import { APPEARANCE_RULES, findAccessFaults, startBrowser } from "../lib/browser.ts";
 import { waitFor } from "../lib/wait-for.ts";
 
-/** Named: pictures of the pages are kept there. `FORAGE_PICTURES=docs/pictures hack/test hack/e2e/dashboard` makes those of the docs. */
+/**
+ * The directory for pictures of the pages, if set. `FORAGE_PICTURES=docs/pictures hack/test hack/e2e/dashboard` makes
+ * those of the docs.
+ */
 const PICTURES = process.env.FORAGE_PICTURES;
 const WIDE = { width: 1280, height: 800 };
 const PHONE = { width: 390, height: 780 };
 const LIMIT_MS = 60_000;
 const SETTLE_MS = 5_000;
 
-/** A page of the dashboard, for a visit. */
+/** A page of the dashboard to visit. */
 export interface View {
   /** The name of its picture. */
   readonly name: string;
   readonly address: string;
   readonly heading: string;
-  /** A text that is there once the page has its content. Default: the heading is enough. */
+  /** A text that appears once the page has its content. Default: none, the heading suffices. */
   readonly text?: string | RegExp;
-  /** Whether it is the page of the picture of a phone. */
+  /** The name of a graph on the page. */
+  readonly graph?: RegExp;
+  /** Whether the picture of a phone shows this page. */
   readonly onPhone?: boolean;
 }
 
-/** A browser at the dashboard, which notes what its pages complain about. */
+/** A browser with the dashboard. It records errors of its pages. */
 export class DashboardTour {
   readonly page: Page;
   readonly context: BrowserContext;
@@ -44,15 +49,15 @@ export class DashboardTour {
     this.page = page;
     context.on("weberror", (thrown) => this.complaints.push(thrown.error().message));
     context.on("console", (message) => {
-      // Chromium ends requests when pods change the host's network interfaces, and the page sends them again.
+      // Chromium aborts requests when pods change the host's network interfaces, and the page sends them again.
       if (message.text().includes("net::ERR_NETWORK_CHANGED")) return;
-      // Browsers ask pods for icons that they don't have.
+      // Browsers request icons from pods that don't have any.
       if (message.location().url.includes(".localhost:")) return;
       if (message.type() === "error" && !message.text().includes("401")) this.complaints.push(message.text());
     });
   }
 
-  /** Forgets the browser's line about what the test has caused. */
+  /** Removes errors from the record that the test has caused. */
   allowed(...texts: readonly string[]): void {
     for (const text of texts) {
       const at = this.complaints.findIndex((complaint) => complaint.includes(text));
@@ -61,7 +66,7 @@ export class DashboardTour {
     }
   }
 
-  /** Goes to a page, and waits until it has its heading. */
+  /** Opens a page, and waits for its heading. */
   async visit(address: string, heading: string): Promise<void> {
     await this.page.evaluate(`location.hash = ${JSON.stringify(`#/${address}`)}`);
     await this.shows(heading);
@@ -77,7 +82,7 @@ export class DashboardTour {
     });
   }
 
-  /** Goes to a page at the moment at which the pages appear, as a person does who types an address while they load. */
+  /** Opens a page just as pages start to appear, like a person who types an address while they load. */
   async visitOnceShown(address: string): Promise<void> {
     await this.page.evaluate(`new MutationObserver((_, own) => {
       if (document.getElementById("content") === null) return;
@@ -87,8 +92,8 @@ export class DashboardTour {
   }
 
   /**
-   * Returns the paths that a page requests in an hour of its timers. It leaves out streams: a browser opens one again when the
-   * network of its host changes. Afterwards the clock of the page stays under control.
+   * Returns the paths that a page requests in an hour of its timers. Streams are left out, because a browser reopens
+   * them when the network of its host changes. Afterwards the test still controls the page's clock.
    */
   async askedInAnHour(heading: string): Promise<string[]> {
     const asked: string[] = [];
@@ -106,7 +111,7 @@ export class DashboardTour {
     return asked;
   }
 
-  /** Takes a picture, and checks that everyone can use what is shown. */
+  /** Takes a picture, and checks the accessibility of the page. */
   async checked(name: string, shown = this.page): Promise<void> {
     await this.picture(name, shown);
     assert.deepEqual(await findAccessFaults(shown), [], name);
@@ -119,8 +124,8 @@ export class DashboardTour {
   }
 
   /**
-   * Checks each page bright and dark, on a screen and on a phone: its width, and its accessibility by all rules in one of the four and
-   * by those for colours and widths in the others.
+   * Checks each page in light and dark mode, on a desktop and on a phone: its width, and its accessibility. All rules
+   * apply in one of the four cases, and in the others those for colours and widths.
    */
   async checkAll(views: readonly View[]): Promise<void> {
     const faults: string[] = [];
@@ -128,6 +133,7 @@ export class DashboardTour {
       await this.#as("light", WIDE);
       await this.visit(view.address, view.heading);
       if (view.text !== undefined) await this.page.getByText(view.text).first().waitFor();
+      if (view.graph !== undefined) await this.page.getByRole("figure", { name: view.graph }).waitFor();
       await this.picture(view.name);
       faults.push(...(await this.#faultsOf(view, "light")));
       await this.#as("light", PHONE);
@@ -163,7 +169,7 @@ export class DashboardTour {
       width = Number(await this.page.evaluate("document.documentElement.scrollWidth"));
       return width <= room;
     };
-    // Graphs take their new width a moment after the window has.
+    // Graphs change their width a moment after the window.
     const isFitting = await waitFor(fits, { what: "the page fits", limitMs: SETTLE_MS }).then(
       () => true,
       () => false,

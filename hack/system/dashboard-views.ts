@@ -1,7 +1,10 @@
 import type { View } from "./dashboard-tour.ts";
 import { HOSTNAME } from "./dashboard-world.ts";
 
-/** Every page of the dashboard with what it shows of the world. `pod` is one of the workload web, `job` a run of tick. */
+/**
+ * Returns every page of the dashboard with its expected content. `pod` is one of the workload web, and `job` a run of
+ * tick.
+ */
 export function dashboardViews(pod: string, job: string): readonly View[] {
   const resource = (name: string, kind: string, own: string, text?: View["text"], tab = "") => ({
     ...{ name, address: `resources/e2e/${kind}/${own}${tab}`, heading: own },
@@ -13,7 +16,10 @@ export function dashboardViews(pod: string, job: string): readonly View[] {
     { name: "workloads", address: "workloads", heading: "Workloads", text: "broken" },
     resource("workload", "container_service", "web", "Rollout"),
     resource("failing", "container_service", "broken", "no beans"),
-    resource("autoscaled", "container_service", "scaled", "1 now, 1 desired"),
+    {
+      ...resource("autoscaled", "container_service", "scaled", "1 now, 1 desired"),
+      graph: /^Replicas: current 1, desired 1 now$/,
+    },
     resource("revisions", "container_service", "web", "effective", "?tab=revisions"),
     resource("manifest", "container_service", "web", "containerPort", "?tab=manifest"),
     resource("resource-events", "container_service", "web", /Pods|Rollout[A-Z]/, "?tab=events"),

@@ -6,18 +6,18 @@ export const SERVE =
 /** The hostname of the route, for which the development authority makes a certificate. */
 export const HOSTNAME = "shop.example.com";
 
-/** Manifests of everything that pages of the dashboard show, in namespace `e2e`, each with a name of its own. */
+/** Returns manifests of everything that pages of the dashboard show, in namespace `e2e`, each with a different name. */
 export function worldManifests(image: string): readonly string[] {
   return [cronJob(image), route(), autoscaled(image)];
 }
 
-/** Two pods that answer on port 8080. */
+/** Returns a workload of two pods that answer on port 8080. */
 export function web(image: string, fields: { readonly replicas?: number; readonly greeting?: string } = {}) {
   const { replicas = 2, greeting = "hello" } = fields;
   return webManifest({ image, replicas, command: ["sh", "-c", SERVE], env: { GREETING: greeting } });
 }
 
-/** It never runs by itself during a test. */
+/** Returns a cron job that is never due during a test. */
 function cronJob(image: string): string {
   const container = { name: "main", image, command: ["sh", "-c", "echo counted"] };
   return bundle("tick", { cronJob: { schedule: "0 3 1 1 *", container } });
@@ -30,7 +30,7 @@ function route(): string {
 function autoscaled(image: string): string {
   const customMetrics = [{ name: "orders", targetType: "AverageValue", targetValue: "10" }];
   const container = {
-    // Not "main", so that lists of containers have to show its own name.
+    // A name other than "main" shows that lists of containers use the name.
     name: "worker",
     image,
     command: ["sh", "-c", 'trap "exit 0" TERM; while :; do sleep 1000 & wait $!; done'],
@@ -45,7 +45,7 @@ function bundle(name: string, spec: object): string {
   return JSON.stringify({ namespace: "e2e", labels: { app: name }, resources: [{ name, ...spec }] });
 }
 
-/** Asks the gateway for the hostname of the route, which sends clients to its port with TLS. */
+/** Requests the hostname of the route from the gateway, which redirects clients to its TLS port. */
 export function askGateway(port: number): Promise<void> {
   return new Promise((resolve) => {
     const asking = request({ host: "127.0.0.1", port, agent: false, headers: { host: HOSTNAME } });

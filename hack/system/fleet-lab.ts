@@ -20,7 +20,7 @@ export interface FleetPod {
 
 export interface ServiceAddresses {
   readonly ip: string;
-  /** Empty where services have none. */
+  /** Empty if services have no IPv6. */
   readonly ip6: string;
   readonly nodePort: number;
 }
@@ -67,13 +67,13 @@ export class FleetLab {
     assert.equal(exitCode, 0, stderr);
   }
 
-  /** Returns the pods that serve, or all. */
+  /** Returns the serving pods, or all. */
   async pods(workload: string, which: "serving" | "all" = "serving"): Promise<FleetPod[]> {
     const pods = await this.#fleet.ask<FleetPod[]>(["get", "pods", ...NAMESPACE]);
     return pods.filter((pod) => pod.workloadName === workload && (which === "all" || isServing(pod)));
   }
 
-  /** Waits until exactly so many pods of the workload serve. */
+  /** Waits until exactly `count` pods of the workload serve. */
   async serving(workload: string, count: number): Promise<FleetPod[]> {
     let seen: FleetPod[] = [];
     await waitFor(
@@ -102,7 +102,7 @@ export class FleetLab {
     return inPod(this.nodeOf(pod), pod?.status?.podIp ?? "");
   }
 
-  /** Waits until the service has addresses. */
+  /** Waits until the service has addresses, and returns them. */
   async addresses(name: string): Promise<ServiceAddresses> {
     return waitFor(
       async () => {
@@ -129,7 +129,10 @@ export class FleetLab {
     return resolve<string[]>(place, this.dnsServer, "A", name);
   }
 
-  /** Waits until the name server of the place's node gives exactly these addresses, in any order: nodes learn changes one by one. */
+  /**
+   * Waits until the name server of the place's node returns exactly these addresses, in any order. Nodes receive
+   * changes one by one.
+   */
   async looksUp(place: Place, name: string, addresses: readonly string[]): Promise<void> {
     let seen: string | readonly string[] = [];
     const wanted = [...addresses].sort().join();
@@ -142,13 +145,13 @@ export class FleetLab {
     );
   }
 
-  /** None if there are none. */
+  /** Returns the service records; an empty list if there are none. */
   async servers(place: Place, name: string): Promise<readonly ServerRecord[]> {
     const found = await resolve<ServerRecord[]>(place, this.dnsServer, "SRV", name);
     return typeof found === "string" ? [] : found;
   }
 
-  /** Waits for an answer of this form, or for such an error's code. */
+  /** Waits for an answer that matches, or for an error with a matching code. */
   async answers(place: Place, address: string, port: number, expected: RegExp): Promise<void> {
     let seen: string | undefined;
     await waitFor(
@@ -160,7 +163,7 @@ export class FleetLab {
     );
   }
 
-  /** Waits until these, and no others, answer over many connections. */
+  /** Waits until exactly these answer over many connections. */
   async onlyAnswers(place: Place, address: string, port: number, expected: readonly string[]): Promise<void> {
     let seen: readonly string[] = [];
     const wanted = [...expected].sort().join();

@@ -1,12 +1,12 @@
-/** Parts of manifests of the fleet's tests: JSON is YAML too. */
+/** Parts of manifests for the fleet's tests. They are JSON, which is also YAML. */
 
 const HOSTNAME = "kubernetes.io/hostname";
-/** A time that is longer than the last host needs to learn that a pod leaves. */
+/** A time longer than the last host needs to receive that a pod is stopping. */
 const DRAIN_SECONDS = 5;
-/** A machine that is busy makes no pod unready. */
+/** This is long enough that a busy machine makes no pod unready. */
 const TIMEOUT_SECONDS = 30;
 
-/** The UDP port of `idle` workloads. Nothing listens on it before the test does. */
+/** The UDP port of `idle` workloads. Nothing listens on it until the test does. */
 export const UDP_PORT = 9_000;
 
 export function service(name: string, fields: object): object {
@@ -15,8 +15,8 @@ export function service(name: string, fields: object): object {
 }
 
 /**
- * A web server that answers on port 8080 with its version and name, spread evenly over the nodes. It serves for a while after it
- * was ordered to stop.
+ * Returns a web server that answers on port 8080 with its version and name, spread evenly over the nodes. It continues
+ * to serve for a while after SIGTERM.
  */
 export function web(version: string, replicas: number, name = "web"): object {
   const server =
@@ -41,7 +41,7 @@ export function web(version: string, replicas: number, name = "web"): object {
   });
 }
 
-/** Ready for as long as it has the file `/tmp/ready`. */
+/** Returns a workload that is ready while the file `/tmp/ready` exists. */
 export function idle(name: string, podConfig: object, replicas = 1): object {
   const exec = { command: ["test", "-e", "/tmp/ready"] };
   const probe = { exec, periodSeconds: 1, timeoutSeconds: TIMEOUT_SECONDS, failureThreshold: 1 };

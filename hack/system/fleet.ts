@@ -9,34 +9,37 @@ import { waitFor } from "../lib/wait-for.ts";
 import { askForage, forageInProcess } from "./forage-in-process.ts";
 import { type Daemon, daemon, freeAddresses, waitForReady } from "./system.ts";
 
-/** A coordinator and several nodes on one machine, each with a containerd and a network of its own, joined by a bridge. */
+/**
+ * A coordinator and several nodes on one machine. Each node has its own containerd and network, and a bridge joins
+ * them.
+ */
 export interface Fleet {
   readonly nodes: readonly FleetNode[];
   readonly coordinator: Daemon;
-  /** Every node's own address on the bridge of its pods, where their name server is. */
+  /** Each node's address on the bridge of its pods, at which their name server listens. */
   readonly podGateway: string;
-  /** The same by IPv6; empty in a fleet that has none. */
+  /** The same address for IPv6; empty in a fleet without IPv6. */
   readonly podGateway6: string;
-  /** Runs the command; its exit code is the caller's to judge. */
+  /** Runs the command. The caller must check its exit code. */
   forage(args: readonly string[], input?: string): Promise<RunResult>;
-  /** As `forage`, without a process of its own. Standard output is text. */
+  /** Does the same as `forage`, but within this process. Standard output is text. */
   forageInProcess(args: readonly string[], input?: string): Promise<RunResult>;
-  /** Runs it in this process for what it prints as JSON; throws when it fails. */
+  /** Runs the command in this process and parses its JSON output. Throws if it fails. */
   ask<T>(args: readonly string[]): Promise<T>;
   close(): Promise<void>;
 }
 
 export interface FleetNode {
   readonly name: string;
-  /** The IPv4 address at which the other nodes and this machine reach it; empty without one. */
+  /** The IPv4 address at which the other nodes and this machine reach it; empty if it has none. */
   readonly address: string;
-  /** The same by IPv6; empty in a fleet that has none. */
+  /** The same for IPv6; empty in a fleet without IPv6. */
   readonly address6: string;
   readonly host: TestHost;
   readonly agent: Daemon;
   /** Disconnects the node from the network, or connects it again. */
   connected(yes: boolean): Promise<void>;
-  /** Keeps everything from and to the coordinator, and nothing else, or lets it through again. */
+  /** Blocks only the packets between the node and the coordinator, or unblocks them. */
   hearsCoordinator(yes: boolean): Promise<void>;
 }
 
@@ -44,12 +47,14 @@ const root = join(import.meta.dirname, "..", "..");
 const READY_LIMIT_MS = 60_000;
 
 export interface FleetOptions {
-  /** Hosts and pods have IPv6, too, and agents reach the coordinator by it. */
+  /** Whether hosts and pods have IPv6, too. Agents then reach the coordinator over IPv6. */
   readonly dualStack?: boolean;
-  /** So many of a fleet with both families, the last ones, have hosts without IPv4. */
+  /** The number of hosts without IPv4 at the end of a dual-stack fleet. */
   readonly ipv6Only?: number;
-  /** Services of type LoadBalancer get addresses of the nodes' network. */
+  /** Whether services of type LoadBalancer get addresses of the nodes' network. */
   readonly balancers?: boolean;
+  /** Additional settings of every agent. */
+  readonly agent?: Readonly<Record<string, unknown>>;
 }
 
 /** The port on which each node's agent serves Destination. */
@@ -77,11 +82,11 @@ export async function startFleet(
 async function build(
   hosts: readonly TestHost[],
   coordinatorSettings: Readonly<Record<string, unknown>>,
-  { dualStack = false, ipv6Only = 0, balancers = false }: FleetOptions,
+  { dualStack = false, ipv6Only = 0, balancers = false, agent = {} }: FleetOptions,
 ): Promise<Omit<Fleet, "close">> {
   const [main] = hosts;
   if (main === undefined) throw new RangeError("a fleet has nodes");
-  // A part of the range that is reserved for measuring networks, chosen by this process's id.
+  // A part of the range reserved for network measurements, chosen by this process's id.
   const prefix = `198.18.${process.pid % 256}`;
   const bridge = `br-${main.name}`;
   await run("ip", ["link", "add", bridge, "type", "bridge"]);
@@ -138,6 +143,7 @@ async function build(
         podCidr,
         podCidr6: ipv6 && `${ipv6.pods}/64`,
         token,
+        settings: agent,
       }),
     );
   }
@@ -158,7 +164,7 @@ async function build(
   };
 }
 
-/** Private networks, others for each process. */
+/** Returns private networks that differ for each process. */
 function ipv6Places(pid: number): {
   readonly hosts: string;
   readonly pods: string;
@@ -172,15 +178,16 @@ interface NodePlaces {
   readonly host: TestHost;
   readonly name: string;
   readonly address: string;
-  /** Empty where it has none, as `address`. */
+  /** Empty if it has none, as for `address`. */
   readonly address6: string;
   readonly bridge: string;
   readonly gateway: string;
   readonly grpc: string;
-  /** The same on every node, as on hosts of their own. */
+  /** The range of pods, the same on every node, as on separate hosts. */
   readonly podCidr: string;
   readonly podCidr6: string | undefined;
   readonly token: string;
+  readonly settings: Readonly<Record<string, unknown>>;
 }
 
 async function startNode({
@@ -194,8 +201,9 @@ async function startNode({
   podCidr,
   podCidr6,
   token,
+  settings,
 }: NodePlaces): Promise<FleetNode> {
-  // Found by the host's name when it is removed.
+  // The cleanup of the host finds it by the host's name.
   const network = `net-${host.name}`;
   const link = `v-${host.name}`;
   await run("ip", ["netns", "add", network]);
@@ -216,7 +224,7 @@ async function startNode({
     nodeName: name,
     instance: host.name,
     podCidr,
-    // Its own address of IPv6 the agent finds out.
+    // The agent itself determines its IPv6 address.
     ...(podCidr6 && { podCidr6 }),
     containerd: { address: host.containerd.address, namespace: host.namespace },
     nerdctl: host.nerdctlPath,
@@ -224,6 +232,7 @@ async function startNode({
     http: { listen: "127.0.0.1:7602" },
     destination: { port: DESTINATION_PORT },
     ...(address !== "" && { advertiseAddress: address }),
+    ...settings,
   });
   const connected = async (yes: boolean): Promise<void> => {
     await run("ip", ["link", "set", link, yes ? "up" : "down"]);

@@ -11,7 +11,7 @@ import { Client } from "@grpc/grpc-js";
  * the time in ms since 1970. Ends with 1 and the reason when the stream ends.
  */
 
-/** One printed line. */
+/** A printed line. */
 export interface SeenEndpoints {
   readonly atMs: number;
   readonly endpoints: readonly string[];

@@ -6,8 +6,8 @@ import type { RunResult } from "../lib/run.ts";
 const LIMIT_MS = 180_000;
 
 /**
- * Runs the `forage` command in this process. Tests that ask again and again until something holds would otherwise spend most of
- * their processor time on starting programs.
+ * Runs the `forage` command in this process. Tests that poll would otherwise spend most of their processor time on
+ * starting programs.
  */
 export async function forageInProcess(
   args: readonly string[],
@@ -29,7 +29,7 @@ export async function forageInProcess(
   return { exitCode, stdout: stdout.text, stderr: stderr.text };
 }
 
-/** Runs it for what it prints as JSON; throws when it fails. */
+/** Runs the command and parses its JSON output. Throws if it fails. */
 export async function askForage<T>(
   args: readonly string[],
   env: Readonly<Record<string, string>>,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { joinLine } from "../lab-hosts/install-fleet.ts";
 import { run } from "../lib/run.ts";
 import { spawnProgram } from "../lib/spawn-program.ts";
-import { type LabFleet, LIMIT_MS } from "./lab-fleet.ts";
+import type { LabFleet } from "./lab-fleet.ts";
 import { NAMESPACE, timed } from "./lab-scene.ts";
 
 /** Trials with stolen, foreign and old credentials. Afterwards all hosts are Ready again. */
@@ -12,11 +12,11 @@ import { NAMESPACE, timed } from "./lab-scene.ts";
 const TOKEN_FILE = "/root/shop.token";
 const IDENTITY = "/var/lib/forage/agent/identity";
 const CA_FILE = "/var/lib/forage/coordinator/ca.crt";
-/** It has nothing to end in order. */
+/** The program has nothing to clean up. */
 const END_GRACE_MS = 1_000;
 const THIEF = join(import.meta.dirname, "thief.ts");
 
-/** Shows that a token of another namespace reads nothing here. */
+/** Asserts that a token of another namespace can read nothing here. */
 export async function refuseCrossingToken(fleet: LabFleet): Promise<void> {
   const { lab, scene } = fleet;
   const create = "forage token create --role editor --namespace shop --ttl 1d";
@@ -28,7 +28,7 @@ export async function refuseCrossingToken(fleet: LabFleet): Promise<void> {
   assert.ok((await scene.refusals()).some(({ caller = "" }) => caller.startsWith("token:")));
 }
 
-/** Shows that the identity of one host can't report about a pod of another one. */
+/** Asserts that the identity of one host can't report about a pod of another one. */
 export async function refuseForeignReport(fleet: LabFleet, thief: string, uid: string): Promise<void> {
   const { scene } = fleet;
   await fleet.onHost(thief, "systemctl stop forage-agent");
@@ -49,7 +49,7 @@ export async function refuseForeignReport(fleet: LabFleet, thief: string, uid: s
   await scene.allReady();
 }
 
-/** Shows that a join which is sent again once its node has connected is refused. */
+/** Asserts that a join that is repeated after its node has connected is refused. */
 export async function refuseReplayedJoin(fleet: LabFleet): Promise<void> {
   const { lab, scene } = fleet;
   const [line = ""] = /FLT1\.\S+/.exec(await joinLine(lab, { ...lab.host("h3"), name: "replayed" })) ?? [];
@@ -75,7 +75,7 @@ export async function refuseRemovedHost(
   const { lab, scene } = fleet;
   const command = ["exec", "--namespace", NAMESPACE, pod, "--", "sh", "-c", "echo started; exec sleep 600"];
   let early: string | undefined;
-  const live = lab.forage(command, { allowFailure: true, timeoutMs: LIMIT_MS });
+  const live = lab.forage(command, { allowFailure: true, timeoutMs: fleet.limitMs });
   void live.then(({ stdout, stderr }) => {
     early = `${stdout}${stderr}`;
   });
@@ -83,9 +83,12 @@ export async function refuseRemovedHost(
     assert.equal(early, undefined);
     return (await fleet.onHost(name, "ps -eo args")).includes("sleep 600");
   });
+  const before = await scene.running(name);
   await lab.forage(["node", "remove", name, "--force"]);
   const { value: ended, seconds } = await timed(() => live);
   assert.notEqual(ended.exitCode, 0);
+  // The command has not ended with its container.
+  assert.deepEqual(await scene.running(name), before);
   await scene.until("the host's certificate is refused, and the refusal recorded", async () => {
     const caller = `node ${name} (certificate not accepted)`;
     return (await scene.refusals()).some((refusal) => refusal.caller === caller);
@@ -95,7 +98,7 @@ export async function refuseRemovedHost(
   const other = await joinLine(lab, { ...host, name: "h9" });
   const stolen = other.replace(" --name h9 ", ` --name ${name} `);
   assert.notEqual(stolen, other);
-  const options = { allowFailure: true, timeoutMs: LIMIT_MS };
+  const options = { allowFailure: true, timeoutMs: fleet.limitMs };
   for (const line of [used, stolen]) {
     const { exitCode, stderr } = await lab.exec(name, ["sh", "-c", line], options);
     assert.notEqual(exitCode, 0);
@@ -104,7 +107,7 @@ export async function refuseRemovedHost(
   await fleet.onHost(name, await joinLine(lab, host));
   await scene.allReady();
   const joins = (await scene.refusals()).filter(({ method = "" }) => method.endsWith("/Join"));
-  for (const reason of ["has been used", "is for a node of another name"])
+  for (const reason of ["has been used", "is for a node with another name"])
     assert.ok(
       joins.some(({ message = "" }) => message.includes(reason)),
       reason,
@@ -114,7 +117,7 @@ export async function refuseRemovedHost(
   return seconds;
 }
 
-/** Copies the host's identity. Returns the directory of the copy, which goes with the lab. */
+/** Copies the host's identity. Returns the directory of the copy, which is removed with the lab. */
 async function stealIdentity(fleet: LabFleet, name: string): Promise<string> {
   const dir = fleet.lab.path("stolen");
   mkdirSync(dir, { recursive: true, mode: 0o700 });

@@ -8,7 +8,7 @@ import { NAMESPACE } from "./lab-scene.ts";
 
 /** A client that follows a service's endpoints through the coordinator. */
 export interface EndpointStream {
-  /** Waits until it has endpoints on other hosts only. Returns the time of the first update of which that holds, in ms since 1970. */
+  /** Waits until all endpoints are on other hosts. Returns the time of the first such update, in ms since 1970. */
   withoutHost(host: string): Promise<number>;
   end(): Promise<void>;
 }
@@ -17,7 +17,7 @@ const FOLLOWER = join(import.meta.dirname, "follow-endpoints.ts");
 const CA_FILE = "/var/lib/forage/coordinator/ca.crt";
 const END_GRACE_MS = 1_000;
 
-/** Starts a client with a token for look-ups, as a proxy beside the hosts has. Resolves once it has `count` endpoints. */
+/** Starts a client with a token for look-ups, like a proxy beside the hosts. Resolves once it has `count` endpoints. */
 export async function followEndpoints(
   fleet: LabFleet,
   service: string,
@@ -44,7 +44,7 @@ export async function followEndpoints(
   const seen = (): readonly SeenEndpoints[] => {
     const text = program.readLog();
     if (hasEnded) throw new Error(`the stream of endpoints ended: ${text}`);
-    // Warnings of node stand between them.
+    // Node's warnings are between the lines of output.
     const lines = text.split("\n").slice(0, -1);
     return lines.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line) as SeenEndpoints);
   };

@@ -8,7 +8,10 @@ import { replaceAuthority } from "./lab-credential-trials.ts";
 import type { LabFleet } from "./lab-fleet.ts";
 import { timed } from "./lab-scene.ts";
 
-/** Several coordinators on booted hosts, over one store in etcd, set up by the steps of docs/how-to/store-in-etcd.md. */
+/**
+ * Several coordinators on booted hosts that share one store in etcd, set up by the steps of
+ * docs/how-to/store-in-etcd.md.
+ */
 
 const ETCD_PORT = 2379;
 const ETCD_DIR = "/etc/forage/etcd";
@@ -17,7 +20,7 @@ const SETTINGS = `--config ${SETTINGS_FILE}`;
 const CA_FILE = "/var/lib/forage/coordinator/ca.crt";
 const UNIT = "forage-coordinator";
 
-/** Starts etcd on the coordinator's host and moves the store there. */
+/** Starts etcd on the coordinator's host and moves the store into it. */
 export async function moveToEtcd(fleet: LabFleet): Promise<void> {
   const { lab, scene } = fleet;
   const { name, address } = lab.coordinator;
@@ -32,7 +35,7 @@ export async function moveToEtcd(fleet: LabFleet): Promise<void> {
   await scene.allReady();
 }
 
-/** Installs a second coordinator on a host with an agent, and waits until all agents know both. */
+/** Installs a second coordinator on a host with an agent, and waits until all agents have the addresses of both. */
 export async function addCoordinator(fleet: LabFleet, name: string): Promise<void> {
   const { lab, scene } = fleet;
   const { address } = lab.host(name);
@@ -78,12 +81,12 @@ export async function replaceSharedAuthority(fleet: LabFleet, follower: string):
   await untilServing(fleet, 2);
 }
 
-/** Stops the coordinator that has led so far. Returns the seconds until the other one answered the `forage` command. */
+/** Stops the leader. Returns the seconds until the other coordinator answered the `forage` command. */
 export async function leaveToAnother(fleet: LabFleet, follower: string): Promise<number> {
   const { lab, scene } = fleet;
   const { name } = lab.coordinator;
   const before = await scene.allRunning();
-  // The command keeps the addresses of all coordinators.
+  // The command stores the addresses of all coordinators.
   await untilServing(fleet, 2);
   await fleet.onHost(name, `systemctl stop ${UNIT}`);
   const { seconds } = await timed(() =>
@@ -115,7 +118,7 @@ interface Serving {
   readonly ready?: boolean;
 }
 
-/** A member of etcd with TLS, alone in its cluster. */
+/** Starts a member of etcd with TLS that is alone in its cluster. */
 async function startEtcd(fleet: LabFleet): Promise<void> {
   const { lab } = fleet;
   const { name, address } = lab.coordinator;

@@ -5,7 +5,7 @@ import { NAMESPACE } from "./lab-scene.ts";
 /** The commands of an operator on the first host of a fleet, which runs the coordinator and, for a while, an agent. */
 
 const FIRST = "first";
-/** Each is one line of `docs/how-to/install-packages.md`, with the packages from a repository. */
+/** Each command is one line of `docs/how-to/install-packages.md`, with the packages from a repository. */
 const COMMANDS = {
   install: "sudo apt-get -qq --yes install forage-coordinator forage-agent",
   join: "forage node add coordinator | sh",
@@ -17,16 +17,20 @@ const CANARY = "canary-of-the-lab";
 export async function startOnOneHost(fleet: LabFleet): Promise<void> {
   await fleet.onHost("coordinator", COMMANDS.install);
   await fleet.onHost("coordinator", COMMANDS.join);
-  // In place of a registry.
+  // The image is loaded because there is no registry.
   await fleet.loadImage("coordinator");
   await fleet.onHost("coordinator", COMMANDS.run);
   assert.equal((await fleet.scene.running("coordinator")).length, 1);
 }
 
-/** Empties the agent of the coordinator's host by a drain, and takes it out of the fleet. The first container goes to another host. */
+/**
+ * Drains the agent of the coordinator's host, and removes it from the fleet. The first container moves to another host.
+ */
 export async function emptyFirstHost(fleet: LabFleet): Promise<void> {
   const { lab, scene } = fleet;
-  await lab.forage(["node", "drain", "coordinator", "--wait", "--timeout", "90s"]);
+  await lab.forage(["node", "drain", "coordinator", "--wait", ...scene.timeout], {
+    timeoutMs: fleet.limitMs,
+  });
   assert.deepEqual(await scene.running("coordinator"), []);
   const [moved] = await scene.serving(FIRST, 1);
   assert.equal(moved?.node, "h1");
@@ -38,7 +42,7 @@ export async function emptyFirstHost(fleet: LabFleet): Promise<void> {
   await lab.forage(["delete", `container_service/${FIRST}`, "--namespace", NAMESPACE]);
 }
 
-/** Shows that the examination of a host finds nothing that fails, and that support bundles hold no secret. */
+/** Asserts that the examination of a host reports no failure, and that support bundles contain no secret. */
 export async function examineHost(fleet: LabFleet, name: string): Promise<void> {
   const { lab } = fleet;
   const text = await fleet.onHost(name, "forage-agent check --output json || true");

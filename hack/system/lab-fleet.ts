@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { showProgress } from "../instance/progress.ts";
+import { driverFor, limitFor } from "../lab-hosts/host-kinds.ts";
 import {
   joinLine,
   keepPackages,
@@ -16,21 +17,24 @@ import { buildPackages } from "../packaging/build-packages.ts";
 import { claimLab } from "./claim-lab.ts";
 import { idleNear, LabScene, zonedWeb } from "./lab-scene.ts";
 
-/** Three hosts with an agent in three zones, and a coordinator on a host of its own, as tests use them. */
+/** Three hosts with an agent in three zones, and a coordinator on a separate host, for tests. */
 
 export const IMAGE = "localhost/forage/busybox:1";
 /** The pods of the service `web`: two on each host. */
 export const REPLICAS = 6;
 export const NODE_PORT = 30_080;
-/** The longest that one command on a host, and one test, may take: far more than on a busy machine. */
-export const LIMIT_MS = 480_000;
 
 export const CHECKOUT = join(import.meta.dirname, "..", "..");
 const AGENTS = 3;
 export const FIRST_VERSION = "0.1.0";
 const BACKUPS = "/var/lib/forage/coordinator/backups";
 const SETTINGS_FILE = "/etc/forage/coordinator.yaml";
-/** A node's pods are replaced soon after it is lost. On a busy machine, a node that only starts again would lose them, too. */
+/** Settings that leave a host without its agent for the duration of a package replacement. */
+const REPLACE_LATE = "\nnodes:\n  unreachableTolerationSeconds: 3600\n";
+/**
+ * Settings that replace a node's pods soon after it is lost. On a busy machine, a node that only restarts would lose
+ * them, too.
+ */
 const REPLACE_SOON = "\nnodes:\n  unreachableTolerationSeconds: 3\n  recoveryGraceSeconds: 1\n";
 const QUIET = showProgress(
   () => {},
@@ -41,11 +45,14 @@ const QUIET = showProgress(
 export class LabFleet {
   readonly lab: Lab;
   readonly scene: LabScene;
+  /** The time limit of one command on a host. */
+  readonly limitMs: number;
   readonly #release: () => Promise<void>;
 
   private constructor(lab: Lab, release: () => Promise<void>) {
     this.lab = lab;
     this.scene = new LabScene(lab);
+    this.limitMs = limitFor(lab.driver.kind).timeout;
     this.#release = release;
   }
 
@@ -53,7 +60,9 @@ export class LabFleet {
   static async boot(kind: string, packages?: string): Promise<LabFleet> {
     const { name: labName, release } = await claimLab();
     try {
-      const lab = await Lab.create(labName, kind, planHosts({ count: AGENTS, coordinatorOwnHost: true }));
+      const { gateway } = driverFor(kind, labName);
+      const hosts = planHosts({ count: AGENTS, coordinatorOwnHost: true, gateway });
+      const lab = await Lab.create(labName, kind, hosts);
       await lab.driver.prepare(() => {});
       if (packages === undefined) await providePackages(lab, CHECKOUT, FIRST_VERSION, QUIET);
       else await offerPackages(lab, packages);
@@ -71,7 +80,10 @@ export class LabFleet {
     return this.#release();
   }
 
-  /** Builds the packages of this checkout with another version. Hosts find them at their next `apt-get update`. Keeps the former ones. */
+  /**
+   * Builds the packages of this checkout with another version, for the next `apt-get update` of the hosts. Keeps a copy
+   * of the former ones.
+   */
   async provide(version: string): Promise<void> {
     keepPackages(this.lab);
     await providePackages(this.lab, CHECKOUT, version, QUIET);
@@ -90,31 +102,45 @@ export class LabFleet {
     return path;
   }
 
-  /** Runs a shell's command line on the host and returns what it prints. */
+  /** Runs a shell command line on the host and returns its output. */
   async onHost(name: string, line: string): Promise<string> {
-    return (await this.lab.exec(name, ["sh", "-c", line], { timeoutMs: LIMIT_MS })).stdout;
+    return (await this.lab.exec(name, ["sh", "-c", line], { timeoutMs: this.limitMs })).stdout;
   }
 
   async installCoordinator(): Promise<void> {
     await this.onHost("coordinator", "apt-get -qq --yes install forage-coordinator");
   }
 
-  /** Installs the agent and joins with the one line that an operator pastes. Returns the part of it that joins. */
+  /**
+   * Installs the agent and joins with the command that an operator pastes. Returns the part of the command that joins.
+   */
   async joinHost(name: string): Promise<string> {
     const line = await joinLine(this.lab, this.lab.host(name));
     await this.onHost(name, `apt-get -qq --yes install forage-agent && ${line}`);
     return line;
   }
 
-  /** Lets the hosts start containers of IMAGE. */
+  /** Loads IMAGE on the hosts. */
   async loadImage(...hosts: readonly string[]): Promise<void> {
     await loadImage(this.lab, hosts, await buildBusyboxImage({ name: IMAGE }));
   }
 
-  /** Does the work while the coordinator replaces the pods of lost nodes after seconds, not after the default's half minute. */
-  async replacingSoon(work: () => Promise<void>): Promise<void> {
+  /**
+   * Does the work while the coordinator replaces the pods of lost nodes after seconds, instead of the default's half
+   * minute.
+   */
+  replacingSoon(work: () => Promise<void>): Promise<void> {
+    return this.#withSettings(REPLACE_SOON, work);
+  }
+
+  /** Does the work while pods stay on disconnected nodes, as an operator configures it for longer planned work. */
+  replacingLate(work: () => Promise<void>): Promise<void> {
+    return this.#withSettings(REPLACE_LATE, work);
+  }
+
+  async #withSettings(lines: string, work: () => Promise<void>): Promise<void> {
     const kept = `${SETTINGS_FILE}.kept`;
-    const settings = REPLACE_SOON.replaceAll("\n", "\\n");
+    const settings = lines.replaceAll("\n", "\\n");
     await this.#restartCoordinator(
       `cp --preserve ${SETTINGS_FILE} ${kept} && printf '${settings}' >> ${SETTINGS_FILE}`,
     );
@@ -122,21 +148,21 @@ export class LabFleet {
     await this.#restartCoordinator(`mv ${kept} ${SETTINGS_FILE}`);
   }
 
-  /** Puts the newest of the coordinator's own backups in the place of its store. */
+  /** Replaces the coordinator's store with the newest of its own backups. */
   async restoreNewest(): Promise<void> {
     const newest = `$(ls -t ${BACKUPS}/*.backup | head -n 1)`;
     const settings = `--config ${SETTINGS_FILE}`;
     await this.onHost("coordinator", `forage-coordinator restore "${newest}" --replace --yes ${settings}`);
   }
 
-  /** Returns when all agents have connected to the restarted coordinator: until then it takes all nodes to be Ready. */
+  /** Restarts the coordinator. Returns when all agents have connected; before that, all nodes count as Ready. */
   async #restartCoordinator(change: string): Promise<void> {
     await this.onHost("coordinator", `${change} && systemctl restart forage-coordinator`);
     await this.scene.allConnected();
     await this.scene.allReady();
   }
 
-  /** Applies a service of pods in all zones, a pod of the first zone and one beside it. */
+  /** Applies a service with pods in all zones, a pod of the first zone and one next to it. */
   async applyBundle(): Promise<void> {
     await this.scene.apply([
       zonedWeb(REPLICAS, IMAGE),
@@ -170,7 +196,7 @@ export class LabFleet {
     });
   }
 
-  /** Waits until the containers of all hosts are exactly those of the pods that the coordinator knows. */
+  /** Waits until the containers of all hosts are exactly those of the coordinator's pods. */
   async onlyTheKnown(): Promise<void> {
     await this.scene.until("every container belongs to one pod", async () => {
       const workloads = ["web", "near", "beside", "far"];

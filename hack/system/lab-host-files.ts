@@ -1,19 +1,24 @@
 import assert from "node:assert/strict";
 import type { LabFleet } from "./lab-fleet.ts";
 
-/** Trials of the units, users and directories that the packages give a host. Afterwards all hosts are Ready again. */
+/**
+ * Trials of the units, users and directories that the packages install on a host. Afterwards all hosts are Ready again.
+ */
 
-/** Made, and set right at each boot, by systemd-tmpfiles. */
+/** Directories that systemd-tmpfiles creates and corrects at each boot. */
 const SHARED = ["/etc/forage root:root 755", "/run/forage root:root 755", "/var/lib/forage root:root 755"];
 const COORDINATOR = [...SHARED, "/var/lib/forage/coordinator forage:forage 711"];
 const AGENT = [...SHARED, "/var/lib/forage/agent root:root 700"];
 
-/** Opens the packages' directories to all users, as a hasty operator does. The next boot has to set them right. */
+/**
+ * Makes the packages' directories writable for all users, as a careless operator does. The next boot has to correct
+ * them.
+ */
 export async function spoilDirectories(fleet: LabFleet, ...hosts: readonly string[]): Promise<void> {
   for (const host of hosts) await fleet.onHost(host, "chmod 777 /etc/forage /var/lib/forage && sync");
 }
 
-/** Shows that directories have their owners and modes after a boot, and that the coordinator's user can't log in. */
+/** Asserts that directories have their owners and modes after a boot, and that the coordinator's user can't log in. */
 export async function checkDirectories(
   fleet: LabFleet,
   { coordinator, agent }: { readonly coordinator: string; readonly agent: string },
@@ -29,7 +34,10 @@ export async function checkDirectories(
   assert.ok(Number(user[2]) > 0 && Number(user[2]) < 1_000, "it is a user of the system");
 }
 
-/** Stops the unit's main loop, as a bug that never ends does. Shows that systemd restarts it, and returns the seconds that took. */
+/**
+ * Stops the unit's main loop, like an endless loop. Asserts that systemd restarts it, and returns the seconds until
+ * then.
+ */
 export async function hangDaemon(fleet: LabFleet, host: string, unit: string): Promise<number> {
   const { scene } = fleet;
   const show = async (property: string): Promise<string> =>

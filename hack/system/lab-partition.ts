@@ -2,15 +2,15 @@ import assert from "node:assert/strict";
 import { IMAGE, type LabFleet, REPLICAS } from "./lab-fleet.ts";
 import { idleNear, timed } from "./lab-scene.ts";
 
-/** A partition of a host for as long as an outage of a site's uplink lasts, with the tolerations that pods have by default. */
+/** A partition of a host that lasts like an outage of a site's uplink, with the default tolerations of pods. */
 
 const PARTITION_MS = 5 * 60_000;
 const HOST = "h3";
-/** A pod of this host that stays on it however long the host is unreachable. */
+/** A pod that stays on this host however long the host is unreachable. */
 const STAYS = "far";
 const TOLERATION = { key: "node.kubernetes.io/unreachable", operator: "Exists", effect: "NoExecute" };
 
-/** Applies a pod of the host that tolerates for ever that it is unreachable. */
+/** Applies a pod that tolerates for ever that its host is unreachable. */
 export async function applyTolerating({ scene }: LabFleet): Promise<void> {
   const podConfig = { nodeSelector: { zone: "z3" }, tolerations: [TOLERATION] };
   await scene.apply([idleNear(STAYS, IMAGE, podConfig)]);
@@ -18,8 +18,8 @@ export async function applyTolerating({ scene }: LabFleet): Promise<void> {
 }
 
 /**
- * Cuts the host off for 5 minutes. Its containers run on all the time, one that is killed is restarted by its own agent, pods
- * without a toleration of their own are replaced, and after healing only the surplus ends. Returns lines with what it took.
+ * Cuts the host off for 5 minutes. Its containers must run all the time, its own agent must restart a killed one, pods
+ * without a toleration must be replaced, and after healing only the surplus may end. Returns lines with the durations.
  */
 export async function runOnThroughPartition(fleet: LabFleet): Promise<readonly string[]> {
   const { lab, scene } = fleet;

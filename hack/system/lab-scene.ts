@@ -46,15 +46,16 @@ interface WireNode {
 }
 
 export const NAMESPACE = "lab";
-/** Generous: how long something took is printed, and only what never comes fails. */
+/** A generous limit: durations are printed, and only what never happens fails. Slower kinds of hosts have more time. */
 const LIMIT_MS = 120_000;
+const COMMAND_SECONDS = 90;
 const EVERY_MS = 100;
 const HTTP_PORT = 7601;
 const AGENT_METRICS = "http://127.0.0.1:7602/metrics";
 const PEER = join(import.meta.dirname, "peer.ts");
 const LOAD_CLIENTS = 2;
 
-/** Reads the state of a lab's fleet from the coordinator and from the hosts themselves. */
+/** Reads the state of a lab's fleet from the coordinator and from the hosts. */
 export class LabScene {
   readonly lab: Lab;
 
@@ -62,11 +63,20 @@ export class LabScene {
     this.lab = lab;
   }
 
+  get #limitMs(): number {
+    return LIMIT_MS * this.lab.driver.patience;
+  }
+
+  /** The time-out flags of a command that waits for pods. */
+  get timeout(): readonly string[] {
+    return ["--timeout", `${COMMAND_SECONDS * this.lab.driver.patience}s`];
+  }
+
   async apply(resources: readonly object[]): Promise<void> {
     const manifest = JSON.stringify({ namespace: NAMESPACE, resources });
-    await this.lab.forage(["apply", "--file", "-", "--timeout", "90s"], {
+    await this.lab.forage(["apply", "--file", "-", ...this.timeout], {
       input: manifest,
-      timeoutMs: LIMIT_MS,
+      timeoutMs: this.#limitMs,
     });
   }
 
@@ -92,7 +102,7 @@ export class LabScene {
       }));
   }
 
-  /** Returns the pods of the workload once exactly `count` are there and ready. */
+  /** Returns the pods of the workload once exactly `count` exist and are ready. */
   serving(workload: string, count: number): Promise<readonly LabPod[]> {
     return this.until(`${count} pods of ${workload} are ready`, async () => {
       const pods = await this.pods(workload);
@@ -108,7 +118,7 @@ export class LabScene {
     });
   }
 
-  /** Waits until all agents are connected to the coordinator, by their own account. */
+  /** Waits until all agents report that they are connected to the coordinator. */
   async allConnected(): Promise<void> {
     const agents = this.lab.hosts.filter(({ runsAgent }) => runsAgent);
     await this.until("all agents are connected", async () => {
@@ -117,7 +127,7 @@ export class LabScene {
     });
   }
 
-  /** Returns the reasons why the coordinator is not ready, none if it is. */
+  /** Returns the reasons why the coordinator is not ready; an empty list if it is. */
   async readiness(): Promise<readonly string[]> {
     const url = `http://127.0.0.1:${HTTP_PORT}/readyz`;
     const { stdout } = await this.lab.exec(this.lab.coordinator.name, ["curl", "--silent", url]);
@@ -131,7 +141,7 @@ export class LabScene {
     return entries.filter(({ event }) => event === "refused");
   }
 
-  /** Returns the ids of the containers that run on the host, whether or not the coordinator has them. */
+  /** Returns the ids of the containers that run on the host, whether or not the coordinator knows them. */
   async running(host: string): Promise<readonly string[]> {
     const { stdout } = await this.lab.exec(host, ["ctr", "--namespace", "forage", "tasks", "list"]);
     return stdout
@@ -141,23 +151,23 @@ export class LabScene {
       .sort();
   }
 
-  /** The same of all hosts with an agent. */
+  /** Returns the ids of the running containers of all hosts with an agent. */
   async allRunning(): Promise<readonly string[]> {
     const agents = this.lab.hosts.filter(({ runsAgent }) => runsAgent);
     return (await Promise.all(agents.map(({ name }) => this.running(name)))).flat().sort();
   }
 
-  /** Returns the reason why the coordinator refuses the resources, undefined if it has taken them. */
+  /** Returns the reason why the coordinator refuses the resources; `undefined` if it has accepted them. */
   async refusal(resources: readonly object[]): Promise<string | undefined> {
-    const { stderr, exitCode } = await this.lab.forage(["apply", "--file", "-", "--timeout", "90s"], {
+    const { stderr, exitCode } = await this.lab.forage(["apply", "--file", "-", ...this.timeout], {
       input: JSON.stringify({ namespace: NAMESPACE, resources }),
-      timeoutMs: LIMIT_MS,
+      timeoutMs: this.#limitMs,
       allowFailure: true,
     });
     return exitCode === 0 ? undefined : stderr;
   }
 
-  /** Sends requests from outside the hosts until it is ended. Resolves once the first are under way. */
+  /** Sends requests from outside the hosts until it is ended. Resolves once the first are on their way. */
   async startLoad(address: string, port: number): Promise<{ end(): Promise<LoadResult> }> {
     const [file = "", ...args] = this.lab.besideCommand([
       ...[process.execPath, PEER, "load", address, String(port), String(LOAD_CLIENTS)],
@@ -173,12 +183,14 @@ export class LabScene {
     };
   }
 
-  /** Asks until the answer is neither undefined nor false. */
+  /** Polls until the answer is neither undefined nor false. */
   until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> {
-    return waitFor(ask, { what, limitMs: LIMIT_MS, everyMs: EVERY_MS });
+    return waitFor(ask, { what, limitMs: this.#limitMs, everyMs: EVERY_MS });
   }
 
-  /** Returns the answer of a service's virtual IP or name on the host, undefined when there was none within a second. */
+  /**
+   * Returns the answer of a service's virtual IP or name on the host; `undefined` if there was none within a second.
+   */
   async ask(host: string, url: string): Promise<string | undefined> {
     const { stdout, exitCode } = await this.lab.exec(
       host,
@@ -188,7 +200,7 @@ export class LabScene {
     return exitCode === 0 ? stdout.trim() : undefined;
   }
 
-  /** Waits until ten requests of the host in a row are answered. */
+  /** Waits until ten requests in a row from the host are answered. */
   async answersOnly(host: string, url: string): Promise<void> {
     await this.until("ten requests in a row are answered", async () => {
       for (let count = 0; count < 10; count++) if ((await this.ask(host, url)) === undefined) return false;
@@ -196,9 +208,9 @@ export class LabScene {
     });
   }
 
-  /** Returns the different answers that a pod gets by the name of the service in so many requests. */
+  /** Returns the different answers that a pod gets from the service's name in `times` requests. */
   async askFromPod(pod: string, service: string, times: number): Promise<ReadonlySet<string>> {
-    // The static busybox of the image looks names up with nslookup only.
+    // In the image's static busybox only nslookup can resolve names.
     const line = `ip=$(nslookup "$1" | sed -n 's/^Address: //p' | tail -n 1)
 for i in $(seq "$2"); do printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 2 "$ip" 80 | tail -n 1; done`;
     const name = `${service}.${NAMESPACE}.svc.cluster.local`;
@@ -225,7 +237,7 @@ for i in $(seq "$2"); do printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 2 "$ip" 80 
   }
 }
 
-/** A web server that answers with its pod's name, in all zones as evenly as can be. */
+/** Returns a web server that answers with its pod's name, spread over the zones as evenly as possible. */
 export function zonedWeb(replicas: number, image: string): object {
   const serve = 'mkdir -p /tmp/www; echo "$POD" > /tmp/www/index.html; httpd -f -p 8080 -h /tmp/www &';
   return {
@@ -244,7 +256,8 @@ export function zonedWeb(replicas: number, image: string): object {
       },
       container: {
         ...{ name: "main", image, imagePullPolicy: "IfNotPresent" },
-        // As process 1 a shell handles SIGTERM only with a trap. It goes on serving until all hosts know that it leaves.
+        // As process 1 a shell handles SIGTERM only with a trap. It continues to serve until all hosts know that it is
+        // stopping.
         command: ["sh", "-c", `${serve} trap "sleep 1; kill $!; exit" TERM; wait`],
         env: [{ name: "POD", fieldRef: "metadata.name" }],
         ports: [{ name: "http", containerPort: 8080 }],
@@ -255,7 +268,7 @@ export function zonedWeb(replicas: number, image: string): object {
   };
 }
 
-/** A pod that waits, in the zone of the pods with the label `app=OTHER`. */
+/** Returns a pod that waits, in the zone of the pods with the label `app=OTHER`. */
 export function idleNear(name: string, image: string, podConfig: object): object {
   return {
     name,
@@ -271,7 +284,7 @@ export function idleNear(name: string, image: string, podConfig: object): object
   };
 }
 
-/** Counts the seconds of what is awaited. */
+/** Measures the seconds that the work takes. */
 export async function timed<T>(work: () => Promise<T>): Promise<{ value: T; seconds: number }> {
   const startMs = performance.now();
   const value = await work();

@@ -7,17 +7,19 @@ import { timed } from "./lab-scene.ts";
 
 const LOGS = "/var/lib/forage/agent/pods";
 const MIB = 2 ** 20;
-/** More than two bounded logs hold, and less than the disk. */
+/** This is more than the limit of two logs, and less than the disk. */
 const FLOOD_BYTES = 200 * MIB;
 const BOUND_BYTES = 60 * MIB;
-/** Writes to the standard output of the host's first container. */
+/** A script that writes to the standard output of the host's first container. */
 const FLOOD = `pid=$(ctr --namespace forage tasks list | awk 'NR == 2 { print $2 }')
 yes "$(printf %0100d 0)" | head -c ${FLOOD_BYTES} > "/proc/$pid/fd/1"`;
-/** Fails where the agent doesn't see the host's mounts, or the host doesn't see the agent's. */
+/** A script that fails if the agent doesn't see the host's mounts, or the host doesn't see the agent's. */
 const SAME_MOUNTS = `pid=$(systemctl show --property MainPID --value forage-agent)
 [ "$(readlink "/proc/$pid/ns/mnt")" = "$(readlink /proc/1/ns/mnt)" ]`;
 
-/** Puts keys of the operator into the credential stores of the coordinator and of one host, before anything is installed. */
+/**
+ * Puts the operator's keys into the credential stores of the coordinator and of one host, before anything is installed.
+ */
 export async function giveCredentials(fleet: LabFleet, name: string): Promise<void> {
   const store = (file: string): string =>
     `umask 077 && mkdir -p /etc/credstore && cat > /etc/credstore/${file}`;
@@ -25,14 +27,14 @@ export async function giveCredentials(fleet: LabFleet, name: string): Promise<vo
   await fleet.onHost(name, `head -c 32 /dev/urandom | (${store("forage-journal-key")})`);
 }
 
-/** Shows that both daemons use the operator's keys, and that a host without one has a key of its own. */
+/** Asserts that both daemons use the operator's keys, and that a host without one has its own key. */
 export async function useCredentials(fleet: LabFleet, name: string, without: string): Promise<void> {
   await fleet.onHost("coordinator", "[ ! -e /var/lib/forage/coordinator/keys/secrets.keys ]");
   await fleet.onHost(name, `[ ! -e /var/lib/forage/agent/journal.key ] && ${SAME_MOUNTS}`);
   await fleet.onHost(without, `[ -e /var/lib/forage/agent/journal.key ] && ${SAME_MOUNTS}`);
 }
 
-/** Shows that logs stay bounded on a host while its agent is stopped, and that its containers run on. */
+/** Asserts that logs stay bounded on a host while its agent is stopped, and that its containers continue to run. */
 export async function boundLogsWithoutAgent(fleet: LabFleet, name: string): Promise<void> {
   const { scene } = fleet;
   const isActive = async (unit: string): Promise<boolean> =>
@@ -52,7 +54,7 @@ export async function boundLogsWithoutAgent(fleet: LabFleet, name: string): Prom
   await scene.allReady();
 }
 
-/** Upgrades all hosts, one after the other, while requests go on: none may fail, and no container may be restarted. */
+/** Upgrades all hosts one after another under load. No request may fail, and no container may be restarted. */
 export async function upgradeUnderLoad(
   fleet: LabFleet,
   { version, port }: { readonly version: string; readonly port: number },
@@ -80,7 +82,7 @@ export async function upgradeUnderLoad(
   }
 }
 
-/** Installs the packages from before the upgrade on all hosts: no container may be restarted. */
+/** Installs the packages from before the upgrade on all hosts. No container may be restarted. */
 export async function downgrade(fleet: LabFleet): Promise<void> {
   const { lab, scene } = fleet;
   const before = await scene.allRunning();
@@ -105,17 +107,23 @@ export async function downgrade(fleet: LabFleet): Promise<void> {
   assert.deepEqual(await scene.allRunning(), before);
 }
 
-/** Replaces the packages of a host by the archive for other distributions: its agent goes on with the same containers. */
+/**
+ * Replaces the packages of a host with the archive for other distributions. Its agent must continue with the same
+ * containers.
+ */
 export async function useArchive(fleet: LabFleet, name: string): Promise<void> {
   const { lab, scene } = fleet;
   const before = await scene.running(name);
   const archive = await fleet.buildArchive();
   await lab.copy(name, archive, "/root/forage.tar.gz");
-  await fleet.onHost(name, "apt-get -qq --yes remove forage-agent forage-runtime");
-  assert.deepEqual(await scene.running(name), before);
-  await fleet.onHost(name, "tar xf /root/forage.tar.gz -C /root && /root/forage-*-linux-*/install.sh agent");
-  await fleet.onHost(name, "systemctl is-active forage-agent && systemctl is-enabled forage-agent");
-  await scene.allConnected();
-  await scene.allReady();
-  assert.deepEqual(await scene.running(name), before);
+  await fleet.onHost(name, "tar xf /root/forage.tar.gz -C /root");
+  await fleet.replacingLate(async () => {
+    await fleet.onHost(name, "apt-get -qq --yes remove forage-agent forage-runtime");
+    assert.deepEqual(await scene.running(name), before);
+    await fleet.onHost(name, "/root/forage-*-linux-*/install.sh agent");
+    await fleet.onHost(name, "systemctl is-active forage-agent && systemctl is-enabled forage-agent");
+    await scene.allConnected();
+    await scene.allReady();
+    assert.deepEqual(await scene.running(name), before);
+  });
 }

@@ -1,4 +1,4 @@
-/** Manifests of the whole-system tests: JSON is YAML too. */
+/** Manifests of the whole-system tests. They are JSON, which is also YAML. */
 
 export interface WebOptions {
   readonly name?: string;
@@ -11,7 +11,7 @@ export interface WebOptions {
 
 const SERVE = "echo serving $GREETING; echo $GREETING > /tmp/index.html && exec httpd -f -p 8080 -h /tmp";
 
-/** A web server and the service in front of it, in namespace `e2e` with the label `app: NAME`. */
+/** Returns a web server and its service, in namespace `e2e` with the label `app: NAME`. */
 export function webManifest(options: WebOptions): string {
   const {
     name = "web",
@@ -29,7 +29,7 @@ export function webManifest(options: WebOptions): string {
         name,
         containerService: {
           scaling: { replicas },
-          // As process 1 the server is deaf to SIGTERM, so it is killed after the grace period.
+          // As process 1 the server ignores SIGTERM, so it is killed after the grace period.
           podConfig: { terminationGracePeriodSeconds: 1 },
           container: {
             name: "main",

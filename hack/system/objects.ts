@@ -7,7 +7,10 @@ import {
 } from "@forage/proto/forage/operator/v1/operator";
 import type { System } from "./system.ts";
 
-/** Creates or replaces a secret, config map, claim, … over the wire. Rejects with the coordinator's refusal. */
+/**
+ * Creates or replaces an object such as a secret, config map or claim through the API. Rejects with the coordinator's
+ * error.
+ */
 export async function putObject(
   { grpc, caFile, tokenFile }: Pick<System, "grpc" | "caFile" | "tokenFile">,
   namespace: string,

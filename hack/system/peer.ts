@@ -19,19 +19,19 @@ export interface LoadResult {
   readonly answers: Readonly<Record<string, number>>;
   readonly answered: number;
   readonly failed: number;
-  /** The first of them, in words. */
+  /** The descriptions of the first failures. */
   readonly failures: readonly string[];
   readonly slowestMs: number;
 }
 
 const PATIENCE_MS = 30_000;
-/** The shorter time-out of repeated requests after one without an answer. */
+/** The shorter time-out of requests that are repeated after one without an answer. */
 const SHORT_PATIENCE_MS = 10_000;
-/** Datagrams may get lost on their way. */
+/** The interval of repetition, because datagrams may get lost. */
 const ASK_AGAIN_MS = 1_000;
-const TOLD_FAILURES = 20;
+const MAX_FAILURES = 20;
 
-/** The last line of the page at `/`, on a connection of its own. Rejects if it is cut short. */
+/** Returns the last line of the page at `/`, over a new connection. Rejects if the page is incomplete. */
 function askByTcp(address: string, port: number, timeout: number): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = "";
@@ -110,7 +110,7 @@ async function load([address = "", port, clients]: readonly string[]): Promise<L
         slowestMs = Math.max(slowestMs, Math.round(performance.now() - startMs));
       } catch (error) {
         failed += 1;
-        if (failures.length < TOLD_FAILURES) failures.push(`${new Date().toISOString()} ${error}`);
+        if (failures.length < MAX_FAILURES) failures.push(`${new Date().toISOString()} ${error}`);
       }
     }
   };
@@ -127,7 +127,7 @@ function answer([name = "", port]: readonly string[]): void {
   socket.bind(Number(port), ipv6 ? "::" : "0.0.0.0", () => stdout.write("started\n"));
 }
 
-/** Loaded only here: gRPC takes longer to load than all else here takes to run. */
+/** Prints the number of endpoints. gRPC is loaded only here, because loading it takes longer than everything else. */
 async function endpoints([address = "", port, path = ""]: readonly string[]): Promise<number | string> {
   const [{ Client, credentials, status }, { DestinationService, Update }] = await Promise.all([
     import("@grpc/grpc-js"),

@@ -8,11 +8,11 @@ import type { LoadResult } from "./peer.ts";
 
 /** A network namespace from which a test sends requests to the fleet: a pod's, a node's or this machine's. */
 export interface Place {
-  /** Options of nsenter; undefined: this machine itself, outside of the fleet. */
+  /** The options of nsenter; `undefined` for this machine itself, outside of the fleet. */
   readonly network: string | undefined;
 }
 
-/** Requests that go on until they are ended. */
+/** Requests that continue until they are ended. */
 export interface Load {
   end(): Promise<LoadResult>;
 }
@@ -26,7 +26,7 @@ export function onNode({ host }: FleetNode): Place {
   return { network: `net-${host.name}` };
 }
 
-/** Pods have the same addresses on all nodes: which one it is, the node and the address say together. */
+/** Returns the network of a pod. Pods on different nodes may have the same address, so the node is needed, too. */
 export async function inPod({ host }: FleetNode, podIp: string): Promise<Place> {
   for (const network of readdirSync("/run/netns").filter((name) => name.startsWith(`forage-${host.name}-`))) {
     const { stdout } = await run("ip", ["-n", network, "-4", "-o", "address"], { allowFailure: true });
@@ -46,7 +46,7 @@ export function ask(
   return peer<string[]>(place, ["ask", protocol, address, String(port), String(times), String(ownPort)]);
 }
 
-/** The records, or the error's code. */
+/** Returns the records, or the error's code. */
 export function resolve<T>(place: Place, server: string, type: string, name: string): Promise<T | string> {
   return peer<T | string>(place, ["dns", server, type, name]);
 }
@@ -61,7 +61,7 @@ export function endpointsAt(
   return peer<number | string>(place, ["endpoints", address, String(port), path]);
 }
 
-/** Resolves once the first requests are under way. */
+/** Starts requests. Resolves once the first are on their way. */
 export async function startLoad(
   node: FleetNode,
   place: Place,
@@ -80,7 +80,7 @@ export async function startLoad(
   };
 }
 
-/** Answers by UDP with its name until it is ended. */
+/** Starts a server that answers over UDP with its name until it is ended. */
 export async function startAnswering(
   node: FleetNode,
   place: Place,

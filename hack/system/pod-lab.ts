@@ -3,21 +3,24 @@ import { startTestHost, type TestHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
 import { type System, type SystemOptions, startSystem } from "./system.ts";
 
-/** A part of a manifest, in the contract's own names. */
+/** A part of a manifest, with the names of the contract. */
 export type Json = Readonly<Record<string, unknown>>;
 
-/** A host on which many pods are applied at once and looked into one after the other. */
+/** A host to which many pods are applied at once and then inspected one by one. */
 export interface PodLab {
   readonly host: TestHost;
   readonly system: System;
-  /** Stores a container_service for each entry, all in one go, and doesn't wait for their pods. Containers without an image get busybox. */
+  /**
+   * Stores a container_service for each entry, all in one request, and doesn't wait for their pods. Containers without
+   * an image get busybox.
+   */
   apply(services: Readonly<Record<string, Json>>): Promise<void>;
-  /** Returns the message of a refused apply. Throws when it isn't refused. */
+  /** Returns the error message of a refused apply. Throws if it isn't refused. */
   refused(services: Readonly<Record<string, Json>>): Promise<string>;
   /** Waits until the condition holds for the service's pod, and returns the pod. */
   until(service: string, what: string, holds: (pod: LabPod) => boolean | Promise<boolean>): Promise<LabPod>;
   ready(service: string): Promise<LabPod>;
-  /** Returns everything that a script of `shell` wrote, once it has ended. */
+  /** Returns the complete output of a script of `shell`, once it has ended. */
   output(service: string, container?: string): Promise<string>;
   /** Runs a command in the pod, once the pod runs. */
   exec(service: string, command: readonly string[], container?: string): Promise<RunResult>;
@@ -70,7 +73,7 @@ export interface LabTermination {
 }
 
 const NAMESPACE = "e2e";
-/** Many pods start at the same time, perhaps on a busy machine. */
+/** Many pods start at the same time, and the machine may be busy. */
 const LIMIT_MS = 120_000;
 const CHECK_EVERY_MS = 200;
 /** The exit code of `forage exec` when it could not run the command. */
@@ -145,7 +148,7 @@ function labOn(host: TestHost, system: System): PodLab {
     );
     return text.slice(0, -DONE.length);
   };
-  // Output doesn't change once it is written, and each read costs a process.
+  // Output doesn't change once it is complete, and each read starts a process.
   const outputs = new Map<string, Promise<string>>();
   return {
     host,
@@ -171,7 +174,7 @@ function labOn(host: TestHost, system: System): PodLab {
       const { name } = await running(service, container);
       const options = ["-n", NAMESPACE, ...(container === undefined ? [] : ["-c", container])];
       const run = () => system.forageInProcess(["exec", name, ...options, "--", ...command]);
-      // On a busy host the agent may open the session too late. The command has not run then.
+      // On a busy host the agent may open the session too late, and then the command has not run.
       const isTooLate = ({ exitCode, stderr }: RunResult): boolean =>
         exitCode === EXEC_FAILED && stderr.includes("did not open the session within");
       const attempt = async () => {

@@ -27,7 +27,7 @@ export async function getPods(system: System): Promise<PodJson[]> {
   return (await listPods(system)).filter(({ keptUntil }) => keptUntil === undefined);
 }
 
-/** Failed pods that are kept after a rollback. */
+/** Returns the failed pods that are kept after a rollback. */
 export async function getKeptPods(system: System): Promise<PodJson[]> {
   return (await listPods(system)).filter(({ keptUntil }) => keptUntil !== undefined);
 }
@@ -36,7 +36,7 @@ function listPods(system: System): Promise<PodJson[]> {
   return system.ask<PodJson[]>(["get", "pods", "-n", "e2e"]);
 }
 
-/** Waits for exactly so many pods, all ready. */
+/** Waits until there are exactly `count` pods, all ready. */
 export async function waitForReadyPods(system: System, count: number, limitMs = 60_000): Promise<PodJson[]> {
   let seen: PodJson[] = [];
   await waitFor(

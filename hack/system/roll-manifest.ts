@@ -1,24 +1,25 @@
 /**
- * A web server that answers with its version. It is ready when it answers, and serves for a while after it was ordered to stop.
+ * A web server that answers with its version. It is ready when it answers, and continues to serve for a while after
+ * SIGTERM.
  */
 export interface RollManifest {
   readonly name: string;
   readonly image: string;
   readonly version: string;
   readonly replicas: number;
-  /** Runs instead of the server. */
+  /** A script that runs instead of the server. */
   readonly script?: string;
   readonly updateStrategy?: object;
   readonly hostNetwork?: boolean;
   readonly port?: number;
-  /** The time for which it continues to serve after the request to stop. */
+  /** The time for which it continues to serve after SIGTERM. */
   readonly drainSeconds?: number;
 }
 
-/** Longer than any client that follows the endpoints may be behind. */
+/** This is longer than the delay of any client that follows the endpoints. */
 const DEFAULT_DRAIN_SECONDS = 4;
 
-/** The service and its workload, in namespace `e2e` with the label `app: NAME`. */
+/** Returns the service and its workload, in namespace `e2e` with the label `app: NAME`. */
 export function rollManifest(options: RollManifest): string {
   const { name, image, version, replicas, hostNetwork = false, port = 8080 } = options;
   const { drainSeconds = DEFAULT_DRAIN_SECONDS, updateStrategy } = options;

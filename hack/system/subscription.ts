@@ -26,21 +26,21 @@ export class Subscription {
     this.#stream.resume();
   }
 
-  /** Ends the stream. It fails with CANCELLED then. */
+  /** Ends the stream, which then fails with CANCELLED. */
   cancel(): void {
     this.#stream.cancel();
   }
 
   /**
-   * Returns the phases of a workspace in the order in which they came, each once in a row. Throws if the stream has failed, or if a
-   * status was not newer than the one before it.
+   * Returns the phases of a workspace in the order of their arrival, without repetitions in a row. Throws if the stream
+   * has failed, or if a status was not newer than the previous one.
    */
   phasesOf(id: string): readonly WorkspacePhase[] {
     if (this.#fault !== undefined) throw this.#fault;
     return this.#phases.get(id) ?? [];
   }
 
-  /** Returns how often STOPPED of the workspace came. */
+  /** Returns how often STOPPED was received for the workspace. */
   stoppedOf(id: string): number {
     return this.#stopped.get(id) ?? 0;
   }

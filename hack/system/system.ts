@@ -16,7 +16,7 @@ import type { TestHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
 import { askForage, forageInProcess } from "./forage-in-process.ts";
 
-/** A coordinator and an agent as bundled, on a test host, and the `forage` command pointed at them. */
+/** The bundled coordinator and agent on a test host, and the `forage` command configured for them. */
 export interface System {
   readonly host: TestHost;
   readonly grpc: string;
@@ -27,22 +27,22 @@ export interface System {
   readonly tokenFile: string;
   readonly coordinator: Daemon;
   readonly agent: Daemon;
-  /** Runs the command; its exit code is the caller's to judge. */
+  /** Runs the command. The caller must check its exit code. */
   forage(args: readonly string[], input?: string): Promise<RunResult>;
-  /** As `forage`, without a process of its own. Standard output is text. */
+  /** Does the same as `forage`, but within this process. Standard output is text. */
   forageInProcess(args: readonly string[], input?: string): Promise<RunResult>;
-  /** Runs it in this process for what it prints as JSON; throws when it fails. */
+  /** Runs the command in this process and parses its JSON output. Throws if it fails. */
   ask<T>(args: readonly string[]): Promise<T>;
 }
 
-/** A program that can be ended in every way and started again with the same configuration. */
+/** A program that can be ended in every way and restarted with the same configuration. */
 export interface Daemon {
   readonly pid: number;
   readonly logPath: string;
   start(): void;
-  /** SIGKILL, and waits until it is gone. */
+  /** Sends SIGKILL, and waits until the process is gone. */
   kill(): Promise<void>;
-  /** SIGTERM, and waits until it is gone. */
+  /** Sends SIGTERM, and waits until the process is gone. */
   stop(): Promise<void>;
 }
 
@@ -59,7 +59,7 @@ type Environment = Readonly<Record<string, string>>;
 const root = join(import.meta.dirname, "..", "..");
 const NODE_NAME = "n1";
 const READY_LIMIT_MS = 60_000;
-/** Tests that crash containers wait for it again and again. */
+/** A short back-off, because tests that crash containers wait for it again and again. */
 const RESTART_BACK_OFF_SECONDS = 1;
 
 export async function startSystem(host: TestHost, options: SystemOptions = {}): Promise<System> {
@@ -190,7 +190,7 @@ function agentSettings(host: TestHost, { podCidr, grpc, agentHttp, nodeName, age
   };
 }
 
-/** Starts an agent on another test host, and waits until its node is ready. It ends with that host. */
+/** Starts an agent on another test host, and waits until its node is ready. The agent ends with that host. */
 export async function joinHost(
   system: Pick<System, "grpc" | "ask">,
   host: TestHost,
@@ -210,7 +210,7 @@ export async function joinHost(
 }
 
 export interface DaemonOptions {
-  /** The name of a network namespace to run it in. */
+  /** The name of a network namespace for the program. */
   readonly network?: string | undefined;
   /** Additional variables of its environment. */
   readonly env?: Environment | undefined;

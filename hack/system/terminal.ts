@@ -9,7 +9,7 @@ export interface TerminalOptions {
 
 const SHOW_LIMIT_MS = 60_000;
 
-/** A program on a terminal of its own, as a person has it before them. */
+/** A program on a separate terminal, as if a person used it. */
 export class Terminal {
   readonly #pty: ReturnType<typeof spawn>;
   readonly exitCode: Promise<number>;

@@ -8,20 +8,20 @@ export interface SecurePlace {
   readonly hostname: string;
   /** The port on 127.0.0.1. */
   readonly port: number;
-  /** The only root that is trusted, PEM. */
+  /** The only trusted root, in PEM. */
   readonly ca: string;
 }
 
 export interface SecureAnswer {
   readonly status: number;
   readonly body: string;
-  /** The serial of the presented certificate. */
+  /** The serial number of the presented certificate. */
   readonly serial: string;
 }
 
 const ANSWER_LIMIT_MS = 10_000;
 
-/** One request on a connection of its own. Rejects when the certificate isn't the hostname's, or another root's. */
+/** Sends one request on a new connection. Rejects if the certificate is for another hostname or from another root. */
 export async function secureGet(place: SecurePlace): Promise<SecureAnswer> {
   const agent = new Agent({ keepAlive: false, maxCachedSessions: 0 });
   try {
@@ -31,7 +31,7 @@ export async function secureGet(place: SecurePlace): Promise<SecureAnswer> {
   }
 }
 
-/** One request in plain text; redirects are not followed. */
+/** Sends one request in plain text. Redirects are not followed. */
 export async function plainGet(
   hostname: string,
   port: number,
@@ -43,7 +43,7 @@ export async function plainGet(
   return { status: response.statusCode, location: response.headers.location ?? "" };
 }
 
-/** One request after the other, all on one connection. */
+/** Sends one request after another on a single connection. */
 export class SteadyClient {
   readonly failures: string[] = [];
   readonly #place: SecurePlace;
@@ -64,12 +64,12 @@ export class SteadyClient {
     this.#running = this.#run();
   }
 
-  /** The serial of the certificate that its connection was made with. */
+  /** The serial number of the certificate with which its connection was made. */
   get serial(): string {
     return this.#serial;
   }
 
-  /** So many more answers have come. */
+  /** Waits for `more` further answers. */
   async answered(more: number): Promise<void> {
     const wanted = this.#count + more;
     const untilMs = performance.now() + 60_000;

@@ -8,23 +8,28 @@ import {
 } from "@forage/proto/forage/operator/v1/operator";
 import type { System } from "./system.ts";
 
-/** Requests that go on until they are ended, each to an endpoint that was just looked up. */
+/** Requests that continue until they are ended, each to an endpoint from a new look-up. */
 export interface Traffic {
   /** The number of each answer. */
   readonly answers: ReadonlyMap<string, number>;
-  /** Requests that got no answer, in words. */
+  /** The descriptions of requests that got no answer. */
   readonly failures: readonly string[];
   /** The number of answered requests. */
   readonly count: number;
   end(): Promise<void>;
 }
 
-/** Clients are a little behind, as they are: far less than a pod goes on serving after it is no endpoint any more. */
+/**
+ * The interval of look-ups. Clients are a little behind, but far less than a pod continues to serve after it was
+ * withdrawn.
+ */
 const CHECK_EVERY_MS = 1_000;
 const CLIENTS = 4;
 const REQUEST_TIMEOUT_MS = 30_000;
 
-/** Starts the configured number of clients. Each sends one request after the other to the endpoints of `service` in turn. */
+/**
+ * Starts the configured number of clients. Each sends one request after another to the endpoints of `service` in turn.
+ */
 export function startTraffic(system: System, service: string): Traffic {
   const credentials = channelCredentials({ caPem: readFileSync(system.caFile, "utf8") });
   const metadata = bearerMetadata(readFileSync(system.tokenFile, "utf8"));

@@ -10,7 +10,7 @@ import { buildBusyboxImage } from "../lib/busybox-image.ts";
 import { claimLab } from "./claim-lab.ts";
 
 const IMAGE = "localhost/forage/busybox:1";
-/** Uses the parts of the kernel that Forage needs on a host, with Debian's programs alone. */
+/** A script that uses the kernel features that Forage needs on a host, with Debian's programs only. */
 const TRIAL = [
   "ip netns add trial",
   "nft add table inet trial",
@@ -18,15 +18,18 @@ const TRIAL = [
 ].join(" && ");
 
 /**
- * Boots a host of the kind, runs a container on it and removes it. Returns the reason if this machine can't do that, as without
- * the rights to mount and to make namespaces, or without a mirror of Debian. No program of Forage takes part.
+ * Boots a host of the kind, runs a container on it and removes it. Returns the reason if this machine can't do that,
+ * for example because it may not mount or make namespaces, or can't reach a mirror of Debian. Uses no program of
+ * Forage.
  */
 export async function tryLab(kind: string, report: (detail: string) => void): Promise<string | undefined> {
   const { name, release } = await claimLab();
   try {
     try {
-      await driverFor(kind, name).prepare(report);
-      await tryHost(await Lab.create(name, kind, planHosts({ count: 1, coordinatorOwnHost: false })));
+      const driver = driverFor(kind, name);
+      await driver.prepare(report);
+      const hosts = planHosts({ count: 1, coordinatorOwnHost: false, gateway: driver.gateway });
+      await tryHost(await Lab.create(name, kind, hosts));
     } finally {
       await release();
     }

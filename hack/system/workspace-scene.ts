@@ -25,13 +25,13 @@ import {
 } from "./system.ts";
 import { WorkspaceCalls } from "./workspaces.ts";
 
-/** So often that a stage of some hundred milliseconds is not missed. */
+/** An interval short enough to notice a stage of some hundred milliseconds. */
 const WATCH_MS = 4;
 const STAGE_LIMIT_MS = 60_000;
 const DISK_MEBIBYTES = 512;
 const FILL_BLOCK_BYTES = 64 * 1024;
 
-/** A workspace whose content has this file does not end before the file is deleted, or its grace period is over. */
+/** A workspace with this file in its content does not end before the file is deleted, or its grace period is over. */
 const HOLD_FILE = ".hold";
 const ON_TERM = `while test -e ${HOLD_FILE}; do sleep 0.1; done; exit 0`;
 
@@ -53,7 +53,9 @@ const GROW = `
   touch -d @1234567890.123456789 tree/a/faae
 `;
 
-/** Names, kinds, modes, owners, times, links and contents; without what each start writes itself. */
+/**
+ * A script that prints names, kinds, modes, owners, times, links and contents, except the files that each start writes.
+ */
 const DIGEST = `
   find . -mindepth 1 -path ./.gitpod -prune -o -type d -printf '%P d %m %U %G %T@\\n' -o -printf '%P %y %m %U %G %s %T@ %n %l\\n' | sort
   find . -path ./.gitpod -prune -o -type f -print0 | sort -z | xargs -0 sha256sum
@@ -71,7 +73,7 @@ export class SmallDisk {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     const image = `${directory}.img`;
     await run("truncate", ["-s", `${DISK_MEBIBYTES}M`, image]);
-    // Without blocks that only root may use: the agent is root.
+    // No blocks are reserved for root, because the agent is root.
     await run("mkfs.ext4", ["-q", "-m", "0", image]);
     await run("mount", ["-o", "loop", image, directory]);
     mkdirSync(besides(directory));
@@ -79,7 +81,10 @@ export class SmallDisk {
     return new SmallDisk(directory);
   }
 
-  /** The test itself can always fill the disk. Files that are open for writing keep it writable for a moment. */
+  /**
+   * Makes the disk writable or read-only for the programs. The test itself can always fill it. Files that are open for
+   * writing keep it writable for a moment.
+   */
   async writable(yes: boolean): Promise<void> {
     const remount = () =>
       run("mount", ["-o", `remount,bind,${yes ? "rw" : "ro"}`, this.directory], { allowFailure: true });
@@ -89,7 +94,7 @@ export class SmallDisk {
     });
   }
 
-  /** Leaves so much of the disk free. */
+  /** Fills the disk until `leftBytes` are free. */
   fill(leftBytes = 0): void {
     const { bavail, bsize } = statfsSync(this.directory);
     const file = openSync(this.#filler, "a");
@@ -117,7 +122,7 @@ function besides(directory: string): string {
   return `${directory}.writable`;
 }
 
-/** A coordinator and an agent with workspaces, whose content and archives lie on small disks, and what can happen to them. */
+/** A coordinator and an agent with workspaces whose content and archives are on small disks, with faults for them. */
 export class WorkspaceScene {
   readonly system: System;
   readonly calls: WorkspaceCalls;
@@ -157,12 +162,15 @@ export class WorkspaceScene {
     this.calls.close();
   }
 
-  /** Returns the name of an instance of a workspace. It differs between scenes, so that none kills programs of another. */
+  /**
+   * Returns the name of an instance of a workspace. It differs between scenes, so none of them kills programs of
+   * another.
+   */
   instance(workspace: string, number: number): string {
     return `${workspace}${this.system.host.name}-${number}`;
   }
 
-  /** Starts an instance of the workspace in its name. */
+  /** Starts the instance of the workspace in its name. */
   async begin(instance: string, annotations: Record<string, string> = {}): Promise<void> {
     const [metaId = ""] = instance.split("-");
     await this.calls.start(instance, { metadata: { metaId, annotations } });
@@ -173,7 +181,7 @@ export class WorkspaceScene {
     return this.calls.reaches(instance, WorkspacePhase.RUNNING);
   }
 
-  /** Waits until the instance's status is so. */
+  /** Waits until the instance's status meets the condition. */
   async becomes(instance: string, what: string, holds: (status: WorkspaceStatus) => boolean): Promise<void> {
     let last: WorkspaceStatus | undefined;
     await waitFor(
@@ -193,7 +201,7 @@ export class WorkspaceScene {
     return this.pathOf(instance, "volume", "content");
   }
 
-  /** Keeps the instance in STOPPING once it is stopped, for as long as its grace period, until it is let go. */
+  /** Keeps the instance in STOPPING after its stop until it is released or its grace period is over. */
   hold(instance: string): void {
     writeFileSync(join(this.contentOf(instance), HOLD_FILE), "");
   }
@@ -206,12 +214,12 @@ export class WorkspaceScene {
     return this.#bash(GROW, this.contentOf(instance)).then(() => undefined);
   }
 
-  /** A digest of names, contents, owners, modes, times and links. */
+  /** Returns a digest of names, contents, owners, modes, times and links. */
   digest(directory: string): Promise<string> {
     return this.#bash(`{ ${DIGEST} } | sha256sum`, directory);
   }
 
-  /** Kills a program when the stage is reached, and starts it again. */
+  /** Kills a program when the stage is reached, and restarts it. */
   async killAt(daemon: Daemon, what: string, reached: () => boolean | Promise<boolean>): Promise<void> {
     await this.#stage(what, reached);
     await this.restart(daemon);
@@ -246,12 +254,15 @@ export class WorkspaceScene {
     return existsSync(this.pathOf(instance, ...path));
   }
 
-  /** The names of the archives that the node has made of an instance and not stored yet. */
+  /** Returns the names of the archives that the node has made of an instance and not stored yet. */
   archivesOf(instance: string): readonly string[] {
     return this.exists(instance, "archives") ? readdirSync(this.pathOf(instance, "archives")) : [];
   }
 
-  /** Waits until the node has deleted the files of instances that have stopped. A node that was away then does so once it is back. */
+  /**
+   * Waits until the node has deleted the files of instances that have stopped. A node that was away deletes them when
+   * it is back.
+   */
   async filesDeleted(...instances: readonly string[]): Promise<void> {
     const discarded = join(this.nodeDisk.directory, ".discarded");
     const areGone = (): boolean =>
@@ -279,7 +290,7 @@ export class WorkspaceScene {
   }
 }
 
-/** Finds a program by its name and an option, and by a directory below one that it has mounted for itself. */
+/** Finds a program by its name and an option, and by a directory below one of its own mounts. */
 function programIn(directory: string, name: string, option: string): number | undefined {
   for (const entry of readdirSync("/proc")) {
     if (!/^\d+$/.test(entry)) continue;
@@ -289,13 +300,13 @@ function programIn(directory: string, name: string, option: string): number | un
       if (readFileSync(`/proc/${entry}/mountinfo`, "latin1").includes(mountedPath(directory)))
         return Number(entry);
     } catch {
-      // It has ended meanwhile.
+      // The process has ended meanwhile.
     }
   }
   return undefined;
 }
 
-/** A bind mount names the path within its file system. */
+/** Returns the path within its file system that a bind mount reports. */
 function mountedPath(directory: string): string {
   return ` /${directory.split("/").at(-1)}/volume/`;
 }

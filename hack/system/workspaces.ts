@@ -19,7 +19,7 @@ import type { System } from "./system.ts";
 type Request = Parameters<typeof StartWorkspaceRequest.fromPartial>[0];
 type Callback<R> = (error: ServiceError | null, response: R) => void;
 
-/** Gitpod's side of a coordinator's WorkspaceManager. */
+/** The client that Gitpod would be of a coordinator's WorkspaceManager. */
 export class WorkspaceCalls {
   readonly client: WorkspaceManagerClient;
   readonly metadata: Metadata;
@@ -36,7 +36,7 @@ export class WorkspaceCalls {
     for (const client of this.#clients) client.close();
   }
 
-  /** Subscribes so many times to the workspaces that match, on a connection of its own. */
+  /** Opens `count` subscriptions to matching workspaces on a new connection. */
   subscribe(count: number, mustMatch: SubscribeRequest["mustMatch"]): readonly Subscription[] {
     const client = this.#connect();
     return Array.from(
@@ -66,7 +66,7 @@ export class WorkspaceCalls {
     await this.call((done) => this.client.stopWorkspace({ id, policy }, this.metadata, done));
   }
 
-  /** Returns once the backup is complete. */
+  /** Makes a backup, and returns once it is complete. */
   async backup(id: string): Promise<void> {
     await this.call((done) => this.client.backupWorkspace({ id }, this.metadata, done));
   }
@@ -76,7 +76,7 @@ export class WorkspaceCalls {
     await this.call((done) => this.client.controlAdmission({ id, level }, this.metadata, done));
   }
 
-  /** Notes activity, and returns its time by the coordinator's clock. */
+  /** Records activity, and returns its time by the coordinator's clock. */
   async markActive(id: string): Promise<number> {
     await this.call((done) => this.client.markActive({ id, closed: false }, this.metadata, done));
     const answer = await this.call((done: Callback<{ lastActivity: string }>) =>
@@ -90,7 +90,7 @@ export class WorkspaceCalls {
     return this.call((done) => this.client.getWorkspaces({ mustMatch: undefined }, this.metadata, done));
   }
 
-  /** Returns undefined for an unknown instance, and while the coordinator is away. */
+  /** Returns the instance's status; `undefined` for an unknown instance, and while the coordinator is down. */
   async describe(id: string): Promise<WorkspaceStatus | undefined> {
     try {
       const answer = await this.call((done: Callback<{ status: WorkspaceStatus | undefined }>) =>

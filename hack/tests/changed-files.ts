@@ -3,7 +3,10 @@ import { run } from "../lib/run.ts";
 /** Git refuses to read a checkout of another user, such as root under sudo, unless its configuration declares the checkout safe. */
 const SAFE = ["-c", "safe.directory=*"];
 
-/** Returns the files that differ from where `base` and the present commit meet, with uncommitted and new files. */
+/**
+ * Returns the files that differ from the common ancestor of `base` and the current commit, with uncommitted and new
+ * files.
+ */
 export async function changedFiles(root: string, base: string): Promise<string[]> {
   const git = async (...args: string[]): Promise<string[]> => {
     const { stdout } = await run("git", [...SAFE, ...args], { cwd: root });

@@ -29,7 +29,7 @@ function testsFor(...changed: string[]): string[] {
 
 const E2E = ["agent/test/probe.e2e.test.ts", "hack/e2e/fleet.e2e.test.ts"];
 
-test("runs the tests that import a changed file through others, and the end-to-end tests of the packages on the way", () => {
+test("runs the tests that import a changed file through others, and the end-to-end tests of all affected packages", () => {
   assert.deepEqual(testsFor("common/src/clock.ts"), ["agent/src/probe.test.ts", ...E2E]);
 });
 
@@ -41,7 +41,7 @@ test("runs the end-to-end tests of the whole product for a changed program", () 
   assert.deepEqual(testsFor("cli/src/view.ts"), ["cli/src/view.test.ts", "hack/e2e/fleet.e2e.test.ts"]);
 });
 
-test("runs a changed test alone, and for changed test support only the tests that import it", () => {
+test("runs only the changed test, and for changed test support only the tests that import it", () => {
   assert.deepEqual(testsFor("cli/src/view.test.ts"), ["cli/src/view.test.ts"]);
   assert.deepEqual(testsFor("agent/test/scene.ts"), ["agent/test/probe.e2e.test.ts"]);
 });

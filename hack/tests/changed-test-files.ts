@@ -12,10 +12,10 @@ const WHOLE_PRODUCT = "hack/";
 const READERS = /^hack\/(checks|imports|tests)\/|-reference\.test\.ts$|^cli\/test\/(docs|hints)\.test\.ts$/;
 
 export interface ChangedTestsInput {
-  /** Paths relative to the repository's root, of files that were added, changed or removed. */
+  /** Paths of files that were added, changed or removed, relative to the repository's root. */
   readonly changed: readonly string[];
   readonly modules: readonly Pick<Module, "path" | "imports">[];
-  /** The modules that a module starts as programs or reads, by its path. Default: none. */
+  /** The modules that each module starts as programs or reads, by its path. Default: none. */
   readonly mentions?: ReadonlyMap<string, readonly string[]>;
   readonly tests: readonly string[];
 }
@@ -65,7 +65,7 @@ function importersOf(
       importers.set(target, [...(importers.get(target) ?? []), path]);
   }
   const affected = new Set(changed);
-  // A set's iterator also visits what is added during the loop.
+  // A set's iterator also visits members that are added during the loop.
   for (const path of affected) for (const importer of importers.get(path) ?? []) affected.add(importer);
   return affected;
 }

@@ -3,16 +3,16 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 
-// These check the whole checkout, so that one run of the tests reports all its faults.
+// These check the whole checkout, so one run of the tests reports all its faults.
 const root = join(import.meta.dirname, "..", "..");
 const bin = join(root, "node_modules", ".bin");
 
-test("the types fit", () => check(join(bin, "tsc"), ["-p", "tsconfig.json", "--pretty", "false"]));
+test("the types are correct", () => check(join(bin, "tsc"), ["-p", "tsconfig.json", "--pretty", "false"]));
 
-test("format and style are right", () =>
+test("format and style are correct", () =>
   check(join(bin, "biome"), ["check", "--error-on-warnings", "--colors=off", "."]));
 
-test("imports point the allowed way", () => check(process.execPath, ["hack/check-imports.ts"]));
+test("imports have the allowed directions", () => check(process.execPath, ["hack/check-imports.ts"]));
 
 async function check(file: string, args: readonly string[]): Promise<void> {
   await promisify(execFile)(file, args, { cwd: root, maxBuffer: 64 * 1024 * 1024 }).catch(

@@ -26,10 +26,10 @@ test("finds modules that are named from the root", () => {
   assert.deepEqual(found('const PROGRAMS = { agent: "agent/src/main.ts" };'), ["agent/src/main.ts"]);
 });
 
-test("finds each module of a folder whose name is made of an expression", () => {
+test("finds each module of a folder whose name is computed by an expression", () => {
   assert.deepEqual(found(`\`kinds/\${name}.ts\``), ["agent/test/kinds/a.ts", "agent/test/kinds/b.ts"]);
 });
 
-test("finds nothing in names of other files and in the module's own", () => {
+test("ignores names of other files and the module's own name", () => {
   assert.deepEqual(found('write("view.ts"); test("link.test.ts");'), []);
 });

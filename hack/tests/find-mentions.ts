@@ -2,15 +2,15 @@ import { readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 
 const LITERAL = /["'`]([^"'`\n]+\.ts)["'`]/g;
-/** The arguments of `join` after the folder of the module itself. */
+/** Matches the arguments of `join` after the folder of the module itself. */
 const BESIDE = /import\.meta\.dirname((?:,\s*["'`][^"'`\n]+["'`])+)/g;
 const PIECE = /["'`]([^"'`\n]+)["'`]/g;
 const EXPRESSION = /\$\{[^}]*\}/;
 
-/** It names every program. A test that bundles one would be affected by all of them. */
+/** This file names every program, so without an exception a test that bundles one program would depend on all. */
 const LIST_OF_PROGRAMS = "hack/bundling/bundle-programs.ts";
 
-/** Returns what `findMentions` finds in each module below the root. */
+/** Returns the results of `findMentions` for each module below the root. */
 export function readMentions(
   root: string,
   modules: readonly { readonly path: string }[],
@@ -24,8 +24,8 @@ export function readMentions(
 }
 
 /**
- * Returns the modules that a source names in its texts, relative to its own folder or to the root: programs that it starts as
- * processes of their own, and sources that it reads. An expression inside a name stands for any part of a file's name.
+ * Returns the modules that a source names in its texts, relative to its own folder or to the root: programs that it
+ * starts, and sources that it reads. An expression inside a name matches any part of a file's name.
  */
 export function findMentions(path: string, text: string, known: ReadonlySet<string>): string[] {
   const folder = dirname(path);
@@ -42,7 +42,7 @@ export function findMentions(path: string, text: string, known: ReadonlySet<stri
 
 function matching(template: string, known: ReadonlySet<string>): string[] {
   const [head = "", ...tails] = template.split(EXPRESSION);
-  // A name that begins with an expression could mean any file of the tree.
+  // A name that begins with an expression could be any file of the tree.
   if (!head.includes("/")) return [];
   const tail = tails.at(-1) ?? "";
   return [...known].filter(

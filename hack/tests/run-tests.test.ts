@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { mergeRuns, type RunResult, renderSlowest } from "./run-tests.ts";
+import { mergeRuns, type RunResult, renderBusiest, renderSlowest } from "./run-tests.ts";
 
-test("the closing counts of several runs come once, added up, after everything else", async () => {
+test("the final counts of several runs are printed once, added up, after everything else", async () => {
   const result: RunResult = { failed: false, files: [], groups: [] };
   const merged = mergeRuns([aRun("a", 2), aRun("b", 3)], result);
 
@@ -25,7 +25,7 @@ test("the closing counts of several runs come once, added up, after everything e
   assert.equal(result.failed, false);
 });
 
-test("a failure in any run fails the whole, one that is still to do doesn't", async () => {
+test("a failure in any run fails the whole, but a test marked as todo doesn't", async () => {
   const failedAfter = async (data: Record<string, unknown>): Promise<boolean> => {
     const result: RunResult = { failed: false, files: [], groups: [] };
     const failure = (async function* () {
@@ -39,7 +39,7 @@ test("a failure in any run fails the whole, one that is still to do doesn't", as
   assert.equal(await failedAfter({ todo: true }), false);
 });
 
-test("the slowest files are named with what they took, the total and the sum", async () => {
+test("the slowest files are listed with their durations, the total and the sum", async () => {
   const result: RunResult = { failed: false, files: [], groups: [] };
   const events = (async function* () {
     for (let i = 1; i <= 12; i++)
@@ -57,7 +57,16 @@ test("the slowest files are named with what they took, the total and the sum", a
   assert.equal(lines[13], "   78.0 s  the times of all files added up");
 });
 
-test("files beside a group run at the same time with the time that it leaves, and come after it", async (t) => {
+test("the files with the most processor time are named with it, and the sum of all files", () => {
+  const times = new Map(Array.from({ length: 12 }, (_, i) => [`/root/a/${i + 1}.test.ts`, (i + 1) * 1000]));
+  const lines = renderBusiest("/root", times).split("\n");
+  assert.equal(lines.length, 13);
+  assert.equal(lines[1], "   12.0 s  a/12.test.ts");
+  assert.equal(lines[10], "    3.0 s  a/3.test.ts");
+  assert.match(lines[11] ?? "", /^ {3}78\.0 s {2}the processor times of all files/);
+});
+
+test("files beside a group run at the same time with the remaining processor time, and are reported after it", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "forage-run-tests-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const write = (name: string, text: string) => writeFile(join(dir, name), text);
@@ -72,7 +81,7 @@ test("files beside a group run at the same time with the time that it leaves, an
   assert.match(beside, /^beside (SCHED_IDLE|nice 19)/);
 });
 
-/** A test file that writes its name into its folder, does something, and reports how it is scheduled. */
+/** Returns a test file that writes its name into its folder, does something, and reports how it is scheduled. */
 function aFile(name: string, body: string): string {
   return `
 import { execFileSync } from "node:child_process";
@@ -93,7 +102,7 @@ test("${name}", async (t) => {
 `;
 }
 
-/** A program that runs the files and prints the diagnostics of the tests. */
+/** Returns a program that runs the files and prints the diagnostics of the tests. */
 function runner(file: string, beside: string): string {
   return `
 import { runsOf } from ${JSON.stringify(join(import.meta.dirname, "run-tests.ts"))};
@@ -104,7 +113,7 @@ for (const run of runsOf(process.cwd(), [group]))
 `;
 }
 
-/** The environment without what marks the process of a test file. */
+/** Returns the environment without the variables that mark the process of a test file. */
 function outside(): NodeJS.ProcessEnv {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   return env;

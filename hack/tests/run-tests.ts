@@ -1,9 +1,11 @@
-import { cpus } from "node:os";
+import { mkdtempSync, rmSync } from "node:fs";
+import { cpus, tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { Readable } from "node:stream";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { pathToFileURL } from "node:url";
+import { PROCESSOR_TIMES_VARIABLE, readProcessorTimes } from "./processor-times.ts";
 
 export interface TestGroup {
   /** Its name in the summary. */
@@ -12,13 +14,16 @@ export interface TestGroup {
   readonly files: readonly string[];
   /** The number of files that run at a time. */
   readonly concurrency: number;
-  /** Each file has a network of its own, so that ports, rules and sysctls of files that run at the same time are apart. */
+  /**
+   * Whether each file has a separate network, which isolates ports, rules and sysctls of files that run at the same
+   * time.
+   */
   readonly ownNetwork?: boolean;
   /** The time for one file. Default: 10 minutes. */
   readonly limitMs?: number;
   /**
-   * Files that only compute. They run beside this group and later ones with the processor time that those leave, and are shown after
-   * all groups.
+   * Files that only compute. They run beside this group and later ones with the remaining processor time, and are shown
+   * after all groups.
    */
   readonly beside?: { readonly files: readonly string[]; readonly concurrency: number };
 }
@@ -33,22 +38,25 @@ export interface RunResult {
 
 type TestEvent = Readonly<{ type: string; data: Readonly<Record<string, unknown>> }>;
 
-/** The name of what is left to do when all groups have ended. */
+/** The name of the remaining work when all groups have ended. */
 const REST = "simulations after the other tests";
 /** The number of files listed. */
 const MAX_SLOWEST = 10;
-// A test that hangs fails, rather than the whole run.
+// A test that hangs fails, instead of the whole run.
 const TEST_LIMIT_MS = 10 * 60_000;
-/** Files that run beside others wait for the processor for as long as the others need it. */
+/** The limit of files that run beside others. They wait for the processor for as long as the others need it. */
 const TEST_LIMIT_BESIDE_MS = 40 * 60_000;
 const WATCHDOG = pathToFileURL(join(import.meta.dirname, "watchdog.ts")).href;
 const OWN_NETWORK = pathToFileURL(join(import.meta.dirname, "enter-own-network.ts")).href;
 const WHEN_IDLE = pathToFileURL(join(import.meta.dirname, "run-when-idle.ts")).href;
 
-/** Runs the groups one after the other, shows them as one run with one closing summary, and returns whether all passed. */
+/** Runs the groups one after another, shows them as one run with one final summary, and returns whether all passed. */
 export async function runTests(root: string, groups: readonly TestGroup[]): Promise<boolean> {
   const result: RunResult = { failed: false, files: [], groups: [] };
   const startedMs = performance.now();
+  const dir = mkdtempSync(join(tmpdir(), "forage-test-times-"));
+  const times = join(dir, "processor-times");
+  process.env[PROCESSOR_TIMES_VARIABLE] = times;
   await new Promise<void>((resolve, reject) => {
     const reporter = new spec();
     reporter.on("end", resolve).on("error", reject);
@@ -60,11 +68,13 @@ export async function runTests(root: string, groups: readonly TestGroup[]): Prom
       ),
     ).pipe(reporter);
   });
+  process.stdout.write(renderBusiest(root, readProcessorTimes(times)));
   process.stdout.write(renderSlowest(root, result, performance.now() - startedMs));
+  rmSync(dir, { recursive: true, force: true });
   return !result.failed;
 }
 
-/** Passes a group's events on, and adds what it took. */
+/** Passes on a group's events, and adds its duration. */
 async function* measured(
   name: string,
   events: AsyncIterable<TestEvent>,
@@ -78,7 +88,7 @@ async function* measured(
   groups.push({ name, durationMs: performance.now() - startedMs, busy });
 }
 
-/** The time of all processors since the machine started, and how much of it they worked. */
+/** The time of all processors since the machine started, and the part of it in which they were busy. */
 function processorTimes(): { readonly busyMs: number; readonly allMs: number } {
   const times = cpus().map((cpu) => cpu.times);
   const allMs = times.reduce((sum, time) => sum + Object.values(time).reduce((a, b) => a + b, 0), 0);
@@ -86,8 +96,8 @@ function processorTimes(): { readonly busyMs: number; readonly allMs: number } {
 }
 
 /**
- * Returns the runs of the groups, each of which starts when it is read. The last one has the events of the files beside the groups,
- * which start with their group and run until all have ended.
+ * Returns the runs of the groups. Each starts when it is read. The last one has the events of the files beside the
+ * groups, which start with their group and run until all have ended.
  */
 export function runsOf(
   root: string,
@@ -117,7 +127,7 @@ function start(
   files: readonly string[],
   options: { readonly concurrency: number; readonly timeout: number; readonly execArgv: readonly string[] },
 ): AsyncIterable<unknown> {
-  // Without files, the runner would look for some.
+  // Without files, the runner would search for some.
   if (files.length === 0) return Readable.from([]);
   return run({
     ...options,
@@ -127,7 +137,7 @@ function start(
   });
 }
 
-/** The runs' events in order; their closing counts ("tests 5", "pass 5", …) come once, added up, at the end. */
+/** Yields the runs' events in order. Their final counts ("tests 5", "pass 5", …) follow once, added up, at the end. */
 export async function* mergeRuns(
   runs: readonly AsyncIterable<TestEvent>[],
   result: RunResult,
@@ -140,7 +150,7 @@ export async function* mergeRuns(
       if (event.type === "test:summary" && typeof event.data.file === "string")
         result.files.push({ path: event.data.file, durationMs: Number(event.data.duration_ms) });
       if (event.type === "test:summary" && event.data.file === undefined) {
-        // On this one the reporter lists what failed.
+        // At this event the reporter lists the failures.
         summary = event;
         continue;
       }
@@ -160,9 +170,17 @@ export async function* mergeRuns(
   }
 }
 
-/** The slowest files and the groups, to see where the time of a run goes, what it took in all, and what the files took together. */
+/** Returns the files that took the most processor time, and the sum of all files. */
+export function renderBusiest(root: string, times: ReadonlyMap<string, number>): string {
+  const busiest = [...times].sort(([, a], [, b]) => b - a).slice(0, MAX_SLOWEST);
+  const sumMs = [...times.values()].reduce((sum, ms) => sum + ms, 0);
+  const lines = busiest.map(([path, ms]) => `${seconds(ms)}  ${relative(root, path)}`);
+  const sum = `${seconds(sumMs)}  the processor times of all files, without containers and their daemons`;
+  return ["files with the most processor time", ...lines, sum, ""].join("\n");
+}
+
+/** Returns the slowest files and the groups, the duration of the run, and the sum of the durations of all files. */
 export function renderSlowest(root: string, { files, groups }: RunResult, tookMs: number): string {
-  const seconds = (ms: number): string => `${(ms / 1000).toFixed(1).padStart(7)} s`;
   const slowest = files.toSorted((a, b) => b.durationMs - a.durationMs).slice(0, MAX_SLOWEST);
   const lines = slowest.map(({ path, durationMs }) => `${seconds(durationMs)}  ${relative(root, path)}`);
   const parts = groups.map(
@@ -179,6 +197,10 @@ export function renderSlowest(root: string, { files, groups }: RunResult, tookMs
     `${seconds(sumMs)}  the times of all files added up`,
     "",
   ].join("\n");
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1).padStart(7)} s`;
 }
 
 function isClosing(event: TestEvent): boolean {

@@ -3,9 +3,9 @@ import { setPriority } from "node:os";
 import { pid } from "node:process";
 
 /**
- * Loaded into the process of each test file that only computes and runs beside others: it gets the processor time that the others
- * leave, as do all processes that it starts.
+ * Loaded into the process of each test file that only computes and runs beside others. The file, and all processes that
+ * it starts, get only the processor time that the others leave.
  */
 const { status } = spawnSync("chrt", ["--all-tasks", "--idle", "--pid", "0", `${pid}`]);
-// Without util-linux, or where a container's profile forbids it.
+// The machine lacks util-linux, or a container's profile forbids the call.
 if (status !== 0) setPriority(19);

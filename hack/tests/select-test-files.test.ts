@@ -6,7 +6,7 @@ import { selectTestFiles } from "./select-test-files.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 
-test("every test file is in one group, and those that run containers are apart from the others", () => {
+test("every test file is in one group, and those that run containers are separate from the others", () => {
   const { unit, processes, computing, onHosts, alone } = selectTestFiles(root, []);
   const all = [...unit, ...processes, ...computing, ...onHosts, ...alone];
   assert.equal(new Set(all).size, all.length);
@@ -19,24 +19,25 @@ test("every test file is in one group, and those that run containers are apart f
   for (const path of [...unit, ...processes, ...computing]) assert.doesNotMatch(path, /\/e2e\//);
 });
 
-test("files that measure run alone, and each of the list is there", () => {
+test("files that measure run alone, and each listed file exists", () => {
   const { alone } = selectTestFiles(root, []);
   assert.deepEqual(alone, [
     "agent/test/driver/tasks.e2e.test.ts",
     "hack/e2e/lab-command.e2e.test.ts",
+    "hack/e2e/lab-drivers.e2e.test.ts",
     "hack/e2e/lab-faults.e2e.test.ts",
     "hack/e2e/lab-long.e2e.test.ts",
     "hack/e2e/lab.e2e.test.ts",
   ]);
 });
 
-test("files that only compute are those of the simulations and of the scheduler", () => {
+test("the files that only compute are those of the simulations and of the scheduler", () => {
   const { computing } = selectTestFiles(root, []);
   const folders = new Set(computing.map((path) => path.slice(0, path.lastIndexOf("/"))));
   assert.deepEqual([...folders].sort(), ["scheduler/test", "sim"]);
 });
 
-test("patterns choose among them", () => {
+test("patterns select files", () => {
   const { unit, processes, onHosts } = selectTestFiles(root, [
     "cli/test/list",
     "hack/e2e/job",

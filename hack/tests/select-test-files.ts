@@ -2,22 +2,29 @@ import { globSync } from "node:fs";
 import { FOLDERS } from "../imports/read-sources.ts";
 
 export interface TestFiles {
-  /** Run anywhere, by anyone. */
+  /** Tests that run anywhere, for any user. */
   readonly unit: readonly string[];
-  /** Start programs and wait for them, some as root, but run no containers: those in `test/` folders. They disturb no others. */
+  /**
+   * Tests that start programs and wait for them, some as root, but run no containers: those in `test/` folders. They
+   * disturb no others.
+   */
   readonly processes: readonly string[];
-  /** Compute for long, on virtual time: nothing in them depends on how fast they run. */
+  /** Tests that compute for a long time on virtual time, so their speed doesn't matter. */
   readonly computing: readonly string[];
-  /** Need root and run real containers or a gateway: those named `.e2e.`, and all of the agent's and hack's in such folders. */
+  /**
+   * Tests that need root and run real containers or a gateway: those named `.e2e.`, and all of the agent's and hack's
+   * in such folders.
+   */
   readonly onHosts: readonly string[];
-  /** As `onHosts`, but not beside others. */
+  /** Tests like `onHosts` that must run alone. */
   readonly alone: readonly string[];
 }
 
-/** The files of which nothing else may run at the same time, with the reason. */
+/** The files that must run alone, with the reason. */
 const ALONE: Readonly<Record<string, string>> = {
   "agent/test/driver/tasks.e2e.test.ts": "measures the share of a processor that a container gets",
   "hack/e2e/lab-command.e2e.test.ts": "boots a host, and compares what is on the machine before and after",
+  "hack/e2e/lab-drivers.e2e.test.ts": "boots three hosts; two files of booted hosts run at a time",
   "hack/e2e/lab-faults.e2e.test.ts": "boots four hosts; two files of booted hosts run at a time",
   "hack/e2e/lab-long.e2e.test.ts": "boots four hosts; two files of booted hosts run at a time",
   "hack/e2e/lab.e2e.test.ts": "boots four hosts; two files of booted hosts run at a time",
@@ -26,7 +33,7 @@ const ALONE: Readonly<Record<string, string>> = {
 /** The folders whose tests compute, without the file that starts programs. */
 const COMPUTING = /^(scheduler\/test|sim)\/(?!coordinator-processes\.)/;
 
-/** Every test file below `root` whose path contains one of the patterns (all, if there is none). */
+/** Returns every test file below `root` whose path contains one of the patterns, or all files if there is none. */
 export function selectTestFiles(root: string, patterns: readonly string[]): TestFiles {
   const files = FOLDERS.flatMap((folder) => globSync(`${folder}/**/*.test.ts`, { cwd: root }))
     .filter((path) => !/(^|\/)(node_modules|gen)\//.test(path))
@@ -39,7 +46,7 @@ export function selectTestFiles(root: string, patterns: readonly string[]): Test
     unit: files.filter((path) => !inTestFolder.includes(path)),
     processes: inTestFolder.filter((path) => !needsHost(path) && !COMPUTING.test(path)),
     computing: inTestFolder.filter((path) => COMPUTING.test(path)),
-    // Those of hack/ take longest. They start first, so that the run ends with short ones on all processors.
+    // Those of hack/ take longest. They start first, so the run ends with short ones on all processors.
     onHosts: onHosts.filter((path) => !(path in ALONE)).reverse(),
     alone: onHosts.filter((path) => path in ALONE),
   };

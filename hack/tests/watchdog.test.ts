@@ -8,13 +8,13 @@ import { pathToFileURL } from "node:url";
 
 const WATCHDOG = pathToFileURL(join(import.meta.dirname, "watchdog.ts")).href;
 
-test("a file that leaves a server open is ended and fails, with what was open", async (t) => {
+test("a file that leaves a server open is ended and fails with a list of open resources", async (t) => {
   const { code, output } = await runFile(t, "createServer().listen(0);");
   assert.equal(code, 1, output);
   assert.match(output, /still open 0.1 s after the last test.*TCPServerWrap/);
 });
 
-test("a file that closes everything just ends", async (t) => {
+test("a file that closes everything ends by itself", async (t) => {
   const { code, output } = await runFile(t, "");
   assert.equal(code, 0, output);
   assert.doesNotMatch(output, /still open/);

@@ -1,12 +1,16 @@
 import { after } from "node:test";
+import { appendProcessorTime, PROCESSOR_TIMES_VARIABLE } from "./processor-times.ts";
 
-/** Loaded into each test file's process: what a test left open fails that file by name, and never holds up the run. */
+/**
+ * This module is loaded into the process of each test file. It fails a file whose tests leave something open instead of
+ * letting it delay the run, and records the file's processor time.
+ */
 
-// Ends of children and servers that tests don't wait for.
+// The time for children and servers that tests don't wait for to end.
 const AFTER_LAST_TEST_MS = Number(process.env.FORAGE_TEST_GRACE_MS ?? 60_000);
 
 after(() => {
-  // Doesn't keep the process alive by itself: a file that closed everything has ended long before.
+  // The timer doesn't keep the process alive. A file that closed everything ended long before.
   setTimeout(() => {
     const open = process.getActiveResourcesInfo().join(", ");
     console.error(
@@ -15,3 +19,11 @@ after(() => {
     process.exit(1);
   }, AFTER_LAST_TEST_MS).unref();
 });
+
+const times = process.env[PROCESSOR_TIMES_VARIABLE];
+const [, path] = process.argv;
+if (times !== undefined && path !== undefined) {
+  // A file may start itself again. The time of that process is part of this one's.
+  delete process.env[PROCESSOR_TIMES_VARIABLE];
+  process.on("exit", () => appendProcessorTime(times, path));
+}

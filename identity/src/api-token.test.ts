@@ -34,12 +34,12 @@ describe("an API token", () => {
     assert.equal(verifyApiToken(record, secret, NOW_MS).ok, true);
   });
 
-  it("is refused with another's secret", () => {
+  it("is refused with the secret of another token", () => {
     const { record } = minted();
     assert.deepEqual(verifyApiToken(record, minted().secret, NOW_MS), { ok: false, reason: "WRONG_SECRET" });
   });
 
-  it("ends when it expires, and not without an expiry", () => {
+  it("expires at its expiry, and never expires without one", () => {
     const short = minted({ ttlMs: 1_000 });
     assert.equal(verifyApiToken(short.record, short.secret, NOW_MS + 999).ok, true);
     assert.deepEqual(verifyApiToken(short.record, short.secret, NOW_MS + 1_000), {
@@ -50,12 +50,12 @@ describe("an API token", () => {
     assert.equal(verifyApiToken(endless.record, endless.secret, NOW_MS * 2).ok, true);
   });
 
-  it("needs a role and a positive life", () => {
+  it("needs a role and a positive lifetime", () => {
     assert.throws(() => minted({ grants: [] }), { code: "INVALID_ARGUMENT" });
     assert.throws(() => minted({ ttlMs: 0 }), { code: "INVALID_ARGUMENT" });
   });
 
-  it("is not read from other text", () => {
+  it("is not parsed from other text", () => {
     const { token } = minted();
     for (const text of [
       "",
@@ -70,7 +70,7 @@ describe("an API token", () => {
     }
   });
 
-  it("is found in an authorization header", () => {
+  it("is read from an authorization header", () => {
     assert.equal(bearerToken("Bearer abc"), "abc");
     assert.equal(bearerToken("bearer  abc"), "abc");
     for (const header of [undefined, "", "Bearer", "Bearer ", "Basic abc", "Bearer a b"]) {

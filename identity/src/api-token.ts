@@ -2,16 +2,16 @@ import type { Grant } from "./authorize.ts";
 import { IdentityError } from "./error.ts";
 import { hashSecret, isDigestText, matchesSecret, newId, newSecret, type RandomBytes } from "./secret.ts";
 
-/** The coordinator's record of a bearer token. It holds the secret's hash only. */
+/** The coordinator's record of a bearer token. It contains a hash of the secret, never the secret. */
 export interface ApiTokenRecord {
-  /** 12 hex digits; the key to find the record by, and what logs may name. */
+  /** 12 hex digits. Records are looked up by this id, and logs may contain it. */
   readonly id: string;
   /** A description for people: the owner and the purpose. */
   readonly description: string;
   readonly secretHash: string;
   readonly grants: readonly Grant[];
   readonly createdAtMs: number;
-  /** Absent: until it is revoked by deleting the record. */
+  /** If absent, the token is valid until its record is deleted. */
   readonly expiresAtMs?: number;
 }
 
@@ -46,13 +46,16 @@ export function mintApiToken(mint: MintApiToken): {
   return { token: `flt_${id}_${secret}`, record };
 }
 
-/** Takes a token apart; `undefined` when it isn't one. The secret may hold `_`, so lengths decide. */
+/**
+ * Splits a token into its id and secret. Returns `undefined` for other text. Splits by length, because the secret may
+ * contain `_`.
+ */
 export function parseApiToken(text: string): { readonly id: string; readonly secret: string } | undefined {
   const [, id, secret] = /^flt_([0-9a-f]{12})_([A-Za-z0-9_-]{43})$/.exec(text) ?? [];
   return id !== undefined && secret !== undefined && isDigestText(secret) ? { id, secret } : undefined;
 }
 
-/** The token of an `authorization` header; `undefined` when there is none or it is of another kind. */
+/** Returns the bearer token of an `authorization` header; `undefined` if there is none or the scheme is another. */
 export function bearerToken(header: string | undefined): string | undefined {
   return /^bearer +(\S+)$/i.exec(header ?? "")?.[1];
 }
@@ -61,7 +64,7 @@ export type ApiTokenVerdict =
   | { readonly ok: true }
   | { readonly ok: false; readonly reason: "WRONG_SECRET" | "EXPIRED" };
 
-/** Judges a presented secret against the record found by the token's id. */
+/** Reports whether a presented secret matches the record of the token's id and the token has not expired. */
 export function verifyApiToken(record: ApiTokenRecord, secret: string, nowMs: number): ApiTokenVerdict {
   if (!matchesSecret(record.secretHash, secret)) return { ok: false, reason: "WRONG_SECRET" };
   if (record.expiresAtMs !== undefined && nowMs >= record.expiresAtMs)

@@ -21,11 +21,11 @@ const TABLE: MethodTable = {
   "/s/Resolve": { who: "user", role: "destination-reader", scope: "namespace" },
 };
 
-const ANONYMOUS: Caller = { kind: "anonymous" };
-const node: Caller = { kind: "node", nodeId: nodeId("n1") };
+const ANONYMOUS: Caller = { type: "anonymous" };
+const node: Caller = { type: "node", nodeId: nodeId("n1") };
 
 function user(role: Role, namespaces: "*" | readonly string[]): Caller {
-  return { kind: "user", name: "u", grants: [{ role, namespaces }] };
+  return { type: "user", name: "u", grants: [{ role, namespaces }] };
 }
 
 function verdict(caller: Caller, method: string, namespace?: string): Denial | "ok" {
@@ -34,13 +34,13 @@ function verdict(caller: Caller, method: string, namespace?: string): Denial | "
 }
 
 describe("authorize", () => {
-  it("denies nodes and users what is for coordinators", () => {
+  it("denies nodes and users the methods of coordinators", () => {
     assert.equal(verdict(ANONYMOUS, "/s/Report"), "UNAUTHENTICATED");
     for (const caller of [node, user("admin", "*")])
       assert.equal(verdict(caller, "/s/Report", "shop"), "COORDINATORS_ONLY");
   });
 
-  it("denies what the table doesn't name, to everybody", () => {
+  it("denies everybody a method that the table lacks", () => {
     for (const caller of [ANONYMOUS, node, user("admin", "*")]) {
       for (const method of ["/s/Unknown", "", "constructor", "__proto__", "toString", "/S/GET"]) {
         assert.equal(verdict(caller, method, "shop"), "UNKNOWN_METHOD");
@@ -48,14 +48,14 @@ describe("authorize", () => {
     }
   });
 
-  it("asks the anonymous for credentials", () => {
+  it("answers anonymous callers with UNAUTHENTICATED", () => {
     assert.equal(verdict(ANONYMOUS, "/s/Join"), "ok");
     for (const method of ["/s/Connect", "/s/Get", "/s/Drain"]) {
       assert.equal(verdict(ANONYMOUS, method, "shop"), "UNAUTHENTICATED");
     }
   });
 
-  it("keeps nodes and users apart", () => {
+  it("keeps nodes from the methods of users, and users from those of nodes", () => {
     assert.equal(verdict(node, "/s/Connect"), "ok");
     assert.equal(verdict(user("admin", "*"), "/s/Connect"), "NODES_ONLY");
     for (const method of ["/s/Get", "/s/Apply", "/s/Drain", "/s/Resolve"]) {
@@ -63,7 +63,7 @@ describe("authorize", () => {
     }
   });
 
-  it("gives each role its methods and those of the roles below", () => {
+  it("grants each role its own methods and those of lower roles", () => {
     const allowed: Record<Role, readonly string[]> = {
       "destination-reader": ["/s/Resolve"],
       viewer: ["/s/Get", "/s/Resolve"],
@@ -80,9 +80,9 @@ describe("authorize", () => {
     }
   });
 
-  it("keeps to the namespaces of the grant that holds the role", () => {
+  it("limits a role to the namespaces of its grant", () => {
     const caller: Caller = {
-      kind: "user",
+      type: "user",
       name: "u",
       grants: [
         { role: "editor", namespaces: ["shop", "lab"] },
@@ -95,26 +95,26 @@ describe("authorize", () => {
     assert.equal(verdict(caller, "/s/Drain", "shop"), "MISSING_ROLE");
   });
 
-  it("needs a grant for all namespaces to reach over all of them", () => {
+  it("requires a grant for all namespaces for requests that span all namespaces", () => {
     assert.equal(verdict(user("viewer", ["shop"]), "/s/Get", undefined), "WRONG_NAMESPACE");
     assert.equal(verdict(user("viewer", "*"), "/s/Get", undefined), "ok");
     assert.equal(verdict(user("admin", ["shop"]), "/s/Drain", "shop"), "WRONG_NAMESPACE");
   });
 
-  it("takes no namespace called * for all of them", () => {
+  it("does not treat a namespace called * as all namespaces", () => {
     assert.equal(verdict(user("viewer", ["*"]), "/s/Get", "shop"), "WRONG_NAMESPACE");
     assert.equal(verdict(user("viewer", ["shop"]), "/s/Get", ""), "WRONG_NAMESPACE");
   });
 
-  it("gives an unknown role nothing", () => {
+  it("grants an unknown role nothing", () => {
     assert.equal(verdict(user("root" as Role, "*"), "/s/Get", "shop"), "MISSING_ROLE");
     assert.equal(isRole("root"), false);
     assert.equal(isRole("admin"), true);
   });
 });
 
-it("gives a token for a namespace without a name nothing that reaches over all", () => {
+it("grants a token for a namespace without a name nothing that spans all namespaces", () => {
   const table = { "/m": { who: "user", role: "viewer", scope: "namespace" } } as const;
-  const caller = { kind: "user", name: "u", grants: [{ role: "viewer", namespaces: [""] }] } as const;
+  const caller = { type: "user", name: "u", grants: [{ role: "viewer", namespaces: [""] }] } as const;
   assert.deepEqual(authorize(caller, "/m", undefined, table), { ok: false, reason: "WRONG_NAMESPACE" });
 });

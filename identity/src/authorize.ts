@@ -3,7 +3,7 @@ import type { NodeId } from "./node-id.ts";
 export const ROLES = ["destination-reader", "viewer", "editor", "admin"] as const;
 export type Role = (typeof ROLES)[number];
 
-/** A role in some namespaces, or in all and in what belongs to none. */
+/** A role in some namespaces, or in all namespaces and for objects without a namespace. */
 export interface Grant {
   readonly role: Role;
   readonly namespaces: "*" | readonly string[];
@@ -11,13 +11,14 @@ export interface Grant {
 
 /** An authenticated caller. */
 export type Caller =
-  | { readonly kind: "anonymous" }
-  | { readonly kind: "node"; readonly nodeId: NodeId }
-  | { readonly kind: "user"; readonly name: string; readonly grants: readonly Grant[] };
+  | { readonly type: "anonymous" }
+  | { readonly type: "node"; readonly nodeId: NodeId }
+  | { readonly type: "user"; readonly name: string; readonly grants: readonly Grant[] };
 
 /**
- * A method's requirement of its caller. `anyone`: the method checks for itself, as joining does with its token. `node`: an
- * agent's certificate. `coordinator`: the certificate of another coordinator. `user`: a role in the request's namespace, or in all namespaces (`cluster`).
+ * The credentials that a method requires. `anyone`: the method authenticates by itself, as joining does with a join
+ * token. `node`: an agent's certificate. `coordinator`: the certificate of another coordinator. `user`: a role in the
+ * request's namespace, or in all namespaces (`cluster`).
  */
 export type Requirement =
   | { readonly who: "anyone" }
@@ -25,14 +26,14 @@ export type Requirement =
   | { readonly who: "coordinator" }
   | { readonly who: "user"; readonly role: Role; readonly scope: "namespace" | "cluster" };
 
-/** Keyed by full method path, e.g. `/forest.v1.ForageService/ApplyResources`. */
+/** The requirement of each method by its full path, e.g. `/forest.v1.ForageService/ApplyResources`. */
 export type MethodTable = Readonly<Record<string, Requirement>>;
 
 export type Decision = { readonly ok: true } | { readonly ok: false; readonly reason: Denial };
 
 /**
- * `UNAUTHENTICATED` means that credentials are missing. The others mean that other credentials are needed. `UNKNOWN_METHOD`: the
- * table lacks the method.
+ * `UNAUTHENTICATED`: the call has no credentials. `UNKNOWN_METHOD`: the table lacks the method. All others: the caller
+ * needs other credentials.
  */
 export type Denial =
   | "UNKNOWN_METHOD"
@@ -43,7 +44,7 @@ export type Denial =
   | "MISSING_ROLE"
   | "WRONG_NAMESPACE";
 
-/** Each role with all roles that it includes. */
+/** The roles that each role includes. */
 const INCLUDES: Readonly<Record<Role, readonly Role[]>> = {
   "destination-reader": ["destination-reader"],
   viewer: ["viewer", "destination-reader"],
@@ -54,8 +55,8 @@ const INCLUDES: Readonly<Record<Role, readonly Role[]>> = {
 const ALLOWED: Decision = { ok: true };
 
 /**
- * Decides whether this caller may use this method on this namespace. Methods that the table doesn't name are denied.
- * `namespace` is `undefined` for requests that reach over all namespaces; those need a grant for `*`.
+ * Decides whether this caller may use this method in this namespace. Denies methods that the table lacks. `namespace`
+ * is `undefined` for requests that span all namespaces; they require a grant for `*`.
  */
 export function authorize(
   caller: Caller,
@@ -66,17 +67,17 @@ export function authorize(
   const requirement = Object.hasOwn(table, method) ? table[method] : undefined;
   if (requirement === undefined) return denied("UNKNOWN_METHOD");
   if (requirement.who === "anyone") return ALLOWED;
-  if (caller.kind === "anonymous") return denied("UNAUTHENTICATED");
+  if (caller.type === "anonymous") return denied("UNAUTHENTICATED");
   if (requirement.who === "coordinator") return denied("COORDINATORS_ONLY");
-  if (requirement.who === "node") return caller.kind === "node" ? ALLOWED : denied("NODES_ONLY");
-  if (caller.kind !== "user") return denied("USERS_ONLY");
+  if (requirement.who === "node") return caller.type === "node" ? ALLOWED : denied("NODES_ONLY");
+  if (caller.type !== "user") return denied("USERS_ONLY");
   const able = caller.grants.filter(({ role }) => INCLUDES[role]?.includes(requirement.role));
   if (able.length === 0) return denied("MISSING_ROLE");
   const wanted = requirement.scope === "cluster" ? undefined : namespace;
   return able.some((grant) => covers(grant, wanted)) ? ALLOWED : denied("WRONG_NAMESPACE");
 }
 
-/** Reports whether text from a user or a file is a role. */
+/** Reports whether the text, from a user or a file, is the name of a role. */
 export function isRole(text: string): text is Role {
   return ROLES.some((role) => role === text);
 }

@@ -15,7 +15,7 @@ import {
   SubjectAlternativeNameExtension,
 } from "./x509.ts";
 
-// Whole seconds: certificates know no smaller unit.
+// Whole seconds, the resolution of certificates.
 const NOW_MS = Date.UTC(2030, 0, 1);
 const MINUTE_MS = 60_000;
 const options = { nowMs: () => NOW_MS, randomBytes };
@@ -47,7 +47,7 @@ describe("CertificateAuthority", () => {
     assert.ok(leafOf(chainPem).verify(new X509Certificate(ca.certPem).publicKey));
   });
 
-  it("isn't read from another's key, nor from a certificate that isn't an authority's", async () => {
+  it("can't be loaded with another authority's key or from a certificate that is not an authority's", async () => {
     const other = await CertificateAuthority.create("home", options);
     const mixed = { certPem: ca.certPem, keyPem: other.toPem().keyPem };
     await assert.rejects(CertificateAuthority.fromPem(mixed, options), { code: "PAIR_MISMATCH" });
@@ -58,7 +58,7 @@ describe("CertificateAuthority", () => {
     });
   });
 
-  it("certifies a node: client only, 30 days, backdated five minutes", async () => {
+  it("issues a node's certificate for clients only, for 30 days, backdated", async () => {
     const issued = await ca.issueNode(n1, (await createKeyAndCsr()).csrPem);
     const leaf = leafOf(issued.chainPem);
     const root = new X509Certificate(ca.certPem);
@@ -80,7 +80,7 @@ describe("CertificateAuthority", () => {
     assert.deepEqual(splitCertificates(issued.chainPem).slice(1), splitCertificates(ca.certPem));
   });
 
-  it("gives each certificate another serial", async () => {
+  it("gives each certificate a different serial number", async () => {
     const { csrPem } = await createKeyAndCsr();
     const serials = await Promise.all(
       Array.from({ length: 5 }, async () => (await ca.issueNode(n1, csrPem)).serial),
@@ -88,25 +88,25 @@ describe("CertificateAuthority", () => {
     assert.equal(new Set(serials).size, 5);
   });
 
-  it("certifies a machine client", async () => {
+  it("issues a certificate for a machine client", async () => {
     const { chainPem } = await ca.issueClient(clientName("ci"), (await createKeyAndCsr()).csrPem);
     const identity = identityOf(leafOf(chainPem).toLegacyObject());
-    assert.ok(identity?.kind === "client");
+    assert.ok(identity?.type === "client");
     assert.equal(identity.name, "ci");
   });
 
-  it("certifies a coordinator, as a client only", async () => {
+  it("issues a coordinator's certificate for clients only", async () => {
     const { chainPem, keyPem } = await ca.issueCoordinator("c1");
     const leaf = leafOf(chainPem);
     const identity = identityOf(leaf.toLegacyObject());
-    assert.ok(identity?.kind === "coordinator");
+    assert.ok(identity?.type === "coordinator");
     assert.equal(identity.name, "c1");
     assert.deepEqual(leaf.keyUsage, ["1.3.6.1.5.5.7.3.2"]);
     assert.ok(leaf.checkPrivateKey(createPrivateKey(keyPem)));
     await assert.rejects(ca.issueCoordinator("a/b"), { code: "INVALID_ARGUMENT" });
   });
 
-  it("certifies a server: server only, with its names, and the root in the chain", async () => {
+  it("issues a server's certificate for servers only, with its names, and the root in the chain", async () => {
     const { chainPem, keyPem } = await ca.issueServer({
       dnsNames: ["forage.lan"],
       ipAddresses: ["10.0.0.1", "fd00::1"],
@@ -119,7 +119,7 @@ describe("CertificateAuthority", () => {
     assert.equal(splitCertificates(chainPem).length, 2);
   });
 
-  it("refuses server names that aren't names", async () => {
+  it("rejects server names that are not host names or IP addresses", async () => {
     const names = [
       { dnsNames: [], ipAddresses: [] },
       { dnsNames: ["a b"], ipAddresses: [] },
@@ -128,14 +128,14 @@ describe("CertificateAuthority", () => {
     for (const name of names) await assert.rejects(ca.issueServer(name), { code: "INVALID_ARGUMENT" });
   });
 
-  it("never certifies beyond its own end", async () => {
+  it("never issues a certificate that ends after its own", async () => {
     const late = { ...options, nowMs: () => NOW_MS + CA_LIFETIME_MS - MINUTE_MS };
     const old = await CertificateAuthority.fromPem(ca.toPem(), late);
     const { notAfterMs } = await old.issueNode(n1, (await createKeyAndCsr()).csrPem);
     assert.equal(notAfterMs, NOW_MS + CA_LIFETIME_MS);
   });
 
-  it("takes only the key from a request", async () => {
+  it("uses only the public key of a request", async () => {
     const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
     const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
     const greedy = await Pkcs10CertificateRequestGenerator.create({
@@ -158,7 +158,7 @@ describe("CertificateAuthority", () => {
     assert.deepEqual(leaf.keyUsage, ["1.3.6.1.5.5.7.3.2"]);
   });
 
-  it("refuses bad requests", async () => {
+  it("rejects bad requests", async () => {
     const { csrPem } = await createKeyAndCsr();
     const der = Buffer.from(csrPem.replace(/-----[^-]+-----|\s/g, ""), "base64");
     const tampered = Buffer.from(der);
@@ -175,7 +175,7 @@ describe("CertificateAuthority", () => {
     });
   });
 
-  it("refuses keys of other kinds", async () => {
+  it("rejects keys of other types", async () => {
     const kinds = [
       { name: "ECDSA", namedCurve: "P-384", hash: "SHA-384" },
       {
@@ -199,7 +199,7 @@ describe("CertificateAuthority", () => {
     }
   });
 
-  it("can be rolled: a bundle of two has the pins of both, each once", async () => {
+  it("can be replaced: a bundle of two authorities has both pins, each once", async () => {
     const next = await CertificateAuthority.create("home", options);
     const bundle = mergeBundles(ca.certPem, next.certPem, ca.certPem);
     assert.deepEqual(pinsOf(bundle), [ca.pin, next.pin]);

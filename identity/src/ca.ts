@@ -25,39 +25,39 @@ const SIGNATURE_ALGORITHM = { name: "ECDSA", hash: "SHA-256" } as const;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /**
- * A fresh certificate must already be valid for hosts whose clock is late, or if the clock of the coordinator that issues it is early:
- * by an hour, as after a missed change of the local time, and some more.
+ * Certificates are valid from two hours before they are issued. Hosts' clocks may be slow, or the coordinator's clock
+ * fast, by an hour after a missed change of the local time, and a little more.
  */
 const BACKDATE_MS = 2 * 60 * 60 * 1000;
 
 export const CA_LIFETIME_MS = 3650 * DAY_MS;
-/** Long enough for a site to lose its coordinator for weeks. A stolen key is dealt with by revoking its node. */
+/** A site may lose its coordinator for weeks. A stolen key is handled by revoking its node. */
 export const NODE_LIFETIME_MS = 30 * DAY_MS;
 export const CLIENT_LIFETIME_MS = DAY_MS;
-/** The coordinator renews its own certificate; operators' clients hold the authority's certificate, not this one. */
+/** The coordinator renews its own certificate. Clients store the authority's certificate, not this one. */
 export const SERVER_LIFETIME_MS = 30 * DAY_MS;
 
-/** Fits a common name of 64 characters after `coordinator:`. */
+/** Leaves room for `coordinator:` in a common name of 64 characters. */
 const COORDINATOR_NAME_MAX = 52;
 
 export interface CaOptions {
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number;
-  /** `count` bytes of a cryptographic generator; used for serial numbers. */
+  /** Returns `count` cryptographically random bytes, used for serial numbers. */
   readonly randomBytes: (count: number) => Uint8Array;
 }
 
-/** A certificate as it is stored and sent. */
+/** A certificate in the form in which it is stored and sent. */
 export interface IssuedCertificate {
-  /** The certificate, followed by the authority's own: servers must send the root for `probeServer` to see it. */
+  /** The certificate followed by the authority's own. Servers must send the root because `probeServer` reads it. */
   readonly chainPem: string;
   /** 32 lower-case hex digits. */
   readonly serial: string;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
-  /** Pin of the certified key: recorded so that a retried join is known by its key. */
+  /** Pin of the certified key. It is recorded to recognize a repeated join by its key. */
   readonly pin: string;
-  /** Pin of the authority that issued it. */
+  /** Pin of the authority that issued the certificate. */
   readonly authorityPin: string;
 }
 
@@ -66,12 +66,12 @@ export interface ServerNames {
   readonly ipAddresses: readonly string[];
 }
 
-/** A cluster's certificate authority: P-256, self-signed, path length 0. Holds the signing key in memory. */
+/** A cluster's certificate authority: P-256, self-signed, path length 0. Keeps the signing key in memory. */
 export class CertificateAuthority {
   readonly cluster: ClusterName;
-  /** The root, PEM. */
+  /** The root certificate in PEM. */
   readonly certPem: string;
-  /** The digest of the authority's key that join tokens carry. */
+  /** The pin of the authority's key, which join tokens contain. */
   readonly pin: string;
   readonly #keyPem: string;
   readonly #signingKey: webcrypto.CryptoKey;
@@ -89,14 +89,15 @@ export class CertificateAuthority {
     this.#options = options;
   }
 
-  /** Makes a new authority, valid for ten years. */
+  /** Makes a new authority that is valid for ten years. */
   static async create(cluster: string, options: CaOptions): Promise<CertificateAuthority> {
     const keys = await createKeyPair();
     const nowMs = options.nowMs();
     const serial = randomSerial(options);
     const certificate = await X509CertificateGenerator.createSelfSigned({
       serialNumber: serial,
-      // Two authorities of one cluster must differ in name: while they are rolled, verifiers look issuers up by it.
+      // Two authorities of one cluster need different names: while one replaces the other, verifiers find issuers by
+      // name.
       name: [{ O: ["Forage"] }, { CN: [`CA ${serial.slice(0, 8)}`] }],
       notBefore: new Date(nowMs - BACKDATE_MS),
       notAfter: new Date(nowMs + CA_LIFETIME_MS),
@@ -112,7 +113,9 @@ export class CertificateAuthority {
     return new CertificateAuthority(pemOf(certificate), exportKey(keys.privateKey), keys, options);
   }
 
-  /** Reads an authority from the text `toPem` gave. PAIR_MISMATCH, CERTIFICATE_INVALID. */
+  /**
+   * Reads an authority from the text that `toPem` returned. @throws IdentityError PAIR_MISMATCH, CERTIFICATE_INVALID.
+   */
   static async fromPem(
     pem: { readonly certPem: string; readonly keyPem: string },
     options: CaOptions,
@@ -136,22 +139,25 @@ export class CertificateAuthority {
     return new CertificateAuthority(certPem, pem.keyPem, { privateKey, publicKey }, options);
   }
 
-  /** A secret of 32 bytes for one purpose, which only holders of the authority's key can derive. */
+  /** Returns a secret of 32 bytes for one purpose, derived from the authority's key. */
   deriveSecret(purpose: string): Buffer {
     return Buffer.from(hkdfSync("sha256", this.#keyPem, "", `forage ${purpose}`, 32));
   }
 
-  /** The same as a list, as an authority that stands for several returns it. */
+  /** Returns the same secret in a list. An authority that represents several returns one for each. */
   deriveSecrets(purpose: string): readonly Uint8Array[] {
     return [this.deriveSecret(purpose)];
   }
 
-  /** Certificate and private key, for a file that only the coordinator can read. */
+  /** Returns the certificate and the private key, to be stored in a file that only the coordinator can read. */
   toPem(): { readonly certPem: string; readonly keyPem: string } {
     return { certPem: this.certPem, keyPem: this.#keyPem };
   }
 
-  /** A certificate for a server of this cluster, with its key: `serverAuth` only. At least one name is needed. */
+  /**
+   * Issues a certificate for a server of this cluster and makes its key. The certificate is for `serverAuth` only. At
+   * least one name is required.
+   */
   async issueServer(
     names: ServerNames,
     lifetimeMs = SERVER_LIFETIME_MS,
@@ -170,8 +176,8 @@ export class CertificateAuthority {
   }
 
   /**
-   * Certifies the public key of a signing request as the node's: `clientAuth` only. The request's own subject and
-   * extensions are ignored. CSR_INVALID when it isn't signed by its key.
+   * Issues a node's certificate, for `clientAuth` only, for the public key of a signing request. Ignores the request's
+   * subject and extensions. @throws IdentityError CSR_INVALID if the request isn't signed with its key.
    */
   async issueNode(
     id: NodeId,
@@ -181,7 +187,7 @@ export class CertificateAuthority {
     return await this.#issueIdentity("node", id, csr, lifetimeMs);
   }
 
-  /** The same for a machine that calls the API. */
+  /** Issues the certificate of a machine that calls the API, in the same way as `issueNode`. */
   async issueClient(
     name: ClientName,
     csr: string | Uint8Array,
@@ -190,7 +196,7 @@ export class CertificateAuthority {
     return await this.#issueIdentity("client", name, csr, lifetimeMs);
   }
 
-  /** A certificate with its key, by which a coordinator that doesn't lead proves itself to the one that does. */
+  /** Issues a certificate, and makes its key, with which a standby coordinator authenticates to the leader. */
   async issueCoordinator(
     name: string,
     lifetimeMs = SERVER_LIFETIME_MS,
@@ -246,7 +252,7 @@ export class CertificateAuthority {
       subject: [{ CN: [what.commonName] }],
       issuer: root.subjectName,
       notBefore: new Date(nowMs - BACKDATE_MS),
-      // A certificate that outlives its authority would fail on its last days for no apparent reason.
+      // If a certificate ended after its authority, its last days would fail for no apparent reason.
       notAfter: new Date(Math.min(nowMs + what.lifetimeMs, root.notAfter.getTime())),
       publicKey: what.publicKey,
       signingKey: this.#signingKey,
@@ -265,7 +271,7 @@ export class CertificateAuthority {
   }
 }
 
-/** 126 random bits, always positive and always 32 digits, so that every tool prints the same text. */
+/** Returns 126 random bits as a positive serial number of 32 digits, which all tools print alike. */
 function randomSerial(options: CaOptions): string {
   const bytes = Buffer.from(options.randomBytes(16));
   bytes.writeUInt8((bytes.readUInt8(0) & 0x3f) | 0x40, 0);

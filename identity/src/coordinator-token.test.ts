@@ -9,7 +9,7 @@ const NOW_MS = Date.UTC(2030, 0, 1);
 const mint = { pin, nowMs: NOW_MS, randomBytes };
 
 describe("a coordinator's token", () => {
-  it("holds the pin, the id and the secret, and its record only the hash", () => {
+  it("contains the pin, the id and the secret, and its record only the hash", () => {
     const { token, record } = mintCoordinatorToken(mint);
     const parsed = parseCoordinatorToken(` ${token}\n`);
     assert.equal(parsed.pin, pin);
@@ -18,13 +18,13 @@ describe("a coordinator's token", () => {
     assert.equal(coordinatorTokenRefusal(record, parsed.secret, NOW_MS), undefined);
   });
 
-  it("is no join token of a node, and a node's join token is none of a coordinator", () => {
+  it("is not accepted as a node's join token, nor the reverse", () => {
     const malformed = { code: "TOKEN_MALFORMED" };
     assert.throws(() => parseJoinToken(mintCoordinatorToken(mint).token), malformed);
     assert.throws(() => parseCoordinatorToken(mintJoinToken(mint).token), malformed);
   });
 
-  it("is refused with a wrong secret, when it has expired, and when it has been used", () => {
+  it("is refused with a wrong secret, after its expiry, and after its use", () => {
     const { token, record } = mintCoordinatorToken({ ...mint, ttlMs: 60_000 });
     const { secret } = parseCoordinatorToken(token);
     const used = { ...record, use: { name: "c2", atMs: NOW_MS } };

@@ -3,19 +3,26 @@ import { DEFAULT_JOIN_TTL_MS, MAX_JOIN_TTL_MS } from "./join-token.ts";
 import { type PinnedToken, parsePinnedToken, pinnedToken } from "./pinned-token.ts";
 import { hashSecret, matchesSecret, newId, newSecret, type RandomBytes } from "./secret.ts";
 
-/** Differs from the prefix of nodes' join tokens: a coordinator's token hands out the keys of the cluster. */
+/**
+ * Differs from the prefix of nodes' join tokens, because a coordinator's token gives access to the keys of the cluster.
+ */
 const PREFIX = "FCT1";
 
-/** The coordinator's record of a token for one further coordinator. It holds the secret's hash only. */
+/**
+ * The coordinator's record of a token for one further coordinator. It contains a hash of the secret, never the secret.
+ */
 export interface CoordinatorTokenRecord {
   readonly id: string;
   readonly secretHash: string;
   readonly expiresAtMs: number;
-  /** The one use. Absent: the token has not been used. */
+  /** Absent until the token is used. A token can be used once. */
   readonly use?: { readonly name: string; readonly atMs: number };
 }
 
-/** Makes a token and the record to store. INVALID_ARGUMENT when the pin or the lifetime is out of bounds. */
+/**
+ * Makes a token and the record to store. @throws IdentityError INVALID_ARGUMENT if the pin or the lifetime is out of
+ * bounds.
+ */
 export function mintCoordinatorToken(mint: {
   /** Pin of the authority that signs the server's certificate. */
   readonly pin: string;
@@ -32,15 +39,15 @@ export function mintCoordinatorToken(mint: {
   return { token: pinnedToken(PREFIX, { pin, id, secret }), record };
 }
 
-/** Takes a token apart. TOKEN_MALFORMED says what is wrong without repeating the token. */
+/** Parses a token. @throws IdentityError TOKEN_MALFORMED. Its message names the fault and doesn't repeat the token. */
 export function parseCoordinatorToken(text: string): PinnedToken {
   return parsePinnedToken(text, PREFIX, "a coordinator's token");
 }
 
-/** `WRONG_SECRET` takes precedence over all others: a caller without the secret learns nothing about the token. */
+/** `WRONG_SECRET` takes precedence over the others: a caller without the secret learns nothing about the token. */
 export type CoordinatorTokenRefusal = "WRONG_SECRET" | "EXPIRED" | "USED";
 
-/** Returns why the token is refused; undefined: it may be used. */
+/** Returns the reason why the token is refused; `undefined` if it may be used. */
 export function coordinatorTokenRefusal(
   record: CoordinatorTokenRecord,
   secret: string,

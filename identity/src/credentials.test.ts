@@ -17,11 +17,11 @@ describe("channelCredentials", () => {
     assert.ok(channelCredentials({ caPem: ca.certPem, certPem, keyPem })._isSecure());
   });
 
-  it("trusts no authority by default", () => {
+  it("trust no authority by default", () => {
     assert.throws(() => channelCredentials({ caPem: "" }), { code: "CERTIFICATE_INVALID" });
   });
 
-  it("need both halves of a pair, and that they fit", async () => {
+  it("require both halves of a pair, which must match", async () => {
     const [one, two] = [await aNode(ca), await aNode(ca)];
     const caPem = ca.certPem;
     assert.throws(() => channelCredentials({ caPem, certPem: one.certPem }), { code: "INVALID_ARGUMENT" });
@@ -33,7 +33,7 @@ describe("channelCredentials", () => {
 });
 
 describe("bearerMetadata", () => {
-  it("holds the token as a bearer's", () => {
+  it("contains the token as a bearer token", () => {
     assert.deepEqual(bearerMetadata("flt_x").get("authorization"), ["Bearer flt_x"]);
   });
 });

@@ -5,16 +5,17 @@ import { IdentityError } from "./error.ts";
 import { readCertificate, splitCertificates } from "./pem.ts";
 
 export interface ClientMaterial {
-  /** The authorities whose servers are trusted. The system's own authorities are not. */
+  /** The authorities whose servers are trusted, in PEM. The authorities of the operating system are not trusted. */
   readonly caPem: string;
-  /** A client's certificate and key, both or neither. */
+  /** A client's certificate and key. Set both or neither. */
   readonly certPem?: string;
   readonly keyPem?: string;
 }
 
 /**
- * Credentials for a channel to the coordinator: TLS 1.3, the host name checked. A channel keeps the certificate it was made
- * with; after a renewal make a new channel and drain the old one. PAIR_MISMATCH, CERTIFICATE_INVALID.
+ * Returns credentials for a channel to the coordinator, with TLS 1.3 and a check of the host name. A channel never
+ * changes its certificate; after a renewal, open a new channel and drain the old one. @throws IdentityError
+ * PAIR_MISMATCH, CERTIFICATE_INVALID.
  */
 export function channelCredentials(material: ClientMaterial): ChannelCredentials {
   const authorities = splitCertificates(material.caPem);
@@ -28,14 +29,14 @@ export function channelCredentials(material: ClientMaterial): ChannelCredentials
   return ChannelCredentials.createFromSecureContext(context);
 }
 
-/** Metadata with a bearer token, for a call or to copy from. */
+/** Returns metadata with a bearer token. */
 export function bearerMetadata(token: string): Metadata {
   const metadata = new Metadata();
   metadata.set("authorization", `Bearer ${token}`);
   return metadata;
 }
 
-/** Channel credentials that send a bearer token with each call; only ever over TLS. */
+/** Returns channel credentials that add a bearer token to each call. The channel must use TLS. */
 export function withBearer(channel: ChannelCredentials, token: string): ChannelCredentials {
   const metadata = bearerMetadata(token);
   return channel.compose(
@@ -43,7 +44,10 @@ export function withBearer(channel: ChannelCredentials, token: string): ChannelC
   );
 }
 
-/** A server has its own copy of the root. One that a client sends costs the server 8 kB for as long as the connection lasts. */
+/**
+ * Returns the chain without self-signed certificates. A server has its own copy of the root, and a root that a client
+ * sends costs the server 8 kB for the life of the connection.
+ */
 function withoutRoots(chainPem: string): string {
   const [leaf = "", ...others] = splitCertificates(chainPem);
   return [leaf, ...others.filter((pem) => !isSelfIssued(readCertificate(pem)))].join("");

@@ -23,7 +23,7 @@ describe("der", () => {
 });
 
 describe("createKeyAndCsr", () => {
-  it("makes a request that a library reads, signed by the key beside it", async () => {
+  it("makes a request that a library can parse and that the returned key has signed", async () => {
     const { keyPem, csrPem } = await createKeyAndCsr();
     const spki = createPublicKey(createPrivateKey(keyPem)).export({ type: "spki", format: "der" });
     assert.deepEqual(Buffer.from(await publicKeyOfCsr(csrPem)), spki);
@@ -32,14 +32,14 @@ describe("createKeyAndCsr", () => {
     assert.equal(request.attributes.length, 0);
   });
 
-  it("makes another key each time, and never a request the authority can't read", async () => {
-    // Signatures vary in length with leading zeros; 64 of them see every length but the rarest.
+  it("makes a different key each time, and always a request that the authority can parse", async () => {
+    // Signatures vary in length with their leading zeros. 64 of them cover all lengths but the rarest.
     const pairs = await Promise.all(Array.from({ length: 64 }, createKeyAndCsr));
     await Promise.all(pairs.map(({ csrPem }) => publicKeyOfCsr(csrPem)));
     assert.equal(new Set(pairs.map(({ keyPem }) => keyPem)).size, 64);
   });
 
-  it("keeps the key out of the request", async () => {
+  it("makes a request without the private key", async () => {
     const { keyPem, csrPem } = await createKeyAndCsr();
     const secret = createPrivateKey(keyPem).export({ format: "jwk" }).d ?? "";
     const csr = Buffer.from(csrPem.replace(/-----[^-]+-----|\s/g, ""), "base64");

@@ -1,15 +1,15 @@
 import { generateKeyPair, sign } from "node:crypto";
 import { promisify } from "node:util";
 
-/** A fresh P-256 key with a signing request made by it. */
+/** A new P-256 key and a signing request for it. */
 export interface KeyAndCsr {
-  /** PKCS #8 PEM. Keep it off the wire and out of logs. */
+  /** The key as PKCS #8 PEM. It must never be sent or logged. */
   readonly keyPem: string;
-  /** PKCS #10 PEM. Its subject is a placeholder, because the authority takes only the public key. */
+  /** The request as PKCS #10 PEM. Its subject is a placeholder, because the authority uses only the public key. */
   readonly csrPem: string;
 }
 
-/** DER tags (X.690) of what a request is made of. */
+/** The DER tags (X.690) of a request's elements. */
 const TAG = {
   integer: 0x02,
   bitString: 0x03,
@@ -23,8 +23,8 @@ const COMMON_NAME = Buffer.from([0x55, 0x04, 0x03]);
 const ECDSA_WITH_SHA256 = Buffer.from([0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02]);
 
 /**
- * Makes a key and a signing request (RFC 2986). Written out by hand because an X.509 library would cost every agent 10 MB of
- * memory for these few lines; only the coordinator, which has to parse what others send, loads one.
+ * Makes a key and a signing request (RFC 2986). The encoding is written by hand because an X.509 library would cost
+ * every agent 10 MB of memory. Only the coordinator, which parses requests of others, loads one.
  */
 export async function createKeyAndCsr(): Promise<KeyAndCsr> {
   const { publicKey, privateKey } = await promisify(generateKeyPair)("ec", { namedCurve: "P-256" });
@@ -47,7 +47,7 @@ function sequence(...parts: readonly Buffer[]): Buffer {
   return der(TAG.sequence, ...parts);
 }
 
-/** Returns tag, length and value. Encodes lengths up to 65,535, far more than a request has. */
+/** Encodes an element as tag, length and value. Supports lengths up to 65,535, far more than a request needs. */
 export function der(tag: number, ...parts: readonly Buffer[]): Buffer {
   const value = Buffer.concat(parts);
   const { length } = value;

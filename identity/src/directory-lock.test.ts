@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { lockDirectory } from "./directory-lock.ts";
 
-test("a directory has one lock at a time, also within a process", async (t) => {
+test("a directory has at most one lock at a time, also within a process", async (t) => {
   const dir = aDirectory(t);
   const lock = await lockDirectory(dir);
   assert.ok(lock);
@@ -20,7 +20,7 @@ test("a directory has one lock at a time, also within a process", async (t) => {
   again.release();
 });
 
-test("the kernel gives back the lock of a process that was killed", async (t) => {
+test("the kernel releases the lock of a process that was killed", async (t) => {
   const dir = aDirectory(t);
   const script = `import { lockDirectory } from ${JSON.stringify(join(import.meta.dirname, "directory-lock.ts"))};
     await lockDirectory(${JSON.stringify(dir)});

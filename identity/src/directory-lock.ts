@@ -1,23 +1,24 @@
 import { spawn } from "node:child_process";
 import { closeSync, constants, openSync } from "node:fs";
 
-/** Administrators' tools are in sbin, which a service's PATH may lack. */
+/** Administrators' tools are in sbin directories, which the PATH of a service may lack. */
 const PATH = "/usr/bin:/bin:/usr/sbin:/sbin";
 /** The exit code of `flock --nonblock` when another process holds the lock. */
 const EXIT_HELD = 1;
 
-/** A lock on a directory, which the kernel gives back however the process ends. */
+/** A lock on a directory. The kernel releases it when the process ends, for whatever reason. */
 export interface DirectoryLock {
   release(): void;
 }
 
 /**
- * Takes the directory's lock; undefined if another process, or another caller in this one, holds it. It is a lock of the directory
- * itself, so that only those who may open the directory can hold it: names in the kernel's abstract namespace are free to any user.
- * Node has no call for it: `flock` of util-linux takes it on a descriptor that it shares with this process.
+ * Locks the directory. Returns `undefined` if another process, or another caller in this one, has locked it. The lock
+ * is on the directory itself, so only users who may open the directory can lock it; a name in the kernel's abstract
+ * namespace could be taken by any user. Node.js has no call for it, so `flock` of util-linux locks a descriptor that it
+ * shares with this process.
  */
 export async function lockDirectory(dir: string): Promise<DirectoryLock | undefined> {
-  // Closed in every program that this process starts.
+  // The kernel closes the descriptor in every program that this process starts.
   const descriptor = openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     const code = await flock(descriptor);

@@ -1,19 +1,19 @@
 /** The codes of all errors of this package. They are stable: callers switch on them and documentation names them. */
 export const IDENTITY_ERROR_CODES = {
-  /** A caller passed a value of the wrong form; a defect or bad configuration, not an attack. */
+  /** A caller passed a value of the wrong form. This is a defect or a wrong configuration, not an attack. */
   INVALID_ARGUMENT: { retryable: false },
   /** The text is not a join token or an API token. */
   TOKEN_MALFORMED: { retryable: false },
-  /** The signing request can't be read, isn't signed by its own key, or has a key type we refuse. */
+  /** The signing request can't be parsed, isn't signed with its own key, or has a key type that is not allowed. */
   CSR_INVALID: { retryable: false },
-  /** A certificate can't be read, or isn't the kind that was expected. */
+  /** A certificate can't be parsed, or isn't of the expected kind. */
   CERTIFICATE_INVALID: { retryable: false },
-  /** Private key and certificate don't belong together. */
+  /** The private key and the certificate don't match. */
   PAIR_MISMATCH: { retryable: false },
-  /** A file that holds a key can be read or changed by others, or isn't there. */
+  /** A file with a key is missing, or others can read or change it. */
   FILE_UNSAFE: { retryable: false },
   FILE_MISSING: { retryable: false },
-  /** The server showed another authority than the pinned one. Somebody may be in the middle. */
+  /** The server presented another authority than the pinned one. Somebody may intercept the connection. */
   PIN_MISMATCH: { retryable: false },
   /** The server's chain doesn't lead to a self-signed root. */
   NO_ROOT_PRESENTED: { retryable: false },
@@ -26,7 +26,7 @@ export const IDENTITY_ERROR_CODES = {
 
 export type IdentityErrorCode = keyof typeof IDENTITY_ERROR_CODES;
 
-/** The one error of this package. Its message never holds a secret. */
+/** The error class of this package. Messages never contain a secret. */
 export class IdentityError extends Error {
   override readonly name = "IdentityError";
   readonly code: IdentityErrorCode;

@@ -2,8 +2,8 @@ import type { ServerHttp2Stream } from "node:http2";
 import { Duplex } from "node:stream";
 
 /**
- * Returns the HTTP/2 stream of a call that an interceptor receives first. grpc-js declares it private, and offers no other way
- * to reset a stream, to count the bytes of a message that is not complete yet, or to tell connections apart.
+ * Returns the HTTP/2 stream of a call, for an interceptor. grpc-js declares it private, but offers no other way to
+ * reset a stream, to count the bytes of an incomplete message, or to identify the connection.
  */
 export function http2StreamOf(call: object): ServerHttp2Stream {
   const stream = "stream" in call ? call.stream : undefined;

@@ -1,4 +1,4 @@
-/** Visits the members of a set in turn, a few at each call. The cost of a call is independent of the size of the set. */
+/** A set whose members are visited in turn, a few at each call. The cost of a call doesn't grow with the set. */
 export class InTurn<T> {
   readonly #members: ReadonlySet<T>;
   #rest: Iterator<T>;
@@ -8,7 +8,7 @@ export class InTurn<T> {
     this.#rest = members.values();
   }
 
-  /** Yields at most so many members, each once. The next call goes on after them. */
+  /** Yields up to `limit` members, each once. The next call continues after them. */
   *next(limit: number): Generator<T, void, undefined> {
     for (let left = Math.min(limit, this.#members.size); left > 0; left--) {
       let { done, value } = this.#rest.next();

@@ -1,6 +1,6 @@
 /**
- * Exports the parts that are light enough for every process. `@forage/identity/ca` and `/ca-file` issue certificates and load an
- * X.509 library (10 MB), which only the coordinator needs. `/tls-server` and `/credentials` load grpc-js.
+ * Exports the modules that every process can afford. `@forage/identity/ca` and `/ca-file` issue certificates and load
+ * an X.509 library (10 MB), which only the coordinator needs. `/tls-server` and `/credentials` load grpc-js.
  */
 
 export {

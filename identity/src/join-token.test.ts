@@ -28,7 +28,7 @@ function minted(mint: Partial<MintJoinToken> = {}): {
 }
 
 describe("a join token", () => {
-  it("holds pin, id and secret in 105 characters", () => {
+  it("contains pin, id and secret in 105 characters", () => {
     const { token, record } = minted();
     assert.equal(token.length, 105);
     assert.match(token, /^FLT1\.[\w-]{43}\.[0-9a-f]{12}\.[\w-]{43}$/);
@@ -37,7 +37,7 @@ describe("a join token", () => {
     assert.equal(parsed.id, record.id);
   });
 
-  it("leaves no secret in the record", () => {
+  it("has no secret in its record", () => {
     const { record, attempt } = minted();
     assert.ok(!JSON.stringify(record).includes(attempt.secret));
     assert.equal(record.secretHash, createHash("sha256").update(attempt.secret).digest("base64url"));
@@ -54,13 +54,13 @@ describe("a join token", () => {
     }
   });
 
-  it("has a bounded number of uses, and one when bound to a name", () => {
+  it("has a limited number of uses, and a single use if it is bound to a name", () => {
     for (const maxUses of [0, 101, 1.5])
       assert.throws(() => minted({ maxUses }), { code: "INVALID_ARGUMENT" });
     assert.throws(() => minted({ maxUses: 2, nodeName: n1 }), { code: "INVALID_ARGUMENT" });
   });
 
-  it("says what is wrong with a damaged one, without repeating it", () => {
+  it("is rejected if it is damaged, with the fault but not the token in the message", () => {
     const { token } = minted();
     const [, p = "", id = "", secret = ""] = token.split(".");
     const damaged: [string, RegExp][] = [
@@ -72,7 +72,8 @@ describe("a join token", () => {
       [`FLT1.${p.slice(1)}.${id}.${secret}`, /hash/],
       [`FLT1.${p}.${id.toUpperCase()}x.${secret}`, /id/],
       [token.slice(0, -1), /secret/],
-      // The last character of 43 carries two unused bits; a token with them set is another text for the same bytes.
+      // The last of 43 characters has two unused bits. A token with these bits set is a different text for the same
+      // bytes.
       [`FLT1.${p}.${id}.${"A".repeat(42)}B`, /secret/],
     ];
     for (const [text, message] of damaged) {
@@ -86,31 +87,31 @@ describe("a join token", () => {
 });
 
 describe("verifyJoinToken", () => {
-  it("lets a node in once", () => {
+  it("admits a node once", () => {
     const { record, attempt } = minted();
-    assert.deepEqual(verifyJoinToken(record, attempt, NOW_MS), { ok: true, kind: "first" });
+    assert.deepEqual(verifyJoinToken(record, attempt, NOW_MS), { ok: true, type: "first" });
   });
 
-  it("gives the same key its use again, and refuses another key", () => {
+  it("admits the same key again without a further use, and refuses another key", () => {
     const { record, attempt } = minted();
     const use = { keyPin: "key-1", nodeName: n1, atMs: NOW_MS };
     const used = recordUse(record, use);
-    assert.deepEqual(verifyJoinToken(used, attempt, NOW_MS + 1), { ok: true, kind: "retry", use });
+    assert.deepEqual(verifyJoinToken(used, attempt, NOW_MS + 1), { ok: true, type: "retry", use });
     const replay = { ...attempt, keyPin: "key-2" };
     assert.deepEqual(verifyJoinToken(used, replay, NOW_MS + 1), { ok: false, reason: "USED" });
     assert.throws(() => recordUse(used, { ...use, keyPin: "key-2" }), { code: "INVALID_ARGUMENT" });
   });
 
-  it("gives the same key nothing once ten minutes have passed", () => {
+  it("refuses the same key after ten minutes", () => {
     const { record, attempt } = minted();
     const use = { keyPin: "key-1", nodeName: n1, atMs: NOW_MS };
     const used = recordUse(record, use);
     const lastMs = NOW_MS + JOIN_RETRY_MS;
-    assert.deepEqual(verifyJoinToken(used, attempt, lastMs - 1), { ok: true, kind: "retry", use });
+    assert.deepEqual(verifyJoinToken(used, attempt, lastMs - 1), { ok: true, type: "retry", use });
     assert.deepEqual(verifyJoinToken(used, attempt, lastMs), { ok: false, reason: "USED" });
   });
 
-  it("doesn't let the same key join under a second name", () => {
+  it("refuses the same key under a second name", () => {
     const { record, attempt } = minted({ maxUses: 2 });
     const used = recordUse(record, { keyPin: "key-1", nodeName: n1, atMs: NOW_MS });
     const renamed = { ...attempt, nodeName: nodeId("n2") };
@@ -125,7 +126,7 @@ describe("verifyJoinToken", () => {
     assert.deepEqual(verifyJoinToken(second, attempt, NOW_MS), { ok: false, reason: "USED" });
   });
 
-  it("refuses after its time, also a retry", () => {
+  it("refuses an expired token, also for a retry", () => {
     const { record, attempt } = minted({ ttlMs: 1_000 });
     assert.equal(verifyJoinToken(record, attempt, NOW_MS + 999).ok, true);
     assert.deepEqual(verifyJoinToken(record, attempt, NOW_MS + 1_000), { ok: false, reason: "EXPIRED" });
@@ -133,7 +134,7 @@ describe("verifyJoinToken", () => {
     assert.deepEqual(verifyJoinToken(used, attempt, NOW_MS + 1_000), { ok: false, reason: "EXPIRED" });
   });
 
-  it("refuses another name than the bound one", () => {
+  it("refuses a name other than the one that the token is bound to", () => {
     const { record, attempt } = minted({ nodeName: n1 });
     assert.equal(verifyJoinToken(record, attempt, NOW_MS).ok, true);
     const other = { ...attempt, nodeName: nodeId("n2") };

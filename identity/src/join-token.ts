@@ -6,26 +6,29 @@ import { hashSecret, matchesSecret, newId, newSecret, type RandomBytes } from ".
 const PREFIX = "FLT1";
 const MINUTE_MS = 60_000;
 
-/** A token travels through people's hands, chats and provisioning logs, so it must soon be worth nothing. */
+/** Tokens appear in chats and provisioning logs, so they must expire soon. */
 export const MAX_JOIN_TTL_MS = 30 * MINUTE_MS;
 export const DEFAULT_JOIN_TTL_MS = 15 * MINUTE_MS;
-/** One rack. Each use is kept in the record, which has to stay small. */
+/** The limit is enough for the hosts of a rack. The record contains each use and has to stay small. */
 export const MAX_JOIN_USES = 100;
-/** A host whose join was not answered tries again within seconds. Later requests of the same key are not its own. */
+/**
+ * The time in which the same key may repeat a join. A host whose join was not answered tries again within seconds; a
+ * later request with its key must come from somebody else.
+ */
 export const JOIN_RETRY_MS = 10 * MINUTE_MS;
 
-/** The coordinator's record of a join token. It holds the secret's hash only. */
+/** The coordinator's record of a join token. It contains a hash of the secret, never the secret. */
 export interface JoinTokenRecord {
-  /** 12 hex digits; the key to find the record by. */
+  /** 12 hex digits. Records are looked up by this id. */
   readonly id: string;
   readonly secretHash: string;
   readonly expiresAtMs: number;
   readonly maxUses: number;
-  /** If set, only a node of this name may join with it. */
+  /** If set, only a node of this name can join with the token. */
   readonly nodeName?: NodeId;
-  /** Labels that the node gets and can't take off itself. */
+  /** The labels that a joining node gets and can't remove itself. */
   readonly labels: Readonly<Record<string, string>>;
-  /** Taints that the node gets. Absent in records of older coordinators. */
+  /** The taints that a joining node gets. Absent in records of older coordinators. */
   readonly taints?: readonly JoinTaint[];
   readonly uses: readonly JoinUse[];
 }
@@ -37,7 +40,7 @@ export interface JoinTaint {
   readonly effect: string;
 }
 
-/** One join: which key joined under which name. */
+/** One join: the key and the name that joined. */
 export interface JoinUse {
   /** `spkiPin` of the certified key. */
   readonly keyPin: string;
@@ -59,7 +62,10 @@ export interface MintJoinToken {
 
 export type JoinToken = PinnedToken;
 
-/** Makes a token, 105 characters, and the record to store. INVALID_ARGUMENT when pin, life or uses are out of bounds. */
+/**
+ * Makes a token of 105 characters and the record to store. @throws IdentityError INVALID_ARGUMENT if the pin, the
+ * lifetime or the number of uses is out of bounds.
+ */
 export function mintJoinToken(mint: MintJoinToken): {
   readonly token: string;
   readonly record: JoinTokenRecord;
@@ -89,7 +95,7 @@ export function mintJoinToken(mint: MintJoinToken): {
   return { token: pinnedToken(PREFIX, { pin: mint.pin, id, secret }), record };
 }
 
-/** Takes a token apart. TOKEN_MALFORMED says what is wrong without repeating the token. */
+/** Parses a token. @throws IdentityError TOKEN_MALFORMED. Its message names the fault and doesn't repeat the token. */
 export function parseJoinToken(text: string): JoinToken {
   return parsePinnedToken(text, PREFIX, "a join token");
 }
@@ -97,23 +103,26 @@ export function parseJoinToken(text: string): JoinToken {
 export interface JoinAttempt {
   readonly secret: string;
   readonly nodeName: NodeId;
-  /** `spkiPin` of the key in the signing request, whose signature was checked. */
+  /** `spkiPin` of the key in the signing request. The caller has verified the request's signature. */
   readonly keyPin: string;
 }
 
 /**
- * `first`: issue a certificate and store `recordUse`'s record in the same transaction as the node.
- * `retry`: the answer to a recent join may have been lost; the same key gets a certificate again if its node has not connected.
+ * `first`: issue a certificate, and store the record of `recordUse` in the same transaction as the node. `retry`: the
+ * answer to a recent join may have been lost; issue the same key another certificate if its node has not connected yet.
  */
 export type JoinVerdict =
-  | { readonly ok: true; readonly kind: "first" }
-  | { readonly ok: true; readonly kind: "retry"; readonly use: JoinUse }
+  | { readonly ok: true; readonly type: "first" }
+  | { readonly ok: true; readonly type: "retry"; readonly use: JoinUse }
   | { readonly ok: false; readonly reason: JoinRefusal };
 
-/** `WRONG_SECRET` takes precedence over all others: a caller without the secret learns nothing about the token. */
+/** `WRONG_SECRET` takes precedence over the others: a caller without the secret learns nothing about the token. */
 export type JoinRefusal = "WRONG_SECRET" | "EXPIRED" | "WRONG_NAME" | "USED";
 
-/** Judges a join. Pure: the caller finds the record by the token's id and stores what follows. */
+/**
+ * Decides whether a join is accepted. Has no side effects: the caller looks the record up by the token's id, and stores
+ * the result.
+ */
 export function verifyJoinToken(record: JoinTokenRecord, attempt: JoinAttempt, nowMs: number): JoinVerdict {
   if (!matchesSecret(record.secretHash, attempt.secret)) return { ok: false, reason: "WRONG_SECRET" };
   if (nowMs >= record.expiresAtMs) return { ok: false, reason: "EXPIRED" };
@@ -123,13 +132,16 @@ export function verifyJoinToken(record: JoinTokenRecord, attempt: JoinAttempt, n
   if (use !== undefined) {
     if (use.nodeName !== attempt.nodeName) return { ok: false, reason: "WRONG_NAME" };
     return nowMs - use.atMs < JOIN_RETRY_MS
-      ? { ok: true, kind: "retry", use }
+      ? { ok: true, type: "retry", use }
       : { ok: false, reason: "USED" };
   }
-  return record.uses.length < record.maxUses ? { ok: true, kind: "first" } : { ok: false, reason: "USED" };
+  return record.uses.length < record.maxUses ? { ok: true, type: "first" } : { ok: false, reason: "USED" };
 }
 
-/** The record after a first use. INVALID_ARGUMENT when there is no use left: the verdict was not asked, or is old. */
+/**
+ * Returns the record with one more use. @throws IdentityError INVALID_ARGUMENT if no use is left, because the caller
+ * ignored the verdict or it is out of date.
+ */
 export function recordUse(record: JoinTokenRecord, use: JoinUse): JoinTokenRecord {
   if (record.uses.length >= record.maxUses)
     throw new IdentityError("INVALID_ARGUMENT", "the join token is used up");

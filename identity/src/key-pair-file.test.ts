@@ -41,7 +41,7 @@ describe("key pair files", () => {
     return { keyPem, chainPem, serial };
   }
 
-  it("are read as they were written, with what the certificate says", async () => {
+  it("are read back unchanged, with the fields of the certificate", async () => {
     const path = join(root, "a", "b", "node.pem");
     const { serial, ...pair } = await aPair();
     await writeKeyPair(path, pair);
@@ -49,11 +49,11 @@ describe("key pair files", () => {
     assert.equal(read.keyPem, pair.keyPem);
     assert.equal(read.chainPem, pair.chainPem);
     assert.equal(read.serial, serial);
-    assert.ok(read.identity?.kind === "node" && read.identity.nodeId === "n1");
+    assert.ok(read.identity?.type === "node" && read.identity.nodeId === "n1");
     assert.equal(read.notAfterMs - read.notBeforeMs, 30 * 24 * 3_600_000 + 2 * 3_600_000);
   });
 
-  it("are for us alone, and leave nothing else behind", async () => {
+  it("are readable only for their owner, and leave no other file behind", async () => {
     const path = join(root, "modes", "node.pem");
     await writeKeyPair(path, await aPair());
     await writeFile(`${path}.new`, "left by a crash");
@@ -76,7 +76,7 @@ describe("key pair files", () => {
     assert.deepEqual(opened, []);
   });
 
-  it("are refused when others can read them, or put others in their place", async () => {
+  it("are rejected if others can read or replace them", async () => {
     const path = join(root, "open", "node.pem");
     await writeKeyPair(path, await aPair());
     await chmod(path, 0o640);
@@ -90,7 +90,7 @@ describe("key pair files", () => {
     await readKeyPair(path);
   });
 
-  it("are refused when they are links, folders or missing", async () => {
+  it("are rejected if they are links, directories or missing", async () => {
     const path = join(root, "node.pem");
     await writeKeyPair(path, await aPair());
     await symlink(path, join(root, "link.pem"));
@@ -99,7 +99,7 @@ describe("key pair files", () => {
     await assert.rejects(readKeyPair(join(root, "none.pem")), { code: "FILE_MISSING" });
   });
 
-  it("are refused when key and certificate don't fit, and errors hold no key", async () => {
+  it("are rejected if key and certificate don't match, and errors contain no key", async () => {
     const path = join(root, "mixed.pem");
     const [one, two] = [await aPair(), await aPair()];
     await assert.rejects(writeKeyPair(path, { keyPem: one.keyPem, chainPem: two.chainPem }), {
@@ -118,14 +118,14 @@ describe("key pair files", () => {
     await assert.rejects(readKeyPair(path), { code: "CERTIFICATE_INVALID" });
   });
 
-  it("can be checked against the authorities that are trusted", async () => {
+  it("can be checked against trusted authorities", async () => {
     const pair = await aPair();
     const other = await CertificateAuthority.create("home", options);
     checkKeyPair(pair, other.certPem + ca.certPem);
     assert.throws(() => checkKeyPair(pair, other.certPem), { code: "CERTIFICATE_INVALID" });
   });
 
-  it("are refused when the authority named in them has not signed them", async () => {
+  it("are rejected if the authority that they name has not signed them", async () => {
     const pair = await aPair();
     const [leaf = ""] = pair.chainPem.split(/(?<=-----END CERTIFICATE-----\n)/);
     const der = Buffer.from(leaf.replace(/-----[^-]+-----/g, ""), "base64");
@@ -138,13 +138,13 @@ describe("key pair files", () => {
     });
   });
 
-  it("are refused when they are far longer than keys are", async () => {
+  it("are rejected if they are far longer than keys are", async () => {
     const path = join(root, "long.pem");
     await writePrivateFile(path, "x".repeat(256 * 1024 + 1));
     await assert.rejects(readPrivateFile(path), { code: "FILE_UNSAFE" });
   });
 
-  it("are on disk before they get their name, and the name after it", async (t) => {
+  it("are synced to disk before they are renamed, and the directory after that", async (t) => {
     const path = join(root, "synced", "node.pem");
     await writePrivateFile(path, "old");
     const handle = await open(path);

@@ -10,7 +10,7 @@ export interface KeyPair {
   readonly keyPem: string;
 }
 
-/** A pair that was checked, with what its certificate says. */
+/** A checked pair with fields of its certificate. */
 export type CheckedKeyPair = KeyPair & {
   readonly serial: string;
   readonly notBeforeMs: number;
@@ -22,8 +22,9 @@ export type CheckedKeyPair = KeyPair & {
 };
 
 /**
- * Checks that key and certificate belong together, as an agent does with what a coordinator sends it before it throws its
- * old certificate away. With `caPem`, also that one of those authorities issued it. PAIR_MISMATCH, CERTIFICATE_INVALID.
+ * Checks that key and certificate match; with `caPem`, also that one of these authorities issued the certificate. An
+ * agent checks what a coordinator sends before it deletes its old certificate. @throws IdentityError PAIR_MISMATCH,
+ * CERTIFICATE_INVALID.
  */
 export function checkKeyPair(pair: KeyPair, caPem?: string): CheckedKeyPair {
   const certificate = readCertificate(splitCertificates(pair.chainPem)[0] ?? "");
@@ -52,8 +53,8 @@ export function checkKeyPair(pair: KeyPair, caPem?: string): CheckedKeyPair {
 }
 
 /**
- * Checks a pair and writes it, key first, into one file of mode 0600: two files could be read between two renames and
- * would not fit. With `replace: false` an existing file is an error (EEXIST).
+ * Checks a pair and writes it, key first, into one file of mode 0600. With two files, a reader could get halves that
+ * don't match. With `replace: false`, fails with EEXIST if the file exists.
  */
 export async function writeKeyPair(
   path: string,
@@ -65,7 +66,10 @@ export async function writeKeyPair(
   return checked;
 }
 
-/** Reads such a file. FILE_MISSING, FILE_UNSAFE, CERTIFICATE_INVALID, PAIR_MISMATCH. */
+/**
+ * Reads a file that `writeKeyPair` has written. @throws IdentityError FILE_MISSING, FILE_UNSAFE, CERTIFICATE_INVALID,
+ * PAIR_MISMATCH.
+ */
 export async function readKeyPair(path: string): Promise<CheckedKeyPair> {
   const text = await readPrivateFile(path);
   return checkKeyPair({ keyPem: findPrivateKey(text) ?? "", chainPem: splitCertificates(text).join("") });
@@ -75,7 +79,7 @@ function readKey(pem: string): ReturnType<typeof createPrivateKey> {
   try {
     return createPrivateKey(pem);
   } catch {
-    // The cause is left out: parsers like to quote what they couldn't read.
+    // The cause is left out, because parsers quote what they can't read.
     throw new IdentityError("PAIR_MISMATCH", "the private key can't be read");
   }
 }

@@ -12,7 +12,7 @@ test("a fatal entry returns when the disk is full", (t) => {
   log.info("after");
 });
 
-test("the number of dropped lines is reported once writing works again", () => {
+test("the number of dropped lines is reported once writes succeed again", () => {
   const { destination, state, text } = fake();
   destination.write("one\n");
   state.code = "ENOSPC";
@@ -24,7 +24,7 @@ test("the number of dropped lines is reported once writing works again", () => {
   assert.match(text(), /^one\n\{[^\n]*"event":"log-lines-dropped","lines":2\}\nfour\nfive\n$/);
 });
 
-test("a line that was written in part does not run into the next one", () => {
+test("a partly written line is ended before the next one", () => {
   const { destination, state, text } = fake();
   state.room = 3;
   destination.write("abcdef\n");
@@ -33,7 +33,7 @@ test("a line that was written in part does not run into the next one", () => {
   assert.match(text(), /^abc\n\{[^\n]*"lines":1[^\n]*\}\nnext\n$/);
 });
 
-test("a full pipe is waited for once, and not again until it takes a line", () => {
+test("a full pipe is awaited once, and not again until it accepts a line", () => {
   const { destination, state } = fake();
   state.code = "EAGAIN";
   destination.write("one\n");

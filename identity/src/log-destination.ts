@@ -1,32 +1,32 @@
 import { writeSync } from "node:fs";
 
-/** Writes bytes to the log's file descriptor; returns how many were written. Throws as `writeSync` does. */
+/** Writes bytes to the log's file descriptor and returns the number of written bytes. Throws as `writeSync` does. */
 export type WriteLog = (bytes: Buffer) => number;
 
-/** The number of retries of a write to a full pipe, a millisecond apart, before its line is dropped. */
+/** The number of times a write to a full pipe is retried, once a millisecond, before its line is dropped. */
 const MAX_PIPE_RETRIES = 50;
 
 /**
- * The destination of a daemon's log. pino's own destination retries a failed write for ever, so a process that logs its end on a
- * full disk neither serves nor exits. This one drops the lines that can't be written, and reports their number once writing works
- * again.
+ * The destination of a daemon's log. pino's own destination retries a failed write for ever, so a process that logs its
+ * end on a full disk would neither serve nor exit. This class drops lines that can't be written, and reports their
+ * number once writes succeed again.
  */
 export class LogDestination {
   readonly #write: WriteLog;
   readonly #nowMs: () => number;
   #dropped = 0;
-  /** A line was written in part, so the next one starts on a line of its own. */
+  /** True after a line was written in part. The next line then starts with a line break. */
   #torn = false;
   #recent: { add(line: string): void } | undefined;
 
-  /** Returns the log on standard output, whose lines `recent` takes too, also those that can't be written. */
+  /** Returns a log on standard output that adds every line to `recent` as well, also lines that can't be written. */
   static keeping(recent: { add(line: string): void }): LogDestination {
     const destination = new LogDestination();
     destination.#recent = recent;
     return destination;
   }
 
-  /** `nowMs` is the wall clock, for the line about those that were dropped. */
+  /** `nowMs` is the wall clock, used for the line that reports dropped lines. */
   constructor(
     write: WriteLog = (bytes) => writeSync(process.stdout.fd, bytes),
     nowMs: () => number = Date.now,
@@ -35,7 +35,7 @@ export class LogDestination {
     this.#nowMs = nowMs;
   }
 
-  /** Takes one line, with its line break. */
+  /** Writes one line, which includes its line break. */
   write(line: string): void {
     this.#recent?.add(line);
     const lines = this.#dropped > 0 ? droppedLine(this.#dropped, this.#nowMs()) + line : line;
@@ -44,7 +44,7 @@ export class LogDestination {
   }
 
   #writeAll(bytes: Buffer): boolean {
-    // A reader that has not taken the last line is not waited for again: the process must go on.
+    // If the reader has not read the last line, the process doesn't wait for it again.
     let retries = this.#dropped > 0 ? 0 : MAX_PIPE_RETRIES;
     for (let done = 0; done < bytes.length; ) {
       try {

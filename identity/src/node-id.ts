@@ -1,23 +1,23 @@
 import { IdentityError } from "./error.ts";
 
-/** A name that fits a certificate's common name (64 characters) after its `client:` prefix. */
+/** Names are short enough for a common name of 64 characters with a `client:` prefix. */
 const NAME = /^[a-z0-9](?:[a-z0-9.-]{0,55}[a-z0-9])?$/;
 
 export type NodeId = string & { readonly NodeId: unique symbol };
 export type ClientName = string & { readonly ClientName: unique symbol };
 export type ClusterName = string & { readonly ClusterName: unique symbol };
 
-/** Checks a node's id: lower-case letters, digits, `.` and `-`, 1–57 characters. INVALID_ARGUMENT otherwise. */
+/** Checks a node's id: 1–57 lower-case letters, digits, `.` and `-`. @throws IdentityError INVALID_ARGUMENT. */
 export function nodeId(text: string): NodeId {
   return checked(text, "node id") as NodeId;
 }
 
-/** Checks the name of a machine client, by the same rule as a node's id. */
+/** Checks the name of a machine client by the rule for node ids. */
 export function clientName(text: string): ClientName {
   return checked(text, "client name") as ClientName;
 }
 
-/** Checks the name of a cluster, by the same rule as a node's id. */
+/** Checks the name of a cluster by the rule for node ids. */
 export function clusterName(text: string): ClusterName {
   return checked(text, "cluster name") as ClusterName;
 }

@@ -23,9 +23,9 @@ function aCertificate(
 }
 
 describe("identityOf", () => {
-  it("reads a node", () => {
+  it("reads a node's identity", () => {
     assert.deepEqual(identityOf(aCertificate()), {
-      kind: "node",
+      type: "node",
       nodeId: "n1",
       cluster: "home",
       serial: "a1b",
@@ -34,21 +34,21 @@ describe("identityOf", () => {
     });
   });
 
-  it("reads a machine client", () => {
+  it("reads a machine client's identity", () => {
     const identity = identityOf(aCertificate({ cn: "client:ci", san: "URI:spiffe://home/client/ci" }));
-    assert.ok(identity?.kind === "client");
+    assert.ok(identity?.type === "client");
     assert.equal(identity.name, "ci");
   });
 
-  it("reads a coordinator", () => {
+  it("reads a coordinator's identity", () => {
     const identity = identityOf(
       aCertificate({ cn: "coordinator:c1", san: "URI:spiffe://home/coordinator/c1" }),
     );
-    assert.ok(identity?.kind === "coordinator");
+    assert.ok(identity?.type === "coordinator");
     assert.equal(identity.name, "c1");
   });
 
-  it("reads nothing out of anything else", () => {
+  it("returns undefined for any other certificate", () => {
     const others: Parameters<typeof aCertificate>[0][] = [
       { cn: "node:n2" },
       { cn: "client:n1" },
@@ -73,7 +73,7 @@ describe("identityOf", () => {
 });
 
 describe("normalSerial", () => {
-  it("makes one text of the forms tools print", () => {
+  it("converts all forms that tools print to one", () => {
     for (const text of ["0A1B", "a1b", "0a:1b", "00000A1B"]) assert.equal(normalSerial(text), "a1b");
     assert.equal(normalSerial("00"), "0");
   });

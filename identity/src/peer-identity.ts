@@ -5,14 +5,14 @@ import { isName } from "./node-id.ts";
 /** The node, client or coordinator that a verified certificate identifies. */
 export type PeerIdentity = NodeIdentity | ClientIdentity | CoordinatorIdentity;
 
-export type NodeIdentity = IdentityFields & { readonly kind: "node"; readonly nodeId: NodeId };
-export type ClientIdentity = IdentityFields & { readonly kind: "client"; readonly name: ClientName };
-/** A coordinator of the cluster that passes calls on to the one that leads. */
-export type CoordinatorIdentity = IdentityFields & { readonly kind: "coordinator"; readonly name: string };
+export type NodeIdentity = IdentityFields & { readonly type: "node"; readonly nodeId: NodeId };
+export type ClientIdentity = IdentityFields & { readonly type: "client"; readonly name: ClientName };
+/** A standby coordinator of the cluster, which forwards calls to the leader. */
+export type CoordinatorIdentity = IdentityFields & { readonly type: "coordinator"; readonly name: string };
 
 interface IdentityFields {
   readonly cluster: ClusterName;
-  /** Lower-case hex without leading zeros, as `IssuedCertificate.serial`. */
+  /** The serial number in lower-case hex without leading zeros, as in `IssuedCertificate.serial`. */
   readonly serial: string;
   /** Milliseconds since the epoch. */
   readonly notBeforeMs: number;
@@ -23,8 +23,8 @@ interface IdentityFields {
 const IDENTITY_URI = /^URI:spiffe:\/\/([^/,"\s]+)\/(node|client|coordinator)\/([^/,"\s]+)$/;
 
 /**
- * Reads the identity out of `getPeerCertificate()`. The caller must have verified the certificate's chain. The one URI name
- * and the common name must agree, and no other alternative name may be there; `undefined` otherwise.
+ * Reads the identity from the result of `getPeerCertificate()`. The caller must have verified the certificate's chain.
+ * Returns `undefined` unless there is exactly one alternative name, a URI, that agrees with the common name.
  */
 export function identityOf(certificate: PeerCertificate): PeerIdentity | undefined {
   const [, cluster, kind, name] = IDENTITY_URI.exec(certificate.subjectaltname ?? "") ?? [];
@@ -39,12 +39,12 @@ export function identityOf(certificate: PeerCertificate): PeerIdentity | undefin
     notBeforeMs,
     notAfterMs,
   };
-  if (kind === "node") return { kind, nodeId: name as NodeId, ...fields };
-  if (kind === "coordinator") return { kind, name, ...fields };
-  return { kind: "client", name: name as ClientName, ...fields };
+  if (kind === "node") return { type: kind, nodeId: name as NodeId, ...fields };
+  if (kind === "coordinator") return { type: kind, name, ...fields };
+  return { type: "client", name: name as ClientName, ...fields };
 }
 
-/** The form in which serial numbers are compared: tools differ in case and leading zeros. */
+/** Returns a serial number in the form for comparisons. Tools differ in case and leading zeros. */
 export function normalSerial(serial: string): string {
   return serial
     .toLowerCase()

@@ -1,22 +1,22 @@
 import { IdentityError } from "./error.ts";
 import { isDigestText } from "./secret.ts";
 
-/** A token that also names the authority whose server it may be sent to. */
+/** A token that includes the pin of the authority to whose servers it may be sent. */
 export interface PinnedToken {
   /** `spkiPin` of the authority. */
   readonly pin: string;
-  /** 12 hex digits; the key to find the token's record by. */
+  /** 12 hex digits. The token's record is looked up by this id. */
   readonly id: string;
   readonly secret: string;
 }
 
-/** Returns the token's text. INVALID_ARGUMENT when the pin is malformed. */
+/** Returns the token's text. @throws IdentityError INVALID_ARGUMENT if the pin is malformed. */
 export function pinnedToken(prefix: string, { pin, id, secret }: PinnedToken): string {
   if (!isDigestText(pin)) throw new IdentityError("INVALID_ARGUMENT", "the authority's pin is malformed");
   return [prefix, pin, id, secret].join(".");
 }
 
-/** Takes a token apart. TOKEN_MALFORMED says what is wrong without repeating the token. */
+/** Parses a token. @throws IdentityError TOKEN_MALFORMED. Its message names the fault and doesn't repeat the token. */
 export function parsePinnedToken(text: string, prefix: string, what: string): PinnedToken {
   const malformed = (problem: string): IdentityError =>
     new IdentityError("TOKEN_MALFORMED", `this isn't ${what}: ${problem}`);
@@ -30,7 +30,7 @@ export function parsePinnedToken(text: string, prefix: string, what: string): Pi
   return { pin, id, secret };
 }
 
-/** Reports whether the text can be the id of a token. Ids in requests come from strangers. */
+/** Reports whether the text has the form of a token's id. Requests from strangers contain such ids. */
 export function isTokenId(text: string): boolean {
   return /^[0-9a-f]{12}$/.test(text);
 }

@@ -3,13 +3,13 @@ import { link, mkdir, open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { IdentityError } from "./error.ts";
 
-/** Keys and certificates are a few KiB; a longer file is not ours. */
+/** Files with keys and certificates have a few KiB. A longer file is something else. */
 const MAX_BYTES = 256 * 1024;
 
 /**
- * Writes a file that only we can read: complete on disk under another name first, then renamed into place, so that a crash
- * leaves the old or the new. Missing directories are made with mode 0700. With `replace: false` an existing file stays
- * and the call throws with EEXIST.
+ * Writes a file that only its owner can read. The file is first written and synced under another name and then renamed,
+ * so a crash leaves either the old file or the new one. Missing directories are made with mode 0700. With `replace:
+ * false`, fails with EEXIST if the file exists.
  */
 export async function writePrivateFile(
   path: string,
@@ -18,7 +18,7 @@ export async function writePrivateFile(
 ): Promise<void> {
   const directory = dirname(path);
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  // A fixed name: what a crash left behind is overwritten, not collected.
+  // With a fixed name, leftovers of a crash are overwritten and don't pile up.
   const temporary = `${path}.new`;
   await rm(temporary, { force: true });
   try {
@@ -36,16 +36,16 @@ export async function writePrivateFile(
   await syncDirectory(directory);
 }
 
-/** Renames a file within its directory, durably. A file of the new name is replaced. */
+/** Renames a file within its directory and syncs the directory. Replaces an existing file of the new name. */
 export async function movePrivateFile(from: string, to: string): Promise<void> {
   await rename(from, to);
   await syncDirectory(dirname(to));
 }
 
 /**
- * Reads a file that only its owner may read.
- * @throws IdentityError FILE_MISSING if it isn't there; FILE_UNSAFE if it is a link, belongs to another user, grants any right to
- * its group or others, or lies where they may replace it.
+ * Reads a file that only its owner may read. @throws IdentityError FILE_MISSING if the file doesn't exist; FILE_UNSAFE
+ * if it is a link, belongs to another user, gives its group or others any right, or is in a directory where others
+ * could replace it.
  */
 export async function readPrivateFile(path: string): Promise<string> {
   const file = await openNoFollow(path);
@@ -64,7 +64,7 @@ export async function readPrivateFile(path: string): Promise<string> {
   }
 }
 
-/** True when the file is there, whatever its mode. */
+/** Reports whether the file exists, whatever its mode. */
 export async function hasFile(path: string): Promise<boolean> {
   return await stat(path).then(
     () => true,

@@ -4,21 +4,23 @@ import { connect, type TLSSocket } from "node:tls";
 import { IdentityError } from "./error.ts";
 import { spkiPin } from "./pem.ts";
 
-/** The limit of a chain's length. The walk must end even when issuers form a cycle. */
+/** The maximum length of a chain. It ends the walk even if issuers form a cycle. */
 const MAX_CHAIN = 8;
 const DEFAULT_TIMEOUT_MS = 10_000;
 
 export interface ProbeResult {
-  /** The pinned root, to be trusted for the next connection, where the host name is checked and the secret may be sent. */
+  /**
+   * The pinned root certificate. Trust it for the next connection, which checks the host name and may send the secret.
+   */
   readonly rootPem: string;
-  /** The pin that matched. */
+  /** The matching pin. */
   readonly pin: string;
 }
 
 /**
- * Fetches a server's root certificate and compares it with pins. The connection is not verified, and carries only the handshake.
- * @throws IdentityError PIN_MISMATCH: another authority; NO_ROOT_PRESENTED: the chain doesn't lead to a self-signed root;
- * CONNECT_FAILED, TIMEOUT: a retry may help; ABORTED: by the signal.
+ * Fetches a server's root certificate and compares it with pins. The connection is not verified, and carries only the
+ * handshake. @throws IdentityError PIN_MISMATCH: the server has another authority; NO_ROOT_PRESENTED: the chain doesn't
+ * end with a self-signed root; CONNECT_FAILED, TIMEOUT: a retry may succeed; ABORTED: the signal was aborted.
  */
 export async function probeServer(
   host: string,
@@ -53,7 +55,7 @@ async function presentedCertificate(
     host,
     port,
     ...(isIP(host) === 0 && { servername: host }),
-    // Trust is decided by the pin of the root; this connection only fetches it.
+    // This connection only fetches the root. Whether it is trusted depends on its pin.
     rejectUnauthorized: false,
     minVersion: "TLSv1.2",
     ALPNProtocols: ["h2"],
@@ -81,7 +83,7 @@ async function presentedCertificate(
   }
 }
 
-/** Follows the chain, each signature checked, to a self-signed authority. */
+/** Follows the chain to a self-signed authority, and verifies each signature. */
 function rootOf(leaf: X509Certificate | undefined): X509Certificate | undefined {
   let certificate = leaf;
   for (let length = 0; certificate !== undefined && length < MAX_CHAIN; length += 1) {

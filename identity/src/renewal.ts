@@ -1,11 +1,11 @@
-/** The part of its life after which a certificate is renewed, unless the caller says otherwise: what ACME clients do. */
+/** The default share of its lifetime after which a certificate is renewed, as in ACME clients. */
 const RENEW_AT = 2 / 3;
 /**
- * The share of its lifetime after which a node's certificate is renewed: of 30 days, 20 are left to survive an outage of the
- * coordinator.
+ * The share of its lifetime after which a node's certificate is renewed. Of 30 days, 20 remain to survive an outage of
+ * the coordinator.
  */
 export const NODE_RENEW_AT = 1 / 3;
-/** Certificates of a fleet that joined at one time must not all be renewed at one time. */
+/** The jitter keeps certificates of hosts that joined together from being renewed together. */
 const JITTER = 0.1;
 
 export interface Validity {
@@ -14,15 +14,16 @@ export interface Validity {
 }
 
 /**
- * Returns the time of renewal: at the part `at` of the life, up to a tenth of it earlier or later. `random` is one draw from [0,
- * 1), made once per certificate, so repeated calls return the same time.
+ * Returns the time of the renewal in milliseconds since the epoch: the share `at` of the lifetime, plus or minus up to
+ * a tenth of the lifetime. `random` is a number in [0, 1), drawn once per certificate, so repeated calls return the
+ * same time.
  */
 export function renewAtMs({ notBeforeMs, notAfterMs }: Validity, random: number, at = RENEW_AT): number {
   const factor = at * (1 + JITTER * (2 * random - 1));
   return Math.round(notBeforeMs + (notAfterMs - notBeforeMs) * factor);
 }
 
-/** The action that a certificate needs now. `expired`: it can only be renewed within the coordinator's grace period. */
+/** Returns the state of a certificate. `expired`: it can only be renewed within the coordinator's grace period. */
 export function renewalState(
   validity: Validity,
   random: number,

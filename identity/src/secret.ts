@@ -1,8 +1,8 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 
-/** 256 bits can't be guessed, so a plain hash may be stored, without a slow password function. */
+/** 256 bits can't be guessed, so a plain hash can be stored instead of one by a slow password function. */
 export const SECRET_BYTES = 32;
-/** 48 bits: an id only has to be rare enough not to collide; the store still checks. */
+/** 48 bits make collisions rare enough; the store still checks for them. */
 const ID_BYTES = 6;
 
 export type RandomBytes = (count: number) => Uint8Array;
@@ -15,19 +15,22 @@ export function newId(randomBytes: RandomBytes): string {
   return Buffer.from(randomBytes(ID_BYTES)).toString("hex");
 }
 
-/** Returns the stored form of a secret: base64url of its SHA-256. */
+/** Returns the stored form of a secret: its SHA-256 in base64url. */
 export function hashSecret(secret: string): string {
   return createHash("sha256").update(secret).digest("base64url");
 }
 
-/** Compares in constant time. A hash of the wrong length, as of an empty record, never matches. */
+/**
+ * Compares a secret with a hash in constant time. A hash of the wrong length, such as that of an empty record, never
+ * matches.
+ */
 export function matchesSecret(secretHash: string, presented: string): boolean {
   const stored = Buffer.from(secretHash, "base64url");
   const given = Buffer.from(hashSecret(presented), "base64url");
   return stored.length === given.length && timingSafeEqual(stored, given);
 }
 
-/** True for the one way base64url writes 32 bytes: 43 characters, unused bits zero. */
+/** Reports whether the text is the canonical base64url of 32 bytes: 43 characters, unused bits zero. */
 export function isDigestText(text: string): boolean {
   return /^[A-Za-z0-9_-]{43}$/.test(text) && Buffer.from(text, "base64url").toString("base64url") === text;
 }

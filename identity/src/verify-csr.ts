@@ -3,13 +3,13 @@ import { messageOf } from "@forage/common/message-of";
 import { IdentityError } from "./error.ts";
 import { Pkcs10CertificateRequest } from "./x509.ts";
 
-/** Ours are 200 bytes of DER; what is much longer is not worth parsing. */
+/** A request of an agent has 200 bytes of DER. A much longer one is not parsed. */
 const MAX_CSR_BYTES = 8 * 1024;
 
 /**
- * Checks that the request is signed with the key that it contains, and returns that key (SPKI DER). Subject, alternative names
- * and extensions are ignored.
- * @throws IdentityError CSR_INVALID if the request can't be parsed, was tampered with or isn't P-256.
+ * Checks that the request is signed with the key that it contains, and returns that key as SPKI DER. Ignores subject,
+ * alternative names and extensions. @throws IdentityError CSR_INVALID if the request can't be parsed, was altered or
+ * isn't P-256.
  */
 export async function publicKeyOfCsr(csr: string | Uint8Array): Promise<Uint8Array> {
   if (csr.length > MAX_CSR_BYTES) throw new IdentityError("CSR_INVALID", "the signing request is too long");

@@ -13,7 +13,7 @@ test("accepts a code for its host until it expires", () => {
   assert.equal(verifyLoginCode(code, { ...made, nowMs: lateMs }).type, "expired");
 });
 
-test("refuses codes of other hosts and tokens, changed codes, and codes that are valid for too long", () => {
+test("rejects codes of other hosts and tokens, altered codes, and codes that are valid for too long", () => {
   assert.equal(verifyLoginCode(code, { ...made, host: "w2.ws.example.org" }).type, "mismatch");
   assert.equal(verifyLoginCode(code, { ...made, ownerToken: "u".repeat(32) }).type, "mismatch");
   assert.equal(verifyLoginCode(code.replace(/^\d+/, "1999999"), made).type, "mismatch");
@@ -22,6 +22,6 @@ test("refuses codes of other hosts and tokens, changed codes, and codes that are
     assert.equal(verifyLoginCode(text, made).type, "malformed", text);
 });
 
-test("doesn't contain the owner token", () => {
+test("makes codes that don't contain the owner token", () => {
   assert.ok(!code.includes(made.ownerToken));
 });

@@ -1,11 +1,11 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
-/** The path on a workspace's host at which a login code becomes a cookie. */
+/** The path on a workspace's host that exchanges a login code for a cookie. */
 export const LOGIN_PATH = "/.forage/login";
 
-/** The lifetime of a login link: enough for a browser to start and for two clocks that differ a little. */
+/** The lifetime of a login link. It is long enough for a browser to start and for two clocks that differ a little. */
 export const LOGIN_VALIDITY_MS = 120_000;
-/** A code that ends later was not made by us, or by a clock that is far ahead. */
+/** A code that expires later than this is forged, or was made by a clock that is far ahead. */
 const MAX_VALIDITY_MS = 600_000;
 const NONCE_BYTES = 16;
 
@@ -16,8 +16,8 @@ export type LoginCodeResult =
   | { readonly type: "mismatch" };
 
 /**
- * Makes a code for one login to one host of a workspace. It takes the owner token to make one, and the code doesn't reveal
- * the token: it may appear in the history of a browser.
+ * Makes a code for one login to one host of a workspace. Only the owner token can make codes, but the code doesn't
+ * reveal the token, so it may appear in the history of a browser.
  */
 export function makeLoginCode(options: {
   readonly ownerToken: string;
@@ -29,7 +29,7 @@ export function makeLoginCode(options: {
   return `${expiresMs}.${nonce}.${macOf(options, expiresMs, nonce)}`;
 }
 
-/** Verifies a code. The caller accepts each nonce once. */
+/** Verifies a code. The caller must accept each nonce only once. */
 export function verifyLoginCode(
   code: string,
   options: { readonly ownerToken: string; readonly host: string; readonly nowMs: number },

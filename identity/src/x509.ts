@@ -1,4 +1,4 @@
-// The metadata polyfill must be there before the library's classes are defined.
+// The metadata polyfill must be loaded before the library's classes are defined.
 import "reflect-metadata";
 
 export * from "@peculiar/x509";

@@ -9,12 +9,12 @@ export interface Pair {
   readonly keyPem: string;
 }
 
-/** An authority with the system's clock and generator, or with a clock that is `aheadMs` wrong. */
+/** Returns an authority with the system's random generator and a clock that is `aheadMs` fast. */
 export async function anAuthority(cluster = "home", aheadMs = 0): Promise<CertificateAuthority> {
   return await CertificateAuthority.create(cluster, { nowMs: () => Date.now() + aheadMs, randomBytes });
 }
 
-/** The same authority, seen by a coordinator whose clock is `aheadMs` wrong. */
+/** Returns the same authority with a clock that is `aheadMs` fast. */
 export async function atAnotherTime(
   ca: CertificateAuthority,
   aheadMs: number,
@@ -36,7 +36,7 @@ export async function aNode(
   return { certPem: issued.chainPem, keyPem, serial: issued.serial, notAfterMs: issued.notAfterMs };
 }
 
-/** Waits until `condition` holds, looking every few milliseconds; fails after `limitMs`. */
+/** Polls every few milliseconds until `condition` holds. Fails after `limitMs`. */
 export async function until(condition: () => boolean, what: string, limitMs = 90_000): Promise<void> {
   const deadline = performance.now() + limitMs;
   while (!condition()) {

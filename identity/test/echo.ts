@@ -30,7 +30,7 @@ export interface Talks {
   ended: number;
 }
 
-/** A server whose handlers and interceptor both say who called. */
+/** Returns a server whose handlers and interceptor both report the caller. */
 export function anEchoServer(tls: () => TlsServer, talks: Talks = { started: 0, ended: 0 }): grpc.Server {
   const seen: Peer[] = [];
   const server = new grpc.Server({
@@ -104,7 +104,7 @@ export class EchoClient {
   }
 }
 
-/** An open stream; `ended` is set once, with the status it ended with. */
+/** An open stream. `ended` is set once, to the status of its end. */
 export class Talk {
   readonly #stream: grpc.ClientDuplexStream<Buffer, Buffer>;
   echoes = 0;

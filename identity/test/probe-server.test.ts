@@ -38,7 +38,7 @@ describe("probeServer", () => {
     return (server.address() as AddressInfo).port;
   }
 
-  /** A server that ends TLS itself and keeps every byte it gets to see. */
+  /** Starts a server that terminates TLS itself and keeps every byte that it receives. */
   async function aListener(cert: string, key: string) {
     const seen: Buffer[] = [];
     const done = Promise.withResolvers<void>();
@@ -51,7 +51,7 @@ describe("probeServer", () => {
     return { port, bytes: () => done.promise.then(() => Buffer.concat(seen)) };
   }
 
-  it("gives the pinned root of our own server", async () => {
+  it("returns the pinned root of a server", async () => {
     const tls = new TlsServer({ material: await aServer(ca), nowMs: Date.now });
     const server = anEchoServer(() => tls);
     const { port } = await tls.listen(server, { host: "127.0.0.1", port: 0 });
@@ -66,7 +66,7 @@ describe("probeServer", () => {
     }
   });
 
-  it("stops at another authority, and the token's secret never gets on the wire", async () => {
+  it("stops if the server has another authority, without sending the token's secret", async () => {
     const { token } = mintJoinToken({ pin: ca.pin, nowMs: Date.now(), randomBytes });
     const { pin, secret } = parseJoinToken(token);
     const { chainPem, keyPem } = await evil.issueServer({ dnsNames: ["localhost"], ipAddresses: [] });
@@ -82,7 +82,7 @@ describe("probeServer", () => {
     assert.equal((await listener.bytes()).length, 0, "not one byte was sent inside the connection");
   });
 
-  it("isn't fooled by the true root behind a false certificate", async () => {
+  it("rejects a false certificate followed by the true root", async () => {
     const { chainPem, keyPem } = await evil.issueServer({ dnsNames: ["localhost"], ipAddresses: [] });
     const [leaf = ""] = splitCertificates(chainPem);
     const listener = await aListener(leaf + ca.certPem, keyPem);
@@ -92,13 +92,13 @@ describe("probeServer", () => {
     assert.equal((await listener.bytes()).length, 0);
   });
 
-  it("needs the root in the chain", async () => {
+  it("requires the root in the chain", async () => {
     const { chainPem, keyPem } = await ca.issueServer({ dnsNames: ["localhost"], ipAddresses: [] });
     const { port } = await aListener(splitCertificates(chainPem)[0] ?? "", keyPem);
     await assert.rejects(probeServer("localhost", port, [ca.pin], never), { code: "NO_ROOT_PRESENTED" });
   });
 
-  it("needs a root that is an authority", async () => {
+  it("requires a root that is an authority", async () => {
     const keys = await webcrypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, [
       "sign",
       "verify",
@@ -126,12 +126,12 @@ describe("probeServer", () => {
     });
   });
 
-  it("says when it is hung up on", async () => {
+  it("reports that the server closed the connection", async () => {
     const port = await listen(createTcpServer((socket) => socket.end()));
     await assert.rejects(probeServer("127.0.0.1", port, [ca.pin], never), { code: "CONNECT_FAILED" });
   });
 
-  it("times out on silence, and aborts on the signal", async () => {
+  it("fails after a timeout, and at once when the signal is aborted", async () => {
     const port = await listen(createTcpServer());
     await assert.rejects(probeServer("127.0.0.1", port, [ca.pin], never, 100), { code: "TIMEOUT" });
     const controller = new AbortController();

@@ -5,10 +5,10 @@ import { TlsServer, type TlsServerEvent, type TlsServerOptions } from "../src/tl
 import { aServer, type Pair } from "./cluster.ts";
 import { anEchoServer, EchoClient, type Talks } from "./echo.ts";
 
-/** Clean-up functions that run last to first at the end of a test. */
+/** Clean-up functions that run in reverse order at the end of a test. */
 export type Cleanups = (() => void | Promise<void>)[];
 
-/** A TLS server on a loopback port whose handlers echo, with clients for it. */
+/** Starts a TLS server on a loopback port whose handlers echo, and returns it with clients. */
 export async function startTls(
   ca: CertificateAuthority,
   cleanups: Cleanups,

@@ -21,23 +21,23 @@ describe("TlsServer and connections without a certificate", { timeout: 300_000 }
     for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
   });
 
-  it("replaces the oldest connection without credentials when there are too many, and no node's", async () => {
+  it("replaces the oldest connection without credentials if there are too many, and none of a node", async () => {
     const { client, tls, events } = await start({ limits: { maxAnonymous: 1 } });
     const [oldest, newest] = [client().talk(), client()];
     oldest.say();
     await until(() => oldest.echoes === 1, "the first stream is open");
-    assert.equal((await newest.who()).peer.kind, "anonymous");
+    assert.equal((await newest.who()).peer.type, "anonymous");
     await until(() => oldest.ended !== undefined, "the oldest connection is closed");
-    assert.equal((await client(await aNode(ca)).who()).peer.kind, "authenticated");
+    assert.equal((await client(await aNode(ca)).who()).peer.type, "authenticated");
     await until(() => tls.stats().open === 2, "two connections are left");
     assert.deepEqual(tls.stats(), { open: 2, anonymous: 1, users: 0, handshaking: 0, waiting: 0 });
     assert.deepEqual(
-      events.map((event) => event.kind === "refused" && event.reason),
+      events.map((event) => event.type === "refused" && event.reason),
       ["ANONYMOUS"],
     );
   });
 
-  it("closes a connection that shows no credentials in time, and keeps one that was proven", async () => {
+  it("closes a connection that presents no credentials in time, and keeps one that was proven", async () => {
     const { client, tls, events } = await start({ limits: { anonymousMs: 500 } });
     const [node, user] = [client(await aNode(ca)), client()];
     for (const { peer } of [await node.who(), await user.who()])
@@ -50,7 +50,7 @@ describe("TlsServer and connections without a certificate", { timeout: 300_000 }
     stranger.say();
     await until(() => stranger.ended !== undefined, "the other connection is closed");
     assert.deepEqual(
-      events.map((event) => event.kind === "closed" && event.reason),
+      events.map((event) => event.type === "closed" && event.reason),
       ["NO_CREDENTIALS"],
     );
     proven.say();
@@ -58,7 +58,7 @@ describe("TlsServer and connections without a certificate", { timeout: 300_000 }
     proven.end();
   });
 
-  it("accepts the expired certificate of a reloaded authority for its renewal, and of a replaced one no more", async () => {
+  it("accepts an expired certificate of a reloaded authority for its renewal, but not one of a replaced authority", async () => {
     const next = await anAuthority("home");
     const [former, present] = [await aNode(ca), await aNode(next)];
     let nowMs = Date.now();
@@ -70,11 +70,11 @@ describe("TlsServer and connections without a certificate", { timeout: 300_000 }
       [present, "node"],
     ] as const) {
       const { peer } = await client(node, "localhost", next.certPem).who();
-      assert.equal(peer.kind === "anonymous" ? peer.expired?.kind : peer.kind, kind);
+      assert.equal(peer.type === "anonymous" ? peer.expired?.type : peer.type, kind);
     }
   });
 
-  it("limits the connections of tokens", async () => {
+  it("limits the connections with tokens", async () => {
     const { client, tls, events } = await start({ limits: { maxUsers: 1 } });
     const [kept, refused] = [client(), client()];
     for (const one of [kept, refused]) {
@@ -83,14 +83,14 @@ describe("TlsServer and connections without a certificate", { timeout: 300_000 }
     }
     assert.equal(tls.stats().users, 1);
     assert.deepEqual(
-      events.map((event) => event.kind === "refused" && event.reason),
+      events.map((event) => event.type === "refused" && event.reason),
       ["USERS"],
     );
     kept.close();
     await until(() => tls.stats().users === 0, "a connection that closes gives its place back");
   });
 
-  it("cuts a connection with too many calls without credentials, and paces its address", async () => {
+  it("closes a connection with too many calls without credentials, and paces its address", async () => {
     let nowMs = 0;
     const { client, tls, events } = await start({
       limits: { maxAnonymousStreams: 1 },
@@ -102,7 +102,7 @@ describe("TlsServer and connections without a certificate", { timeout: 300_000 }
     await until(() => open.echoes === 1, "another connection is open");
     const calls = [abusive.talk(), abusive.talk()];
     for (const call of calls) call.say();
-    await until(() => events.some(({ kind }) => kind === "cut"), "the connection is cut");
+    await until(() => events.some(({ type }) => type === "cut"), "the connection is cut");
     abusive.close();
     const next = client().talk();
     next.say();
@@ -118,13 +118,13 @@ describe("TlsServer and connections without a certificate", { timeout: 300_000 }
     ["a handshake", handshake],
     ["a handshake that fails", failure],
   ] as const)
-    it(`lets an address start connections one by one after too many of ${what} without use, and serves others`, async () => {
+    it(`starts connections of an address one by one after too many of ${what} without use, and serves others`, async () => {
       let nowMs = 0;
       const { client, tls, port, events } = await start({
         limits: { unusedHandshakes: { burst: 3, perSecond: 1 } },
         monotonicMs: () => nowMs,
       });
-      const cuts = () => events.flatMap((it) => (it.kind === "cut" ? [it.reason] : [])).length;
+      const cuts = () => events.flatMap((it) => (it.type === "cut" ? [it.reason] : [])).length;
       for (let count = 0; count < 3; count++) await flood(port);
       await until(() => tls.stats().open + tls.stats().handshaking === 0, "all are closed");
       assert.equal(cuts(), 0);
@@ -135,14 +135,14 @@ describe("TlsServer and connections without a certificate", { timeout: 300_000 }
       cleanups.push(() => void next.destroy());
       await until(() => tls.stats().waiting === 1, "its next connection waits");
 
-      assert.equal((await client().who()).peer.kind, "anonymous", "another address is served");
+      assert.equal((await client().who()).peer.type, "anonymous", "another address is served");
 
       assert.equal(tls.stats().waiting, 1);
       nowMs += 125;
       await until(() => tls.stats().waiting === 0, "the next connection starts in its turn");
     });
 
-  it("doesn't count handshakes of nodes, of connections that were proven, and of those that were of use", async () => {
+  it("does not count handshakes of nodes, of proven connections, and of used ones", async () => {
     const { client, tls, events } = await start({ limits: { unusedHandshakes: { burst: 0, perSecond: 0 } } });
     const node = client(await aNode(ca));
     await node.who();

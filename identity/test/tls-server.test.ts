@@ -27,23 +27,23 @@ describe("TlsServer", { timeout: 300_000 }, () => {
 
   const start = (options: Partial<TlsServerOptions> = {}) => startTls(ca, cleanups, options);
 
-  it("takes a client without certificate as anonymous and passes its token", async () => {
+  it("treats a client without a certificate as anonymous and passes its token on", async () => {
     const { client } = await start();
     const answer = await client().who(bearerMetadata("flt_x"));
-    assert.equal(answer.peer.kind, "anonymous");
-    assert.equal(answer.peer.kind === "anonymous" && answer.peer.certificateProblem, undefined);
+    assert.equal(answer.peer.type, "anonymous");
+    assert.equal(answer.peer.type === "anonymous" && answer.peer.certificateProblem, undefined);
     assert.match(answer.peer.remoteAddress, /^127\.0\.0\.1:\d+$/);
     assert.equal(answer.authorization, "Bearer flt_x");
   });
 
-  it("gets the token of credentials that carry one", async () => {
+  it("receives the token of credentials that include one", async () => {
     const { port } = await start();
     const client = new EchoClient(port, withBearer(channelCredentials({ caPem: ca.certPem }), "flt_y"));
     cleanups.push(() => client.close());
     assert.equal((await client.who()).authorization, "Bearer flt_y");
   });
 
-  it("is not talked to by our clients in a TLS older than 1.3", async () => {
+  it("is not used by our clients with a TLS version below 1.3", async () => {
     const { chainPem, keyPem } = await aServer(ca);
     const old = createServer({ cert: chainPem, key: keyPem, ALPNProtocols: ["h2"], maxVersion: "TLSv1.2" });
     const refused = new Promise<Error>((resolve) => old.once("tlsClientError", resolve));
@@ -60,25 +60,25 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     assert.match(String(await refused), /unsupported protocol|version/i);
   });
 
-  it("knows a node by its certificate, in handlers and in interceptors", async () => {
+  it("identifies a node by its certificate, in handlers and in interceptors", async () => {
     const { client } = await start({ cluster: "home" });
     const node = await aNode(ca, "n1");
     const answer = await client({ certPem: node.certPem, keyPem: node.keyPem }).who();
-    assert.ok(answer.peer.kind === "authenticated" && answer.peer.identity.kind === "node");
+    assert.ok(answer.peer.type === "authenticated" && answer.peer.identity.type === "node");
     assert.equal(answer.peer.identity.nodeId, "n1");
     assert.equal(answer.peer.identity.serial, node.serial);
     assert.equal(answer.peer.identity.notAfterMs, Math.floor(node.notAfterMs / 1000) * 1000);
     assert.deepEqual(answer.interceptorPeer, answer.peer);
   });
 
-  it("keeps peers of one server apart", async () => {
+  it("distinguishes the peers of one server", async () => {
     const { client } = await start();
     const clients = await Promise.all(["a", "b", "c"].map(async (id) => client(await aNode(ca, id))));
     clients.push(client());
     const who = (await Promise.all(clients.map((one) => one.who()))).map(({ peer }) => {
-      return peer.kind === "authenticated" && peer.identity.kind === "node"
+      return peer.type === "authenticated" && peer.identity.type === "node"
         ? peer.identity.nodeId
-        : peer.kind;
+        : peer.type;
     });
     assert.deepEqual(who, ["a", "b", "c", "anonymous"]);
   });
@@ -86,16 +86,16 @@ describe("TlsServer", { timeout: 300_000 }, () => {
   async function problemOf(pair: Pair, options: Partial<TlsServerOptions> = {}): Promise<string | undefined> {
     const { client } = await start(options);
     const { peer, certificateShown } = await client(pair).who();
-    assert.equal(peer.kind, "anonymous");
+    assert.equal(peer.type, "anonymous");
     assert.equal(certificateShown, false, "grpc-js must not show handlers a certificate that says nothing");
-    return peer.kind === "anonymous" ? peer.certificateProblem : undefined;
+    return peer.type === "anonymous" ? peer.certificateProblem : undefined;
   }
 
   it("rejects a certificate of another authority", async () => {
     assert.match((await problemOf(await aNode(await anAuthority("home")))) ?? "", /UNABLE_TO|SELF_SIGNED/);
   });
 
-  it("doesn't take a server's certificate for a client's", async () => {
+  it("rejects a server's certificate that a client presents", async () => {
     const { chainPem, keyPem } = await ca.issueServer({ dnsNames: ["localhost"], ipAddresses: [] });
     assert.equal(await problemOf({ certPem: chainPem, keyPem }), "INVALID_PURPOSE");
   });
@@ -108,8 +108,8 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     assert.equal(await problemOf(await aNode(await atAnotherTime(ca, DAY_MS))), "CERT_NOT_YET_VALID");
   });
 
-  it("rejects a revoked certificate and says why", async () => {
-    const isRevoked = (identity: PeerIdentity) => identity.kind === "node" && identity.nodeId === "n1";
+  it("rejects a revoked certificate with the reason", async () => {
+    const isRevoked = (identity: PeerIdentity) => identity.type === "node" && identity.nodeId === "n1";
     assert.equal(await problemOf(await aNode(ca, "n1"), { isRevoked }), "REVOKED");
   });
 
@@ -117,7 +117,7 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     assert.equal(await problemOf(await aNode(ca), { cluster: "elsewhere" }), "NOT_AN_IDENTITY");
   });
 
-  it("closes live streams of a revoked node, and no others", async () => {
+  it("closes the open streams of a revoked node, and no others", async () => {
     const denied = new Set<string>();
     const { client, talks, events } = await start({
       isRevoked: (identity) => denied.has(identity.serial),
@@ -135,13 +135,13 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     goodTalk.say();
     await until(() => goodTalk.echoes === 2, "the other stream lives on");
     assert.deepEqual(
-      events.map((event) => event.kind === "closed" && event.reason),
+      events.map((event) => event.type === "closed" && event.reason),
       ["REVOKED"],
     );
     goodTalk.end();
   });
 
-  it("closes revoked connections at once when asked", async () => {
+  it("closes revoked connections at once on request", async () => {
     let revoked = false;
     const { client, tls } = await start({ isRevoked: () => revoked });
     const talk = client(await aNode(ca)).talk();
@@ -152,7 +152,7 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     await until(() => tls.stats().open === 0, "the connection is gone");
   });
 
-  it("closes a revoked connection only at the second sweep, so that the reason reaches the peer", async () => {
+  it("closes a revoked connection at the second sweep, after the peer has received the reason", async () => {
     let revoked = false;
     const { client, tls } = await start({ isRevoked: () => revoked });
     const talk = client(await aNode(ca)).talk();
@@ -165,17 +165,17 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     await until(() => tls.stats().open === 0, "the connection is gone");
   });
 
-  it("visits connections at the next sweep that a recheck names, even if it is not their turn", async () => {
+  it("visits the connections named by a recheck at the next sweep, out of turn", async () => {
     let revoked = false;
     const { client, tls } = await start({ isRevoked: () => revoked });
     const talk = client(await aNode(ca, "gone")).talk();
     talk.say();
     await until(() => talk.echoes === 1, "the stream is open");
     revoked = true;
-    // No connection has its turn.
+    // No connection is visited in turn.
     const sweep = (): number => tls.sweepLapsed(0);
     assert.deepEqual([sweep(), sweep()], [0, 0]);
-    tls.recheck((identity) => identity.kind === "node" && identity.nodeId === "gone");
+    tls.recheck((identity) => identity.type === "node" && identity.nodeId === "gone");
     assert.deepEqual([sweep(), sweep()], [0, 1]);
     await until(() => tls.stats().open === 0, "the connection is gone");
   });
@@ -186,17 +186,17 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     talk.say();
     await until(() => talk.echoes === 1, "the stream is open");
     assert.equal(
-      tls.disconnect((identity) => identity.kind === "node" && identity.nodeId === "other", "x"),
+      tls.disconnect((identity) => identity.type === "node" && identity.nodeId === "other", "x"),
       0,
     );
     assert.equal(
-      tls.disconnect((identity) => identity.kind === "node" && identity.nodeId === "gone", "removed"),
+      tls.disconnect((identity) => identity.type === "node" && identity.nodeId === "gone", "removed"),
       1,
     );
     await until(() => talk.ended !== undefined, "the stream ends");
   });
 
-  it("closes a live stream when its certificate runs out", async () => {
+  it("closes an open stream when its certificate expires", async () => {
     let nowMs = Date.now();
     const { client, events } = await start({ nowMs: () => nowMs });
     const node = await aNode(ca);
@@ -206,7 +206,7 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     nowMs = node.notAfterMs + 1;
     await until(() => talk.ended !== undefined, "the stream ends", 20_000);
     assert.deepEqual(
-      events.map((event) => event.kind === "closed" && event.reason),
+      events.map((event) => event.type === "closed" && event.reason),
       ["EXPIRED"],
     );
   });
@@ -224,18 +224,18 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     await assert.rejects(client(undefined, "localhost", ca.certPem).who(), { code: grpc.status.UNAVAILABLE });
     for (const authority of [ca, next]) {
       const answer = await client(await aNode(authority), "localhost", next.certPem).who();
-      assert.equal(answer.peer.kind, "authenticated");
+      assert.equal(answer.peer.type, "authenticated");
     }
     assert.equal(talk.ended, undefined);
     talk.end();
   });
 
-  it("keeps the old pair when the new one doesn't fit", async () => {
+  it("keeps the old pair if the new one doesn't match", async () => {
     const { client, tls, material } = await start();
     const other = await aServer(ca);
     assert.throws(() => tls.reload({ ...material, keyPem: other.keyPem }), { code: "PAIR_MISMATCH" });
     assert.throws(() => tls.reload({ ...material, clientCaPem: "" }), { code: "CERTIFICATE_INVALID" });
-    assert.equal((await client().who()).peer.kind, "anonymous");
+    assert.equal((await client().who()).peer.type, "anonymous");
   });
 
   it("is rejected by clients that expect another host", async () => {
@@ -262,7 +262,7 @@ describe("TlsServer", { timeout: 300_000 }, () => {
       });
       socket.on("session", (session) => sessions.push(session));
       await new Promise((resolve) => socket.once("secureConnect", resolve));
-      // The server's first frame comes after any ticket it would send.
+      // A session ticket would arrive before the server's first frame.
       await new Promise((resolve) => socket.once("data", resolve));
       socket.destroy();
     }
@@ -284,15 +284,15 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     assert.ok(!resumed.includes(true));
   });
 
-  it("drops what isn't HTTP/2", async () => {
+  it("drops connections that don't use HTTP/2", async () => {
     const { port, events } = await start();
     const socket = connectTls({ port, host: "localhost", ca: ca.certPem });
     socket.on("error", () => {});
     await new Promise((resolve) => socket.once("close", resolve));
-    assert.ok(events.some((event) => event.kind === "refused" && event.reason === "PROTOCOL"));
+    assert.ok(events.some((event) => event.type === "refused" && event.reason === "PROTOCOL"));
   });
 
-  it("limits the handshakes in flight, and serves those that wait", async () => {
+  it("limits the handshakes in progress, and serves those that wait", async () => {
     const { client, tcp, tls } = await start({
       limits: { maxHandshakes: 2, maxHandshakesPerAddress: 2, placeMs: 300 },
     });
@@ -300,7 +300,7 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     await until(() => tls.stats().waiting === 1, "one of three waits");
     assert.equal(tls.stats().handshaking, 2);
     const answer = await client().who();
-    assert.equal(answer.peer.kind, "anonymous");
+    assert.equal(answer.peer.type, "anonymous");
     assert.ok(
       silent.every((socket) => !socket.destroyed),
       "a slow handshake lost its place, not its connection",
@@ -312,7 +312,7 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     const socket = tcp();
     await closed(socket);
     assert.deepEqual(
-      events.map((event) => event.kind === "handshakeFailed" && event.reason),
+      events.map((event) => event.type === "handshake-failed" && event.reason),
       ["ERR_TLS_HANDSHAKE_TIMEOUT"],
     );
     await until(() => tls.stats().handshaking === 0, "its place is free");
@@ -326,23 +326,23 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     await until(() => tls.stats().handshaking === 1, "the place is taken");
     await closed(tcp());
     assert.deepEqual(
-      events.map((event) => event.kind === "refused" && event.reason),
+      events.map((event) => event.type === "refused" && event.reason),
       ["WAITING"],
     );
   });
 
   it("limits connections", async () => {
     const { client, tcp, tls, events } = await start({ limits: { maxConnections: 1 } });
-    assert.equal((await client().who()).peer.kind, "anonymous");
+    assert.equal((await client().who()).peer.type, "anonymous");
     await closed(tcp());
     assert.deepEqual(
-      events.map((event) => event.kind === "refused" && event.reason),
+      events.map((event) => event.type === "refused" && event.reason),
       ["CONNECTIONS"],
     );
     assert.equal(tls.stats().open, 1);
   });
 
-  it("forgets connections that close", async () => {
+  it("forgets closed connections", async () => {
     const { client, tls, tcp } = await start();
     const one = client(await aNode(ca));
     await one.who();
@@ -353,12 +353,12 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     await until(() => tls.stats().open === 0 && tls.stats().handshaking === 0, "nothing is left");
   });
 
-  it("lets calls finish within the grace when it closes", async () => {
+  it("lets calls finish within the grace period when it closes", async () => {
     const { client, tls, talks } = await start();
     const talk = client(await aNode(ca)).talk();
     talk.say();
     await until(() => talk.echoes === 1, "the stream is open");
-    // So long that only the client's leaving can end it in time.
+    // Long enough that only the client's disconnection can end it in time.
     const closing = tls.close(60_000);
     talk.say();
     await until(() => talk.echoes === 2, "the stream still answers");
@@ -368,7 +368,7 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     assert.equal(talks.started, 1);
   });
 
-  it("cuts off what outlasts the grace", async () => {
+  it("closes connections that remain after the grace period", async () => {
     const { client, tls } = await start();
     const talk = client(await aNode(ca)).talk();
     talk.say();
@@ -377,7 +377,7 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     await until(() => talk.ended !== undefined, "the stream ends");
   });
 
-  it("says when it can't listen", async () => {
+  it("reports that it can't listen", async () => {
     const { port } = await start();
     const second = new TlsServer({ material: await aServer(ca), nowMs: Date.now });
     const server = new grpc.Server();

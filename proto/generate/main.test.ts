@@ -23,7 +23,7 @@ before(async () => {
 
 after(() => rm(dirname(proto), { recursive: true, force: true }));
 
-test("generates what the sources say, and only when they changed", async (t) => {
+test("generates code from the sources, and only after a change", async (t) => {
   await t.test("the first time everything is made", async () => {
     await generate();
     assert.match(await readFile(join(proto, "gen/forest/v1/a.ts"), "utf8"), /a: Duration \| undefined/);
@@ -43,7 +43,7 @@ test("generates what the sources say, and only when they changed", async (t) => 
     assert.deepEqual(await stamps(), made);
   });
 
-  await t.test("an output that was lost is made again, and nothing else is touched", async () => {
+  await t.test("a missing output is generated again, and no other file changes", async () => {
     const { [join("forest", "v1", "a.ts")]: lost, ...others } = await stamps();
     assert.ok(lost);
     await rm(join(proto, "gen/forest/v1/a.ts"));
@@ -62,7 +62,7 @@ test("generates what the sources say, and only when they changed", async (t) => 
     assert.ok(!outputs.includes(join("forest", "v1", "a.ts")));
   });
 
-  await t.test("a source that doesn't compile fails and leaves the last output", async () => {
+  await t.test("a source that doesn't compile causes an error and keeps the last output", async () => {
     const made = await stamps();
     await writeSource("b.proto", "Missing b = 1;");
     await assert.rejects(generate(), /Missing/);

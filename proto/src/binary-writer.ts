@@ -1,2 +1,2 @@
-/** The writer that generated messages are encoded to, for bytes that stand before a message. */
+/** The writer that generated messages are encoded to, for prefixing a message with other bytes. */
 export { BinaryWriter } from "@bufbuild/protobuf/wire";

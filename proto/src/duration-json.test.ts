@@ -15,13 +15,13 @@ const SAME: Record<string, { seconds: bigint; nanos: number }> = {
 };
 
 for (const [text, duration] of Object.entries(SAME)) {
-  test(`${text} is read and written`, () => {
+  test(`${text} is parsed and formatted`, () => {
     assert.deepEqual(parseDuration(text), duration);
     assert.equal(formatDuration(duration), text);
   });
 }
 
-test("any number of decimals up to nine is read", () => {
+test("up to nine decimals are parsed", () => {
   assert.deepEqual(parseDuration("1.5s"), { seconds: 1n, nanos: 500_000_000 });
   assert.deepEqual(parseDuration("0.12345s"), { seconds: 0n, nanos: 123_450_000 });
   assert.deepEqual(parseDuration("-0s"), { seconds: 0n, nanos: 0 });
@@ -42,13 +42,13 @@ for (const text of [
   "315576000000.1s",
   "9999999999999s",
 ]) {
-  test(`${JSON.stringify(text)} is no duration`, () => {
+  test(`${JSON.stringify(text)} is not a duration`, () => {
     assert.equal(parseDuration(text), undefined);
     assert.throws(() => durationFromJson(text), RangeError);
   });
 }
 
-test("only text is a duration in JSON", () => {
+test("a duration in JSON must be a string", () => {
   assert.throws(() => durationFromJson({ seconds: 1 }), RangeError);
   assert.throws(() => durationFromJson(5), RangeError);
   assert.deepEqual(durationFromJson("5s"), { seconds: 5n, nanos: 0 });

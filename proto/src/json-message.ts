@@ -1,10 +1,10 @@
 import type { FieldSchema, MessageSchema } from "../gen/forest-schema.ts";
 import { checkScalar, describe, type JsonScalar, type Suggest } from "./json-scalar.ts";
 
-/** Messages by full name. */
+/** The schemas of messages by full name. */
 export type Schema = Readonly<Record<string, MessageSchema>>;
 
-/** A proto-JSON object with camelCase names, which `fromJSON` reads without a loss. */
+/** A proto-JSON object with camelCase names, which `fromJSON` reads without loss. */
 export interface JsonObject {
   [name: string]: unknown;
 }
@@ -16,28 +16,30 @@ export interface JsonEntry<Node> {
   readonly value: Node;
 }
 
-/** A node seen as JSON. `unknown`: it was reported already and is left out. */
+/** A node converted to JSON. `unknown` nodes are left out, because their fault was already reported. */
 export type JsonView<Node> =
-  | { readonly kind: "null" | "unknown" }
-  | { readonly kind: "object"; readonly entries: Iterable<JsonEntry<Node>> }
-  | { readonly kind: "list"; readonly items: Iterable<Node> }
-  | ({ readonly kind: "scalar" } & JsonScalar);
+  | { readonly type: "null" | "unknown" }
+  | { readonly type: "object"; readonly entries: Iterable<JsonEntry<Node>> }
+  | { readonly type: "list"; readonly items: Iterable<Node> }
+  | ({ readonly type: "scalar" } & JsonScalar);
 
-/** The operations that the reader needs of a notation: parsed JSON, or YAML with positions, aliases and comments. */
+/** The operations that the reader needs for a notation: parsed JSON, or YAML with positions, aliases and comments. */
 export interface JsonNotation<Node> {
   view(node: Node, path: string): JsonView<Node>;
   fail(node: Node, path: string, message: string): void;
-  /** A fault of the notation itself in a key that is no field, such as a merge key. */
+  /** Returns a fault of the notation itself for a key that isn't a field, such as a merge key. */
   keyProblem?(key: string): string | undefined;
   readonly suggest: Suggest;
 }
 
-/** Deeper than any message of the contract; values that contain themselves end here. */
+/**
+ * The maximum depth of nesting, deeper than any message of the contract. It also ends values that contain themselves.
+ */
 const MAX_DEPTH = 64;
-/** The limit of a key's length in messages: enough to find the key by. */
+/** The number of characters to which a key is cut in messages, enough to find it. */
 const MAX_KEY_LENGTH = 100;
 
-/** Reads a message in proto-JSON form and reports every fault, not only the first. */
+/** Reads a message in proto-JSON form and reports all faults, not only the first. */
 export class JsonMessageReader<Node> {
   readonly #schema: Schema;
   readonly #notation: JsonNotation<Node>;
@@ -47,11 +49,11 @@ export class JsonMessageReader<Node> {
     this.#notation = notation;
   }
 
-  /** Reads a message of the type. Returns undefined if the node isn't an object, and leaves out fields with faults. */
+  /** Reads a message of a type. Returns `undefined` if the node isn't an object. Leaves out fields with faults. */
   read(node: Node, type: string, path = "", depth = 0): JsonObject | undefined {
     const view = this.#notation.view(node, path);
-    if (view.kind === "unknown") return undefined;
-    if (view.kind !== "object") return this.#fail(node, path, "must be a mapping");
+    if (view.type === "unknown") return undefined;
+    if (view.type !== "object") return this.#fail(node, path, "must be a mapping");
     if (depth > MAX_DEPTH) return this.#fail(node, path, "is nested too deeply");
     const schema = this.#schema[type];
     if (schema === undefined) throw new TypeError(`the schema lacks ${type}`);
@@ -69,12 +71,15 @@ export class JsonMessageReader<Node> {
     return object;
   }
 
-  /** A field may be written in one spelling only, and of a oneof only one member. */
+  /**
+   * Reports whether the reader should use the field's value, which it doesn't if it is null. Reports a second spelling
+   * of a field, or a second member of a oneof, as a fault.
+   */
   #isFree(field: FieldSchema, entry: JsonEntry<Node>, path: string, given: Map<string, string>): boolean {
     const { key, keyNode, value } = entry;
-    const { kind } = this.#notation.view(value, path);
-    // In proto-JSON null means absent.
-    if (kind === "null" || kind === "unknown") return false;
+    const { type } = this.#notation.view(value, path);
+    // In proto-JSON, null means absent.
+    if (type === "null" || type === "unknown") return false;
     const before = given.get(field.jsonName);
     if (before !== undefined) {
       this.#fail(keyNode, path, `is the same field as ${before}`);
@@ -98,30 +103,30 @@ export class JsonMessageReader<Node> {
 
   #map(node: Node, field: FieldSchema, path: string, depth: number): unknown {
     const view = this.#notation.view(node, path);
-    if (view.kind !== "object")
+    if (view.type !== "object")
       return this.#fail(node, path, `must be a mapping of names to ${describe(field)}`);
     const object: [string, unknown][] = [];
     for (const { key, value } of view.entries) {
       const item = this.#value(value, field, `${path}[${shownKey(key)}]`, depth);
       if (item !== undefined) object.push([key, item]);
     }
-    // Not by assignment: "__proto__" is a key like any other.
+    // An assignment would treat "__proto__" specially, although it is an ordinary key here.
     return Object.fromEntries(object);
   }
 
   #list(node: Node, field: FieldSchema, path: string, depth: number): unknown {
     const view = this.#notation.view(node, path);
-    if (view.kind !== "list") return this.#fail(node, path, "must be a list");
+    if (view.type !== "list") return this.#fail(node, path, "must be a list");
     return [...view.items].map((item, index) => this.#value(item, field, `${path}[${index}]`, depth));
   }
 
   #value(node: Node, field: FieldSchema, path: string, depth: number): unknown {
     const view = this.#notation.view(node, path);
-    if (view.kind === "unknown") return undefined;
-    if (view.kind === "null") return this.#fail(node, path, `must be ${describe(field)}`);
+    if (view.type === "unknown") return undefined;
+    if (view.type === "null") return this.#fail(node, path, `must be ${describe(field)}`);
     if (field.kind === "message") return this.read(node, field.type, path, depth);
-    if (view.kind !== "scalar") {
-      const kind = view.kind === "object" ? "mapping" : "list";
+    if (view.type !== "scalar") {
+      const kind = view.type === "object" ? "mapping" : "list";
       return this.#fail(node, path, `must be ${describe(field)}, not a ${kind}`);
     }
     const checked = checkScalar(view, field, this.#notation.suggest);

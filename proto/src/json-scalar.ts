@@ -5,17 +5,20 @@ export type Checked =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly message: string };
 
-/** A value that is neither an object nor a list, as JSON or YAML has it. */
+/** A value of JSON or YAML that is neither an object nor a list. */
 export interface JsonScalar {
   readonly value: unknown;
-  /** The number as it was written, which numbers beyond 53 bits need. Empty if it isn't known. */
+  /** The source text of a number, needed for numbers beyond 53 bits. Empty if unknown. */
   readonly source: string;
 }
 
-/** Names a known name that is close to a wrong one, such as ` (did you mean "text"?)`; empty if there is none. */
+/**
+ * Returns a hint for a known name that is close to a wrong one, such as ` (did you mean "text"?)`; empty if there is
+ * none.
+ */
 export type Suggest = (wrong: string, known: readonly string[]) => string;
 
-/** Checks a single value as proto-JSON allows it for the field's type, and returns it in the form that `fromJSON` reads. */
+/** Checks a single value against the field's type in proto-JSON, and returns it in the form that `fromJSON` reads. */
 export function checkScalar({ value, source }: JsonScalar, field: FieldSchema, suggest: Suggest): Checked {
   switch (field.kind) {
     case "enum":
@@ -75,7 +78,7 @@ function checkInteger(value: unknown, source: string, type: string): Checked {
   return good(bits === "64" ? String(integer) : Number(integer));
 }
 
-/** Takes the source where there is one: a double holds only 53 bits. */
+/** Converts a value to an integer. Prefers its source text, because a double is exact only up to 53 bits. */
 function toInteger(value: unknown, source: string): bigint | undefined {
   const text = typeof value === "string" ? value : source;
   if (typeof value !== "string" && typeof value !== "number") return undefined;
@@ -94,7 +97,7 @@ function checkBytes(value: unknown): Checked {
     typeof value === "string"
       ? value.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "")
       : undefined;
-  // Text that decodes and encodes to itself has neither foreign characters nor stray bits.
+  // Text that is the same after decoding and encoding has neither foreign characters nor unused bits set.
   if (plain === undefined || Buffer.from(plain, "base64").toString("base64").replace(/=+$/, "") !== plain) {
     return bad("must be base64 text");
   }

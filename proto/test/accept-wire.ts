@@ -1,5 +1,5 @@
-// Pins the wire as the .proto sources describe it now.
-// Removals and renumberings need --breaking; the given contracts can't be changed at all.
+// Records the wire format of the .proto sources. Removals and renumberings require --breaking. The frozen contracts
+// can't be changed at all.
 import { buildRegistry } from "./descriptor.ts";
 import { describeWire } from "./wire.ts";
 import { compareWire, objections } from "./wire-change.ts";

@@ -5,10 +5,10 @@ import { promisify } from "node:util";
 import { createFileRegistry, type FileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { type FileDescriptorSet, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 
-// Ours is 200 kB.
+// The descriptor has 200 kB.
 const MAX_DESCRIPTOR_BYTES = 16 * 1024 * 1024;
 
-/** Compiled from the .proto sources as they are now, whether or not gen/ is up to date. */
+/** Compiles the current .proto sources, whether or not gen/ is up to date. */
 export async function buildDescriptor(): Promise<FileDescriptorSet> {
   const { stdout } = await promisify(execFile)(
     createRequire(import.meta.url).resolve("@bufbuild/buf/bin/buf"),

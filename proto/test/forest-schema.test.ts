@@ -9,7 +9,7 @@ const messages = [...(await buildRegistry())].filter(
   (type): type is DescMessage => type.kind === "message" && type.file.proto.package === "forest.v1",
 );
 
-describe("every field a message can have in JSON is listed, and no other", () => {
+describe("lists every field that a message can have in JSON, and no other", () => {
   for (const desc of messages) {
     test(desc.typeName, () => {
       const variants = Math.max(1, ...desc.oneofs.map((oneof) => oneof.fields.length));
@@ -31,7 +31,7 @@ describe("every field a message can have in JSON is listed, and no other", () =>
   }
 });
 
-test("a misspelt field is found where it is", () => {
+test("reports a misspelt field at its path", () => {
   const manifest = {
     namespace: "acme",
     labels: { anything: "goes" },
@@ -42,7 +42,7 @@ test("a misspelt field is found where it is", () => {
   ]);
 });
 
-test("a field's row says how to check its value", () => {
+test("describes how to check each field's value", () => {
   const plain = { kind: "scalar", type: "string", repeated: false, map: false, oneof: undefined, values: [] };
   assert.deepEqual(row("Container", "working_dir"), {
     ...plain,
@@ -77,7 +77,7 @@ function row(message: string, name: string): FieldSchema | undefined {
   return forestSchema[`forest.v1.${message}`]?.fields.find((field) => field.name === name);
 }
 
-/** The least a validator does with the table. */
+/** A minimal validator that uses the table. */
 function unknownPaths(type: string, value: unknown, path: readonly string[] = []): string[] {
   const schema = forestSchema[type];
   assert.ok(schema, type);

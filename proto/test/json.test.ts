@@ -7,11 +7,11 @@ import { buildRegistry } from "./descriptor.ts";
 import { sampleOf } from "./sample.ts";
 
 const messages = [...(await buildRegistry())].filter(
-  // google.rpc.Status holds an Any, whose JSON form needs to know every type.
+  // google.rpc.Status contains an Any, whose JSON form requires all types to be known.
   (type): type is DescMessage => type.kind === "message" && !/^google\./.test(type.typeName),
 );
 
-describe("JSON is proto3's", () => {
+describe("JSON is that of proto3", () => {
   for (const desc of messages) {
     test(desc.typeName, async () => {
       const codec = await codecOf(desc);
@@ -41,7 +41,7 @@ describe("fromJSON accepts wrong JSON, so input from users must be checked first
     assert.equal(resources[0]?.spec?.$case, "service");
   });
 
-  test("other types are converted, sense or not", () => {
+  test("other types are converted, even without a meaningful result", () => {
     const { namespace, resources } = ApplyResourcesRequest.fromJSON({ namespace: 1, resources: {} });
     assert.equal(namespace, "1");
     assert.deepEqual(resources, []);

@@ -6,12 +6,12 @@ import { codecOf } from "./codec.ts";
 import { buildRegistry } from "./descriptor.ts";
 import { sampleOf } from "./sample.ts";
 
-// The generated code against another implementation of protobuf, which works from the descriptor alone.
+// The generated code is compared with another implementation of protobuf, which uses only the descriptor.
 const types = [...(await buildRegistry())].filter((type) => type.file.proto.package !== "google.protobuf");
 const messages = types.filter((type): type is DescMessage => type.kind === "message");
 const services = types.filter((type): type is DescService => type.kind === "service");
 
-describe("both codecs decode what the other has encoded", () => {
+describe("each codec decodes messages encoded by the other", () => {
   for (const desc of messages) {
     test(desc.typeName, async () => {
       const codec = await codecOf(desc);
@@ -29,14 +29,14 @@ describe("both codecs decode what the other has encoded", () => {
   }
 });
 
-test("an empty message stays empty: nothing unset turns into something set", async () => {
+test("an empty message stays empty: no unset field becomes set", async () => {
   for (const desc of messages) {
     const codec = await codecOf(desc);
     assert.equal(codec.encode(codec.decode(new Uint8Array())).finish().length, 0, desc.typeName);
   }
 });
 
-test("fields that newer peers send are passed over", async () => {
+test("unknown fields of newer peers are skipped", async () => {
   const unknown = new BinaryWriter()
     .tag(5000, WireType.Varint)
     .uint64(2n ** 64n - 1n)

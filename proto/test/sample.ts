@@ -1,23 +1,23 @@
 import { create, type DescField, type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 
-/** The same message twice: for @bufbuild/protobuf, and as ts-proto is to represent it. */
+/** The same message in two forms: for @bufbuild/protobuf and for ts-proto. */
 export interface Sample {
   readonly message: Message;
   readonly plain: Record<string, unknown>;
 }
 
 /**
- * typical: every field has an ordinary value. extreme: every field is at the end of its range, and enums have an unknown number.
- * zero: every field that distinguishes its default from absence is set to the default.
+ * typical: every field has an ordinary value. extreme: every field has the limit of its range, and enums have an
+ * unknown number. zero: every field that distinguishes its default from absence has the default.
  */
 export type SampleKind = "typical" | "extreme" | "zero";
 
-// Some messages contain themselves. Below this depth messages are left out.
+// Some messages contain themselves. Messages below this depth are left out.
 const MAX_DEPTH = 3;
 const UNKNOWN_ENUM_NUMBER = -7;
 
-/** `variant` selects the member of each oneof of the message, modulo their number. */
+/** Returns a sample of a message. `variant` selects the member of each oneof, modulo their number. */
 export function sampleOf(desc: DescMessage, kind: SampleKind, variant = 0, depth = 0): Sample {
   const message = create(desc);
   const target = reflect(desc, message);
@@ -145,7 +145,7 @@ function scalar(type: ScalarType, kind: SampleKind): unknown {
 const SIGNED_32 = [-5, -(2 ** 31), 0] as const;
 const UNSIGNED_32 = [7, 2 ** 32 - 1, 0] as const;
 const SIGNED_64 = [-9n, -(2n ** 63n), 0n] as const;
-// One more than a JavaScript number can tell from its neighbours.
+// One more than the integers that a JavaScript number represents exactly.
 const UNSIGNED_64 = [2n ** 53n + 1n, 2n ** 64n - 1n, 0n] as const;
 
 const SCALARS: Readonly<Record<ScalarType, readonly [typical: unknown, extreme: unknown, zero: unknown]>> = {

@@ -1,4 +1,4 @@
-/** Contracts given to us, which others implement as they are. */
+/** The packages that others define or implement, so they can't be changed. */
 export const FROZEN_PACKAGES = [
   "forest.v1",
   "hashicorp.nomad.plugins.drivers.proto",
@@ -6,7 +6,7 @@ export const FROZEN_PACKAGES = [
   "wsman",
 ] as const;
 
-/** Lines of describeWire that were removed and added. A changed element is both. */
+/** The lines of describeWire that were removed and added. A changed element is in both lists. */
 export interface WireChange {
   readonly removed: readonly string[];
   readonly added: readonly string[];
@@ -34,7 +34,7 @@ export function objections({ removed, added }: WireChange, allow: { breaking: bo
   ];
 }
 
-/** Describes the change for a failing test and what to do about it. Empty when nothing changed. */
+/** Returns the message of a failing test: the change and what to do about it. Empty if nothing changed. */
 export function explain(change: WireChange): string {
   if (change.removed.length + change.added.length === 0) {
     return "";

@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 const FILE = join(import.meta.dirname, "wire.txt");
-/** Describes the services between agents and coordinators of the previous version. */
+/** The file that describes the services between agents and coordinators in the previous version. */
 const PREVIOUS_FILE = join(import.meta.dirname, "previous-agent-wire.txt");
 
 export function readPinnedWire(): Promise<string[]> {

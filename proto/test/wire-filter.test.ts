@@ -13,13 +13,13 @@ const without = (...elements: readonly string[]) =>
     present.filter((line) => !elements.some((element) => line.startsWith(`${element} `))),
   );
 
-test("messages of the same version pass as they are", () => {
+test("messages of the same version are unchanged", () => {
   const status = PodStatus.fromPartial({ uid: "u", phase: PodPhase.RUNNING, podIp: "192.0.2.1" });
   const bytes = PodStatus.encode(status).finish();
   assert.deepEqual(PodStatus.decode(without().filter("forage.agent.v1.PodStatus", bytes)), status);
 });
 
-test("fields, messages of a oneof and values of enums that a version lacks are dropped, at any depth", () => {
+test("fields, messages of a oneof and enum values that a version lacks are dropped, at any depth", () => {
   const filter = without(
     "field forage.agent.v1.PodStatus 1",
     "value forage.agent.v1.PodPhase 3",
@@ -39,7 +39,7 @@ test("fields, messages of a oneof and values of enums that a version lacks are d
   assert.equal(pass(later).message, undefined);
 });
 
-test("methods that a version lacks are named", () => {
+test("methods that a version lacks are reported", () => {
   const path = "/forage.agent.v1.AgentService/Serve";
   assert.ok(without().hasMethod(path));
   assert.ok(!without("rpc forage.agent.v1.AgentService.Serve").hasMethod(path));

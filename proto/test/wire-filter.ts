@@ -8,20 +8,20 @@ import {
 } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 
-// Every version has the types of the library.
+// All versions have the types of the library.
 const WELL_KNOWN = "google.protobuf";
 
-/** Reduces messages to what an earlier version knows, as a peer of that version sends and receives them. */
+/** Reduces messages to what an earlier version supports, as if a peer of that version had sent or received them. */
 export class WireFilter {
-  /** The fields and values of enums that were dropped so far, as `TYPE NUMBER`. */
+  /** The fields and enum values that were dropped so far, as `TYPE NUMBER`. */
   readonly dropped = new Set<string>();
   readonly #registry: FileRegistry;
-  /** Fields and values of enums as `TYPE NUMBER`, and methods as `/SERVICE/METHOD`. */
+  /** The fields and enum values of the version as `TYPE NUMBER`, and its methods as `/SERVICE/METHOD`. */
   readonly #fields = new Set<string>();
   readonly #values = new Set<string>();
   readonly #methods = new Set<string>();
 
-  /** `lines`: the earlier version as describeWire writes it. Types that it doesn't name are those of libraries. */
+  /** `lines` describes the earlier version in the form of describeWire. Types that it lacks are those of libraries. */
   constructor(registry: FileRegistry, lines: readonly string[]) {
     this.#registry = registry;
     for (const line of lines) {
@@ -32,12 +32,12 @@ export class WireFilter {
     }
   }
 
-  /** `path`: as gRPC names it, `/SERVICE/METHOD`. */
+  /** Reports whether the version has a method. `path` is in gRPC's form, `/SERVICE/METHOD`. */
   hasMethod(path: string): boolean {
     return this.#methods.has(path);
   }
 
-  /** Returns the message without fields and values of enums that the earlier version lacks. */
+  /** Returns the message without fields and enum values that the earlier version lacks. */
   filter(typeName: string, bytes: Uint8Array): Uint8Array {
     const desc = this.#registry.getMessage(typeName);
     if (desc === undefined) throw new Error(`there is no message ${typeName}`);

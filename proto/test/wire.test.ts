@@ -16,23 +16,23 @@ import { readPinnedWire, readPreviousWire } from "./wire-file.ts";
 const descriptor = await buildDescriptor();
 const current = describeWire(createFileRegistry(descriptor));
 
-test("the wire is the one pinned in wire.txt", async () => {
+test("the wire format is the one recorded in wire.txt", async () => {
   const difference = explain(compareWire(await readPinnedWire(), current));
   assert.ok(difference === "", difference);
 });
 
-test("agents and coordinators understand all that the previous version sends", async () => {
+test("agents and coordinators understand everything that the previous version sends", async () => {
   const { removed } = compareWire(await readPreviousWire(), current);
   assert.deepEqual(removed, []);
 });
 
-test("every frozen package is there", () => {
+test("every frozen package exists", () => {
   for (const name of FROZEN_PACKAGES) {
     assert.ok(current.includes(`package ${name} proto3`), name);
   }
 });
 
-describe("a change on the wire shows", () => {
+describe("a change of the wire format is reported", () => {
   const CONTAINER = "field forest.v1.Container";
   const cases: Record<
     string,
@@ -130,26 +130,26 @@ describe("a change on the wire shows", () => {
 describe("accepting a change", () => {
   const ours = "field forage.agent.v1.Hello 8 string region json=region";
 
-  test("an addition of ours is fine, and the failure says how", () => {
+  test("a compatible addition is accepted, and the failure explains how", () => {
     const change = compareWire(["message forage.agent.v1.Hello"], ["message forage.agent.v1.Hello", ours]);
     assert.deepEqual(objections(change, { breaking: false }), []);
     assert.match(explain(change), /\+ field forage\.agent\.v1\.Hello 8[\s\S]*npm run wire:accept -w proto/);
   });
 
-  test("a removal of ours needs to be called breaking", () => {
+  test("a removal has to be marked as breaking", () => {
     const change = compareWire([ours], []);
     assert.equal(objections(change, { breaking: false }).length, 1);
     assert.deepEqual(objections(change, { breaking: true }), []);
     assert.doesNotMatch(explain(change), /wire:accept/);
   });
 
-  test("a given contract can't even grow", () => {
+  test("a frozen contract can't even be extended", () => {
     const change = compareWire([], ["field wsman.PortSpec 5 string protocol json=protocol"]);
     assert.match(objections(change, { breaking: true }).join(), /^wsman is a contract/);
     assert.doesNotMatch(explain(change), /wire:accept/);
   });
 
-  test("a package whose name merely begins alike is not frozen", () => {
+  test("a package whose name begins with a frozen one is not frozen", () => {
     const change = compareWire([], ["message wsmanager.Foo"]);
     assert.deepEqual(objections(change, { breaking: false }), []);
   });

@@ -8,14 +8,14 @@ import {
 } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 
-// The libraries' own; they change only with them.
+// The packages of libraries, which change only with them.
 const WELL_KNOWN = "google.protobuf";
 
 type DescType = FileRegistry extends Iterable<infer Type> ? Type : never;
 
 /**
- * Describes everything two programs must agree on to understand each other, one line per element: packages, services, methods,
- * messages, fields, enums, their values, reserved numbers and names.
+ * Describes everything that two programs must agree on to understand each other, one line per element: packages,
+ * services, methods, messages, fields, enums, their values, reserved numbers and names.
  */
 export function describeWire(registry: FileRegistry): string[] {
   const files = [...registry.files].filter((file) => file.proto.package !== WELL_KNOWN);
@@ -35,7 +35,7 @@ function typeLines(type: DescType): string[] {
     case "enum":
       return enumLines(type);
     case "extension":
-      // None of the contracts has any, and proto3 allows them for options only.
+      // No contract uses extensions, and proto3 allows them for options only.
       throw new Error(`${type.typeName}: extensions are not provided for`);
   }
 }
@@ -52,7 +52,7 @@ function messageLines({ typeName, fields, proto }: DescMessage): string[] {
     ...[...fields]
       .sort((a, b) => a.number - b.number)
       .map((field) => `field ${typeName} ${fieldText(field)}`),
-    // A message's ranges end before `end`, an enum's with it.
+    // A message's range excludes its end, and an enum's includes it.
     ...proto.reservedRange
       .map(({ start, end }) => `reserved ${typeName} ${range(start, end - 1)}`)
       .sort(order),

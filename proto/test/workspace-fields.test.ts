@@ -7,7 +7,7 @@ import { buildRegistry } from "./descriptor.ts";
 const PAGE = new URL("../../docs/reference/workspace-manager.md", import.meta.url);
 const FILES = ["core", "content-service-api/initializer"];
 
-test("the page about WorkspaceManager names every field and value of the contract, and no others", async () => {
+test("the page about WorkspaceManager lists every field and value of the contract, and no others", async () => {
   const registry = await buildRegistry();
   const files = FILES.map((name) => registry.getFile(`${name}.proto`) ?? assert.fail(name));
   const expected = files.flatMap(({ messages, enums }) => [
@@ -19,7 +19,7 @@ test("the page about WorkspaceManager names every field and value of the contrac
   assert.deepEqual(empty, []);
 });
 
-/** A message without fields is named by itself. */
+/** Returns the names of a message's fields. A message without fields is represented by its own name. */
 function namesOfMessage(message: DescMessage): string[] {
   const own = nameOf(message);
   const fields = message.fields.map(({ name }) => `${own}.${name}`);
@@ -34,12 +34,12 @@ function namesOfEnum(type: DescEnum): string[] {
   return type.values.map(({ name }) => `${nameOf(type)}.${name}`);
 }
 
-/** Leaves the package out. */
+/** Returns the name without the package. */
 function nameOf({ typeName }: DescMessage | DescEnum): string {
   return typeName.replace(/^(wsman|contentservice)\./, "");
 }
 
-/** Headings of the third level name types, and the first cells of rows their fields. */
+/** Reads the names of types from third-level headings, and of their fields from the first cells of rows. */
 function readPage(text: string): { readonly names: Set<string>; readonly empty: readonly string[] } {
   const names = new Set<string>();
   const empty: string[] = [];

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { aFleet, aNode, aPod, names } from "../test/builders/fleet.ts";
 import type { Fleet } from "./fleet.ts";
 
-test("a pod goes to a node with room, and stays pending when no node has room", () => {
+test("a pod is placed on a node with room, and stays pending if there is none", () => {
   const fleet = aFleet([aNode("small", { cpu: "1" }), aNode("large", { cpu: "8" })]);
   assert.equal(fleet.schedule(aPod("a", { cpu: "2" })), "large");
   assert.equal(fleet.nodeOf("default/a"), "large");
@@ -11,7 +11,7 @@ test("a pod goes to a node with room, and stays pending when no node has room", 
   assert.equal(fleet.place(aPod("b", { cpu: "9" })), undefined);
 });
 
-test("lists the nodes that can take a pod, without binding it", () => {
+test("lists the feasible nodes without binding the pod", () => {
   const fleet = aFleet([
     aNode("small", { cpu: "1" }),
     aNode("large", { cpu: "8" }),
@@ -22,7 +22,7 @@ test("lists the nodes that can take a pod, without binding it", () => {
   assert.equal(fleet.nodeOf("default/a"), undefined);
 });
 
-test("unknown and repeated names are refused, and leave the fleet as it was", () => {
+test("rejects unknown and duplicate names, and leaves the fleet unchanged", () => {
   const fleet = aFleet([aNode("n")]);
   fleet.bind(aPod("a"), "n");
   assert.throws(() => fleet.bind(aPod("a"), "n"), { code: "already_bound" });
@@ -35,7 +35,7 @@ test("unknown and repeated names are refused, and leave the fleet as it was", ()
   assert.deepEqual(fleet.removeNode("zzz"), []);
 });
 
-test("a removed node takes its pods along", () => {
+test("removing a node removes its pods", () => {
   const fleet = aFleet([aNode("n"), aNode("m")]);
   fleet.bind(aPod("a"), "n");
   assert.deepEqual(fleet.removeNode("n"), ["default/a"]);
@@ -45,7 +45,7 @@ test("a removed node takes its pods along", () => {
   assert.deepEqual(fleet.podsOn("n2"), []);
 });
 
-test("replicas of a workload spread over zones and hosts by themselves", () => {
+test("replicas of a workload spread over zones and hosts by default", () => {
   const nodes = Array.from({ length: 9 }, (_, i) => aNode(`n${i}`, { zone: `z${i % 3}` }));
   const fleet = aFleet(nodes);
   const placed = fleet.placeBatch(aPod("web", { workload: "default/web" }), names(6));
@@ -54,7 +54,7 @@ test("replicas of a workload spread over zones and hosts by themselves", () => {
   for (const zone of [0, 1, 2]) assert.equal(zones.filter((z) => z === zone).length, 2);
 });
 
-test("replicas with a spread constraint of their own share a host where the constraint allows it", () => {
+test("replicas with their own spread constraint share a host if the constraint allows it", () => {
   const fleet = aFleet(["a", "b", "c", "d"].map((name, i) => aNode(name, { zone: `z${i % 2}` })));
   const template = aPod("web", {
     ...{ workload: "default/web", labels: { app: "web" } },
@@ -74,7 +74,7 @@ test("pods of different workloads share a host instead", () => {
   assert.equal(new Set(placed).size, 1);
 });
 
-test("a rollout spreads the new revision, whatever the old one looks like", () => {
+test("a rollout spreads the new revision, whatever the placement of the old one", () => {
   const fleet = aFleet([aNode("a"), aNode("b")]);
   const topologySpread = [
     { maxSkew: 1, topologyKey: "hostname", whenUnsatisfiable: "DoNotSchedule" as const, labelSelector: {} },
@@ -87,7 +87,7 @@ test("a rollout spreads the new revision, whatever the old one looks like", () =
   assert.deepEqual(new Set(placed), new Set(["a", "b"]));
 });
 
-test("plain pods keep off the nodes with devices", () => {
+test("pods without device requests avoid nodes with devices", () => {
   const gpu = aNode("gpu", { allocatable: { cpu: "4", memory: "16Gi", pods: "110", "nvidia.com/gpu": "2" } });
   const fleet = aFleet([gpu, aNode("plain")]);
   assert.equal(fleet.schedule(aPod("a")), "plain");
@@ -95,7 +95,7 @@ test("plain pods keep off the nodes with devices", () => {
   assert.equal(fleet.schedule(aPod("b", wants)), "gpu");
 });
 
-test("claims and runtime classes pin a pod", () => {
+test("claims and runtime classes restrict a pod to nodes", () => {
   const fleet = aFleet([aNode("a"), aNode("b", { runtimeClasses: ["gvisor"] })]);
   assert.equal(fleet.place(aPod("p", { claimNodes: ["a"] })), "a");
   assert.equal(fleet.place(aPod("p", { claimNodes: ["a", "b"] })), undefined);
@@ -103,7 +103,7 @@ test("claims and runtime classes pin a pod", () => {
   assert.equal(fleet.place(aPod("p", { runtimeClass: "kata" })), undefined);
 });
 
-test("a node's changes count from the next question on", () => {
+test("a change of a node applies from the next call on", () => {
   const fleet = aFleet([aNode("a")]);
   fleet.bind(aPod("p", { cpu: "3" }), "a");
   assert.equal(fleet.place(aPod("q", { cpu: "2" })), undefined);
@@ -113,13 +113,13 @@ test("a node's changes count from the next question on", () => {
   assert.equal(fleet.place(aPod("q")), undefined);
 });
 
-test("the same input gives the same answer, whatever the order in which nodes came", () => {
+test("the same input gives the same result, whatever the order in which nodes were added", () => {
   const nodes = Array.from({ length: 40 }, (_, i) => aNode(`n${i}`, { zone: `z${i % 4}` }));
   const place = (fleet: Fleet) => fleet.placeBatch(aPod("web", { workload: "w" }), names(100));
   assert.deepEqual(place(aFleet(nodes)), place(aFleet([...nodes].reverse())));
 });
 
-test("bounds the memory of past answers, and forgetting them changes no answer", () => {
+test("bounds the memory of cached results, and dropping them changes no result", () => {
   const fleet = aFleet(
     Array.from({ length: 20 }, (_, i) =>
       aNode(`n${i}`, {

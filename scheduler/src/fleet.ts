@@ -22,20 +22,20 @@ import type {
 } from "./types.ts";
 
 export interface FleetOptions {
-  /** Default `pack`. */
+  /** The scoring profile. Default: `pack`. */
   readonly profile?: Profile;
 }
 
-/** The result of `rank`: the nodes that can take a pod, with their scores. */
+/** The result of `rank`: the feasible nodes with their scores. */
 export interface Ranking {
   readonly totals: ReadonlyMap<string, number>;
-  /** Undefined when no node can take the pod, or the profile can't score it. */
+  /** Undefined if no node is feasible, or the profile can't score the pod. */
   readonly chosen: string | undefined;
 }
 
 /**
- * The nodes and the pods bound to them, kept up to date one change at a time, and the questions a control plane asks about them.
- * No call does I/O or reads a clock; the same changes in the same order give the same answers.
+ * The nodes and the pods bound to them, updated one change at a time, and the queries that a control plane needs. No
+ * call does I/O or reads a clock; the same changes in the same order give the same results.
  */
 export class Fleet {
   readonly profile: Profile;
@@ -49,8 +49,8 @@ export class Fleet {
   }
 
   /**
-   * Adds a node, or replaces what is known of it; the pods bound to it stay. Returns the extended resources that are not counted, because
-   * the node or the fleet offers too many. @throws SchedulerError on a bad quantity; nothing changes then.
+   * Adds or replaces a node; the pods bound to it stay. Returns the extended resources that are not counted, because
+   * the node or the fleet offers too many. @throws SchedulerError for an invalid quantity, without a change.
    */
   setNode(spec: NodeSpec): readonly string[] {
     return this.#state.setNode(spec);
@@ -67,12 +67,14 @@ export class Fleet {
     return this.#state.nodes.count;
   }
 
-  /** Grows with each change of the nodes, and of what is bound to them. */
+  /** A counter that grows with each change of the nodes and of the pods bound to them. */
   get changes(): number {
     return this.#state.log.head;
   }
 
-  /** Grows whenever something may fit that did not before: a pod has left its node, or a node has changed. */
+  /**
+   * A counter that grows when something may fit that did not before: a pod has left its node, or a node has changed.
+   */
   get freed(): number {
     return this.#state.freed.head;
   }
@@ -81,7 +83,10 @@ export class Fleet {
     return [...this.#state.nodes.indexOf.keys()];
   }
 
-  /** Records that a pod runs (or will run) on a node, whether or not it fits. @throws SchedulerError `unknown_node`, `already_bound`. */
+  /**
+   * Records that a pod runs (or will run) on a node, even if it does not fit. @throws SchedulerError `unknown_node`,
+   * `already_bound`.
+   */
   bind(pod: PodSpec, node: string): void {
     const index = this.#state.nodes.indexOf.get(node);
     if (index === undefined) throw new SchedulerError("unknown_node", `no node ${node}`);
@@ -95,36 +100,42 @@ export class Fleet {
     return pod !== undefined;
   }
 
-  /** Replaces what is known of a bound pod, which stays on its node and keeps its age. False when it is not bound. */
+  /**
+   * Replaces the specification of a bound pod, which stays on its node and keeps its age. Returns false if it is not
+   * bound.
+   */
   update(pod: PodSpec): boolean {
     const index = this.#state.pods.indexOf.get(podKey(pod));
     if (index !== undefined) this.#state.setClass(index, this.#state.classOf(pod));
     return index !== undefined;
   }
 
-  /** A pod that is going away still uses its node, but no longer counts in topology spread. False when it is not bound. */
+  /**
+   * Marks a pod as terminating: it still uses its node, but no longer counts in topology spread. Returns false if it is
+   * not bound.
+   */
   setTerminating(key: PodKey, terminating = true): boolean {
     const pod = this.#state.pods.indexOf.get(key);
     if (pod !== undefined) this.#state.setTerminating(pod, terminating);
     return pod !== undefined;
   }
 
-  /** Reports whether any bound pod is less important than this. */
+  /** Reports whether any bound pod has a lower priority. */
   hasPodsBelow(priority: number): boolean {
     return this.#state.pods.hasBelow(priority);
   }
 
-  /** Returns a text that is equal for two pods exactly if placement treats them alike, whatever their names are. */
+  /** Returns a text that is equal for two pods if and only if placement treats them equally, apart from their names. */
   classKey(pod: PodSpec): string {
     return classKey(pod);
   }
 
-  /** Notes that no node could take the pod just now. */
+  /** Records that no node is feasible for the pod at present. */
   miss(pod: PodSpec): Miss {
     return new Miss(this.#state, this.#placer.live(this.#state.classOf(pod)));
   }
 
-  /** Adds a disruption budget, or replaces the one of that name. @throws SchedulerError `invalid_pod` on a bad selector. */
+  /** Adds or replaces a disruption budget. @throws SchedulerError `invalid_pod` for an invalid selector. */
   setBudget(budget: DisruptionBudget): void {
     compileBudget(budget);
     this.#budgets.set(podKey(budget), budget);
@@ -144,21 +155,20 @@ export class Fleet {
     return index === undefined ? [] : [...this.#state.pods.on(index)].map((pod) => this.#state.pods.key(pod));
   }
 
-  /** The best node for the pod, or undefined when there is none (ask `explain` why). Binds nothing. */
+  /** Returns the best node for the pod, or undefined if none is feasible (see `explain`). Binds nothing. */
   place(pod: PodSpec): string | undefined {
     const node = this.#placer.place(this.#state.classOf(pod));
     return node < 0 ? undefined : this.#state.nodes.name(node);
   }
 
-  /** Places and binds in one step. */
+  /** Places and binds the pod in one step. */
   schedule(pod: PodSpec): string | undefined {
     return this.placeBatch(pod, [pod.name])[0];
   }
 
   /**
-   * Places and binds one replica of the template for each name; the answer holds their nodes, undefined
-   * where none could take it.
-   * @throws SchedulerError `already_bound`, before any is placed.
+   * Places and binds one replica of the template for each name. Returns their nodes, undefined for replicas that don't
+   * fit. @throws SchedulerError `already_bound`, before any is placed.
    */
   placeBatch(template: PodSpec, names: readonly string[]): (string | undefined)[] {
     const podClass = this.#state.classOf(template);
@@ -173,7 +183,7 @@ export class Fleet {
     });
   }
 
-  /** Returns every node that can take the pod with its score, and the choice. */
+  /** Returns every feasible node with its score, and the choice. */
   rank(pod: PodSpec): Ranking {
     const podClass = this.#state.classOf(pod);
     const { nodes, totals, length } = this.#placer.feasible(podClass);
@@ -183,7 +193,7 @@ export class Fleet {
     return { totals: byName, chosen: chosen < 0 ? undefined : this.#state.nodes.name(chosen) };
   }
 
-  /** Returns the names of the nodes that can take the pod now. Empty if the profile can't score it. */
+  /** Returns the names of the feasible nodes. Empty if the profile can't score the pod. */
   feasibleNodes(pod: PodSpec): string[] {
     const podClass = this.#state.classOf(pod);
     if (!this.#placer.scoring.accepts(podClass)) return [];
@@ -191,12 +201,12 @@ export class Fleet {
     return Array.from({ length }, (_, index) => this.#state.nodes.name(nodes[index] ?? 0));
   }
 
-  /** Explains why the pod is not placed: every node and its reason. */
+  /** Explains why the pod is not placed, with the reason for each node. */
   explain(pod: PodSpec): Explanation {
     const podClass = this.#state.classOf(pod);
     const explanation = explain(this.#state, this.#placer.live(podClass), podKey(pod));
     if (this.#placer.scoring.accepts(podClass)) return explanation;
-    // kube-scheduler fails such a pod after it has found nodes for it.
+    // kube-scheduler fails such a pod only after it has found feasible nodes.
     const unreadable = "a preferred node affinity term can't be read";
     return {
       ...explanation,
@@ -206,8 +216,9 @@ export class Fleet {
   }
 
   /**
-   * The node, and the fewest and least important pods to move aside there, so that the pod fits; undefined when that can't help.
-   * Under `pack` never more than disruption budgets allow; under the kube profiles, as kube-scheduler does, more only where nothing else helps.
+   * Returns a node, and the fewest and least important pods to preempt there so that the pod fits; undefined if
+   * preemption can't help. `pack` never violates disruption budgets. The kube profiles, like kube-scheduler, do so if
+   * no other node is possible.
    */
   preempt(pod: PodSpec): Preemption | undefined {
     const live = this.#placer.live(this.#state.classOf(pod));
@@ -218,7 +229,7 @@ export class Fleet {
     return this.#named(chosen);
   }
 
-  /** Returns every node where preemption would help, with its victims, and those of them that are equally good. */
+  /** Returns every node where preemption would help, with its victims, and the equally good ones among them. */
   preemptionCandidates(pod: PodSpec): {
     readonly all: readonly Preemption[];
     readonly best: readonly string[];
@@ -229,14 +240,14 @@ export class Fleet {
   }
 
   /**
-   * Returns the pods of a workload (or of one revision of it) to stop for an even spread of the rest. Always takes them from the
-   * fullest domain.
+   * Returns the pods of a workload (or of one of its revisions) to stop so that the rest is spread evenly. Always
+   * selects from the domain with the most replicas.
    */
   pickVictims(workload: string, count: number, revision?: string): PodKey[] {
     return pickVictims(this.#state, workload, count, revision).map((pod) => this.#state.pods.key(pod));
   }
 
-  /** Suggests moves; changes nothing. */
+  /** Suggests moves without a change. */
   defragment(options: RebalanceOptions): RebalancePlan {
     return defragment(this.#state, this.#placer, options);
   }

@@ -8,7 +8,7 @@ export type SchedulerErrorCode =
   | "unknown_pod"
   | "already_bound";
 
-/** The package's only error. `field` is the path of the offending field where there is one. */
+/** The only error class of the package. `field` is the path of the invalid field, if any. */
 export class SchedulerError extends Error {
   readonly code: SchedulerErrorCode;
   readonly field: string | undefined;

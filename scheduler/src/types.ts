@@ -17,7 +17,10 @@ export interface Taint {
   readonly effect: TaintEffect;
 }
 
-/** Operator "" or absent is Equal; an empty key with Exists tolerates everything; an empty effect means every effect. */
+/**
+ * As in Kubernetes: operator "" or absent means Equal; an empty key with Exists tolerates everything; an empty effect
+ * means every effect.
+ */
 export interface Toleration {
   readonly key?: string;
   readonly operator?: "" | "Equal" | "Exists";
@@ -25,46 +28,55 @@ export interface Toleration {
   readonly effect?: "" | TaintEffect;
 }
 
-/** Resource name (`cpu`, `memory`, `ephemeral-storage`, `pods`, `vendor.com/thing`) to a quantity in Kubernetes' notation. */
+/**
+ * Quantities in Kubernetes' notation by resource name (`cpu`, `memory`, `ephemeral-storage`, `pods`,
+ * `vendor.com/thing`).
+ */
 export type ResourceList = Readonly<Record<string, string>>;
 
 export interface NodeSpec {
   readonly name: string;
-  /** `zone` and `hostname` in topology keys stand for topology.kubernetes.io/zone and kubernetes.io/hostname, in either direction. */
+  /**
+   * The node's labels. `zone` and `hostname` in topology keys mean topology.kubernetes.io/zone and
+   * kubernetes.io/hostname, in either direction.
+   */
   readonly labels: Readonly<Record<string, string>>;
   readonly taints?: readonly Taint[];
   readonly unschedulable?: boolean;
   /** The total that pods may request. A resource that is not listed is 0. */
   readonly allocatable: ResourceList;
-  /** Images the node holds: name to size in bytes. */
+  /** The sizes in bytes of the node's images, by name. */
   readonly images?: Readonly<Record<string, number>>;
-  /** Runtime classes the node can run; absent: only the default one (""). */
+  /** Runtime classes that the node supports. Absent: only the default one (""). */
   readonly runtimeClasses?: readonly string[];
 }
 
 export type SelectorOperator = "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt";
 
-/** Gt and Lt exist only for nodes. */
+/** A requirement on a label. Gt and Lt exist only for nodes. */
 export interface SelectorRequirement {
   readonly key: string;
   readonly operator: SelectorOperator;
   readonly values?: readonly string[];
 }
 
-/** Expressions and fields are ANDed; a term with neither matches nothing. The only field is `metadata.name`. */
+/**
+ * A term of node affinity. Expressions and fields are ANDed; a term with neither matches nothing. The only field is
+ * `metadata.name`.
+ */
 export interface NodeSelectorTerm {
   readonly matchExpressions?: readonly SelectorRequirement[];
   readonly matchFields?: readonly SelectorRequirement[];
 }
 
-/** `{}` matches every pod; an absent selector matches none. */
+/** A selector of pods. `{}` matches every pod; an absent selector matches none. */
 export interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>>;
   readonly matchExpressions?: readonly SelectorRequirement[];
 }
 
 export interface NodeAffinity {
-  /** Terms are ORed. Absent: no demand. Present and empty: no node. */
+  /** Required terms, which are ORed. Absent: no requirement. Present and empty: no node matches. */
   readonly required?: readonly NodeSelectorTerm[];
   readonly preferred?: readonly { readonly weight: number; readonly preference: NodeSelectorTerm }[];
 }
@@ -72,7 +84,7 @@ export interface NodeAffinity {
 export interface PodAffinityTerm {
   readonly labelSelector?: LabelSelector;
   readonly topologyKey: string;
-  /** Absent or empty: the pod's own namespace. */
+  /** The namespaces of the selected pods. Absent or empty: the pod's own namespace. */
   readonly namespaces?: readonly string[];
 }
 
@@ -92,7 +104,7 @@ export interface TopologySpreadConstraint {
   readonly matchLabelKeys?: readonly string[];
 }
 
-/** Protocol "" is TCP; hostIP "" is 0.0.0.0. */
+/** A host port. Protocol "" is TCP; hostIP "" is 0.0.0.0. */
 export interface HostPort {
   readonly port: number;
   readonly protocol?: string;
@@ -106,7 +118,10 @@ export interface ContainerSpec {
   readonly hostPorts?: readonly HostPort[];
 }
 
-/** restartPolicy Always makes it a sidecar: it runs on beside the containers, and counts with them. */
+/**
+ * An init container. With restartPolicy Always it is a sidecar, which keeps running beside the containers and counts
+ * with them.
+ */
 export interface InitContainerSpec extends ContainerSpec {
   readonly restartPolicy?: "" | "Always";
 }
@@ -115,7 +130,7 @@ export interface PodSpec {
   readonly name: string;
   readonly namespace: string;
   readonly labels?: Readonly<Record<string, string>>;
-  /** Higher is more important; absent is 0. */
+  /** The priority; higher is more important. Absent: 0. */
   readonly priority?: number;
   readonly preemptionPolicy?: "Never" | "PreemptLowerPriority";
   readonly containers: readonly ContainerSpec[];
@@ -126,19 +141,25 @@ export interface PodSpec {
   readonly podAffinity?: PodAffinity;
   readonly podAntiAffinity?: PodAffinity;
   readonly topologySpread?: readonly TopologySpreadConstraint[];
-  /** Identity of the owning workload (say `default/Deployment/web`): its replicas are spread, and scaled down, together. */
+  /**
+   * The identity of the owning workload (such as `default/Deployment/web`). Its replicas are spread, and scaled down,
+   * together.
+   */
   readonly workload?: string;
-  /** The workload's revision. When given, the pod's spread constraints count only pods of the same revision. */
+  /** The workload's revision. If set, the pod's spread constraints count only pods of the same revision. */
   readonly revision?: string;
-  /** The nodes to which the pod's volume claims bind it: it may run only where all of them agree. Absent or empty: anywhere. */
+  /**
+   * The nodes to which volume claims restrict the pod: it may run only on a node that all of them list. Absent or
+   * empty: no restriction.
+   */
   readonly claimNodes?: readonly string[];
-  /** The node must declare it; absent or "" is the default runtime, which every node has. */
+  /** A runtime class that the node must support. Absent or "": the default runtime, which every node has. */
   readonly runtimeClass?: string;
-  /** Images of all its containers, for image locality. */
+  /** The images of all containers, for image locality. */
   readonly images?: readonly string[];
 }
 
-/** Pods that may not all stop at once: at most `disruptionsAllowed` of those selected may be preempted now. */
+/** A disruption budget: at most `disruptionsAllowed` of the selected pods may be preempted now. */
 export interface DisruptionBudget {
   readonly namespace: string;
   readonly name: string;
@@ -158,23 +179,23 @@ export type FilterName =
   | "PodTopologySpread"
   | "InterPodAffinity";
 
-/** The reason why one node can't take a pod. */
+/** The reason why a node is not feasible for a pod. */
 export interface NodeRejection {
   readonly node: string;
   readonly filter: FilterName;
   /** The text for people, such as `insufficient cpu (needs 600m, 250m free)`. */
   readonly message: string;
-  /** The message without what is particular to this node: rejections with the same reason are counted together. */
+  /** The message without the node's own values. Rejections with the same reason are counted together. */
   readonly reason: string;
-  /** False when moving other pods aside could not help. */
+  /** Whether preempting other pods could help. */
   readonly resolvable: boolean;
 }
 
-/** The reasons why a pod is not placed, or the obstacles if some nodes can take it. */
+/** The reasons why a pod is not placed, or the obstacles on other nodes if some are feasible. */
 export interface Explanation {
   readonly pod: PodKey;
   readonly nodes: number;
-  /** The nodes that can take the pod now, sorted. */
+  /** The feasible nodes, sorted. */
   readonly feasible: readonly string[];
   /** One for each other node, sorted by node name. */
   readonly rejections: readonly NodeRejection[];
@@ -182,7 +203,10 @@ export interface Explanation {
   readonly reasons: readonly { readonly reason: string; readonly nodes: number; readonly detail: string }[];
   /** The smallest change found that would make the pod fit: `free 350m cpu on node-3`. */
   readonly nearest?: string;
-  /** One line for people: `0/12 nodes: 7 insufficient memory (needs 2Gi, largest free 1.2Gi), 5 taint gpu=true:NoSchedule`. */
+  /**
+   * One line for people: `0/12 nodes: 7 insufficient memory (needs 2Gi, largest free 1.2Gi), 5 taint
+   * gpu=true:NoSchedule`.
+   */
   readonly summary: string;
 }
 
@@ -198,17 +222,17 @@ export interface Move {
   readonly to: string;
 }
 
-/** A suggestion: moves, to be made in this order, each legal at its time. */
+/** A plan of moves to make in this order, each allowed at its time. */
 export interface RebalancePlan {
   readonly moves: readonly Move[];
-  /** The nodes that hold no movable pod afterwards. */
+  /** The nodes without movable pods after the moves. */
   readonly emptied: readonly string[];
-  /** The gain, as a text for people. */
+  /** A text about the gain, for people. */
   readonly summary: string;
 }
 
 export interface RebalanceOptions {
-  /** `empty-nodes`: free whole nodes; `restore-spread`: undo skew within workloads. */
+  /** `empty-nodes` frees whole nodes; `restore-spread` removes skew within workloads. */
   readonly goal: "empty-nodes" | "restore-spread";
   readonly maxMoves?: number;
   /** Reports whether a pod may be moved. Absent: every pod may. */

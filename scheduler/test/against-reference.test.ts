@@ -9,12 +9,12 @@ import { reject } from "./reference/filter.ts";
 import { best, candidates, victimKeys } from "./reference/preempt.ts";
 import { type KubeProfile, totals } from "./reference/score.ts";
 
-// Enough to meet every pair of rules many times in a few seconds; SEEDS=20000 for a long run.
+// Enough to combine every pair of rules many times in a few seconds. Use SEEDS=20000 for a long run.
 const SEEDS = Number(process.env.SEEDS ?? 400);
 const STEPS = 24;
 
 for (const profile of ["kube-most", "kube-least", "pack"] as const) {
-  test(`${profile}: any sequence of changes leaves the fleet answering like the reference`, () => {
+  test(`${profile}: after any sequence of changes the fleet gives the same results as the reference`, () => {
     for (let seed = 1; seed <= SEEDS; seed++) runSeed(profile, seed);
   });
 }
@@ -39,7 +39,7 @@ function runSeed(profile: Profile, seed: number): void {
   }
 }
 
-/** A pod that no node could take, and that no preemption could help. */
+/** A pod for which no node was feasible, and which preemption could not help. */
 interface Waiting {
   readonly pod: PodSpec;
   readonly miss: Miss;
@@ -49,7 +49,7 @@ function isHopeless({ fleet }: Mirror, pod: PodSpec): boolean {
   return fleet.place(pod) === undefined && fleet.preempt(pod) === undefined;
 }
 
-/** Checks that a miss never hides room: while a miss reports no hope, no node fits. */
+/** Checks that a miss never hides a feasible node: while a miss reports no hope, no node fits. */
 function checkWaiting(mirror: Mirror, waiting: Waiting[]): void {
   for (const [index, { pod, miss }] of [...waiting.entries()].reverse()) {
     const hope = miss.hope();
@@ -82,7 +82,7 @@ function takeStep(
   }
 }
 
-/** Compares every answer about the pod with the reference, and with a fleet built afresh; returns the choice. */
+/** Compares every result for the pod with the reference, and with a newly built fleet. Returns the choice. */
 function check(mirror: Mirror, pod: PodSpec, cached: boolean): string | undefined {
   const { cluster, fleet } = mirror;
   const expected = new Map(cluster.nodes.map((node) => [node.name, reject(pod, node, cluster)]));
@@ -93,7 +93,7 @@ function check(mirror: Mirror, pod: PodSpec, cached: boolean): string | undefine
     const shown = filter === "NodeName" ? "PreFilter:[NodeAffinity]" : filter;
     assert.deepEqual({ filter: shown, resolvable }, expected.get(node), node);
   }
-  // Asked often enough, the class is answered from its cache; the odd pods stay with the scan.
+  // A class that is requested often is placed from its cache; the other pods use the scan.
   if (cached) for (let i = 0; i < 32; i++) fleet.place(pod);
   const { chosen, totals: scores } = fleet.rank(pod);
   if (fleet.profile !== "pack")

@@ -1,8 +1,8 @@
 import { afterEach } from "node:test";
 
 /**
- * Runs the tests that know the scheduler's rules in one process, the quick ones first, and exits with 1 at the first that fails:
- * a mutant is caught then, and what the others would find doesn't matter.
+ * Runs the tests of the scheduler's rules in one process, the fast ones first, and exits with 1 at the first failure: a
+ * mutant is then detected, and further results don't matter.
  */
 afterEach((context) => {
   if ("passed" in context && !context.passed) process.exit(1);

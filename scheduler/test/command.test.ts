@@ -21,7 +21,7 @@ function run(scenarios: readonly unknown[], ...options: string[]) {
   return spawnSync(process.execPath, [MAIN, ...options], { input, encoding: "utf8" });
 }
 
-test("answers a line for a line", () => {
+test("answers each line with a line", () => {
   const { stdout, status } = run([GOOD, { ...GOOD, id: "s2" }], "--profile", "kube-least");
   const [first, second] = stdout
     .trim()
@@ -33,7 +33,7 @@ test("answers a line for a line", () => {
   assert.equal(first.answers[0].chosen, "a");
 });
 
-test("refuses what is malformed with line and field, and answers the rest", () => {
+test("rejects malformed lines with line number and field, and answers the others", () => {
   const [node] = GOOD.nodes;
   const cases: [unknown, RegExp][] = [
     ["{", /^line \d+: not JSON/],
@@ -45,7 +45,7 @@ test("refuses what is malformed with line and field, and answers the rest", () =
       { ...GOOD, nodes: [{ ...node, allocatable: { cpu: "1e3k" } }] },
       /^line \d+: nodes\[0\]\.allocatable\.cpu: "1e3k"/,
     ],
-    [{ ...GOOD, nodes: [node, node] }, /^line \d+: nodes\[1\]\.name: a is there twice/],
+    [{ ...GOOD, nodes: [node, node] }, /^line \d+: nodes\[1\]\.name: a appears twice/],
     [{ ...GOOD, existing: [{ ...POD, node: "zzz" }] }, /^line \d+: existing\[0\]\.node: no node zzz/],
     [
       { ...GOOD, pending: [{ ...POD, containers: [{ requests: { cpu: "-1" } }] }] },
@@ -72,7 +72,7 @@ test("refuses what is malformed with line and field, and answers the rest", () =
   assert.equal(JSON.parse(stdout).id, "s1");
 });
 
-test("says how it is used", () => {
+test("prints its usage", () => {
   for (const options of [["--profile", "best"], ["--what"]]) {
     const { stderr, status } = run([GOOD], ...options);
     assert.match(stderr, /Usage: schedule/);

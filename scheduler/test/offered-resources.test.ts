@@ -22,7 +22,7 @@ test("an extended resource is counted by its name, and one that no node offers d
   assert.equal(fleet.schedule(gpu), "gpu");
 });
 
-test("a node that offers too many resources keeps those it has, and takes no places from other nodes", () => {
+test("a node that offers too many resources keeps its existing ones, and takes no slots from other nodes", () => {
   const many = (count: number, prefix: string) =>
     Object.fromEntries(Array.from({ length: count }, (_, i) => [`${prefix}.example/${100 + i}`, "1"]));
   const asking = (resource: string) => aPod("p", { containers: [{ requests: { [resource]: "1" } }] });
@@ -44,7 +44,7 @@ test("a node that offers too many resources keeps those it has, and takes no pla
   assert.equal(fleet.place(asking("f.example/160")), "f");
 });
 
-test("pods that were bound before their node offered a resource count once it does", () => {
+test("pods bound before their node offered a resource count once it does", () => {
   const bare = aNode("n", { allocatable: { cpu: "1", pods: "9" } });
   const rich = aNode("n", { allocatable: { cpu: "1", pods: "9", "nvidia.com/gpu": "2" } });
   const gpu = (name: string) => aPod(name, { containers: [{ requests: { "nvidia.com/gpu": "1" } }] });

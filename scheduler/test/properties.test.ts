@@ -8,7 +8,7 @@ import { aFleet, aNode, aPod } from "./builders/fleet.ts";
 import { randomNode, randomPod } from "./builders/random-pod.ts";
 import { termMatches, termParses } from "./reference/match.ts";
 
-test("other names for the nodes don't change which of them can take a pod", () => {
+test("renaming the nodes doesn't change which of them are feasible", () => {
   for (let seed = 1; seed <= 200; seed++) {
     const random = randomOf(seed);
     const names = Array.from({ length: 8 }, (_, i) => `n${i}`);
@@ -44,7 +44,7 @@ function rename(node: NodeSpec, names: ReadonlyMap<string, string>): NodeSpec {
   return { ...node, name, labels: { ...node.labels, ...hostname } };
 }
 
-test("each requirement is matched or refused as by the reference", () => {
+test("matches or rejects each requirement as the reference does", () => {
   const random = randomOf(3);
   const values = [
     "",

@@ -13,7 +13,7 @@ const lines = (name: string) =>
 const sorted = (candidates: Readonly<Record<string, readonly string[]>> = {}) =>
   Object.fromEntries(Object.entries(candidates).map(([node, victims]) => [node, [...victims].sort()]));
 
-test("every given scenario is answered as kube-scheduler's own plugins answer it", () => {
+test("gives the same answers to all scenarios as kube-scheduler's own plugins", () => {
   const expected = lines("answers.jsonl").map((line) => JSON.parse(line) as ScenarioAnswer);
   let pods = 0;
   for (const [index, line] of lines("scenarios.jsonl").entries()) {

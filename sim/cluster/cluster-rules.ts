@@ -8,20 +8,29 @@ import type { SimMember } from "./sim-member.ts";
 export interface ClusterRulesOptions {
   readonly time: VirtualClock;
   readonly members: () => readonly SimMember[];
-  /** Whether etcd answers. */
+  /** Reports whether etcd answers. */
   readonly etcdUp: () => boolean;
   readonly blame: Blame;
 }
 
-/** Another coordinator leads and decides within the lease's time and two seconds. */
+/** The time within which another coordinator must lead and decide: the lease's duration and two seconds. */
 const LEAD_LIMIT_MS = (LEADER_TTL_SECONDS + 2) * 1_000;
-/** Taking the lead and starting the controllers together need fewer round trips. */
+/** Becoming the leader and starting the controllers together need fewer round trips. */
 const ROUND_TRIPS = 20;
-/** The time after which a former leader has noticed that another one leads: it renews its lease, and a call may have to be made twice. */
+/**
+ * The time after which a former leader has noticed that another coordinator leads: it renews its lease, and a call may
+ * need a retry.
+ */
 const TWO_LEADERS_MS = 8_000;
-/** A fault has no effect any more: calls have failed, leases have ended, and a process has started again. */
+/**
+ * The time after which a fault has no effect any more: calls have failed, leases have expired, and a process has
+ * restarted.
+ */
 const SETTLED_MS = 30_000;
-/** A follower reads the head every second, also when the message of a change was lost. */
+/**
+ * The time by which a follower may be behind. It reads the head every second, also if the message about a change was
+ * lost.
+ */
 const BEHIND_MS = 5_000;
 const USUAL_LATENCY_MS = 20;
 
@@ -34,21 +43,21 @@ interface Write {
 export class ClusterRules {
   readonly #options: ClusterRulesOptions;
   readonly #acknowledged = new Map<number, Write>();
-  /** The changes of each revision as etcd has them. */
+  /** The changes of each revision in etcd. */
   readonly #history = new Map<number, ReadonlyMap<string, Buffer>>();
-  /** The last moment at which something was wrong with a member or its way to etcd. */
+  /** The last time at which a member or its connection to etcd had a fault. */
   readonly #troubledMs = new Map<SimMember, number>();
-  /** The moment since which a member without trouble has followed. */
+  /** The time since which a member without faults has followed. */
   readonly #followsSinceMs = new Map<SimMember, number>();
   #leaderlessSinceMs: number;
   #undecidedSinceMs: number;
-  /** The moment since which a member without trouble has known that the store is the one of its nodes. */
+  /** The time since which a member without faults has known that its store belongs to its nodes. */
   readonly #provenSinceMs = new Map<SimMember, number>();
   #disturbedMs: number;
   #twoSinceMs: number | undefined;
-  /** The longest time in which no coordinator led though one could have. */
+  /** The longest time in which no coordinator led although one could have. */
   longestLeaderlessMs = 0;
-  /** The longest time in which no coordinator decided though one could have. */
+  /** The longest time in which no coordinator decided although one could have. */
   longestUndecidedMs = 0;
   changes = 0;
   #leader: SimMember | undefined;
@@ -60,26 +69,26 @@ export class ClusterRules {
     this.#disturbedMs = options.time.nowMs();
   }
 
-  /** The member that leads and can write, if there is one. */
+  /** The leader, if there is one and it can write. */
   get leader(): SimMember | undefined {
     return this.#options
       .members()
       .find((member) => member.leading !== undefined && !this.#isTroubled(member));
   }
 
-  /** Called for each revision in order, as etcd has it. */
+  /** Called for each revision in etcd, in order. */
   stored({ revision, events }: WatchBatch): void {
     const puts = new Map<string, Buffer>();
     for (const event of events)
-      if (event.kind === "put") puts.set(event.record.key, Buffer.from(event.record.value));
+      if (event.type === "put") puts.set(event.record.key, Buffer.from(event.record.value));
     this.#history.set(revision, puts);
     this.#compare(revision);
   }
 
-  /** Called with each write that a coordinator took for done. */
+  /** Called with each write that a coordinator considers done. */
   acknowledged(by: string, ops: readonly Op[], { succeeded, revision }: TxnResult): void {
     const puts = new Map<string, Buffer>();
-    for (const op of ops) if (op.kind === "put") puts.set(op.key, Buffer.from(op.value));
+    for (const op of ops) if (op.type === "put") puts.set(op.key, Buffer.from(op.value));
     if (!succeeded || puts.size === 0) return;
     const before = this.#acknowledged.get(revision);
     if (before !== undefined)
@@ -104,7 +113,7 @@ export class ClusterRules {
     this.#disturbedMs = this.#nowMs;
   }
 
-  /** Checks the members. Called several times in each second. */
+  /** Checks the members. Must be called several times a second. */
   look(): void {
     for (const member of this.#options.members()) this.#lookAt(member);
     this.#lookForTwo();
@@ -113,7 +122,7 @@ export class ClusterRules {
       this.changes++;
       this.#leader = leader;
     }
-    // A coordinator whose messages are late or lost at times may still hold the lead.
+    // A coordinator whose messages are late or sometimes lost may still be the leader.
     const isLed = this.#options.members().some((it) => it.leading !== undefined && !this.#isCutOff(it));
     if (isLed) this.#leaderlessSinceMs = this.#nowMs;
     this.#lookForDecisions();
@@ -125,9 +134,9 @@ export class ClusterRules {
       this.#options.blame(`no coordinator has led for ${forMs} ms, though ${able.name} could have`);
   }
 
-  /** A coordinator that has followed one that decided must not wait for nodes. */
+  /** Checks that a coordinator which has followed a deciding one decides without waiting for nodes. */
   #lookForDecisions(): void {
-    // One that has not followed waits for the nodes, as long as its start takes.
+    // A coordinator that has not followed one waits for the nodes, for the duration of its start.
     const decides = (member: SimMember): boolean =>
       member.leading !== undefined &&
       !this.#isCutOff(member) &&
@@ -141,7 +150,7 @@ export class ClusterRules {
       this.#options.blame(`no coordinator has decided for ${forMs} ms, though ${able.name} could have`);
   }
 
-  /** Checks that nothing acknowledged is missing and that all followers have everything. Called at rest. */
+  /** Checks that no acknowledged write is missing and that all followers are up to date. Called at rest. */
   conclude(revision: number): void {
     for (const [written, { by }] of this.#acknowledged)
       if (!this.#history.has(written))

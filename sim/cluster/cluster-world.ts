@@ -29,7 +29,7 @@ export interface ClusterWorldOptions {
   readonly trace: Trace;
   readonly secrets: Secrets;
   readonly members: number;
-  /** The wall clock of one coordinator is wrong by so much. */
+  /** The error of this coordinator's wall clock. */
   readonly clockOffsetMs: number;
   readonly makeNode: (options: NodeOptions) => FleetNode;
 }
@@ -38,7 +38,7 @@ const LOOK_MS = 250;
 const NODES = 3;
 const CALLS_RETRIED: ReadonlySet<string> = new Set(["CONFLICT", "UNAVAILABLE"]);
 
-/** Several coordinators over one store in etcd, with a fleet, clients, and rules that all of them must keep. */
+/** Several coordinators that share one store in etcd, with a fleet, clients, and rules for all of them. */
 export class ClusterWorld implements Fleet {
   readonly time: VirtualClock;
   readonly random: Random;
@@ -92,7 +92,7 @@ export class ClusterWorld implements Fleet {
     });
   }
 
-  /** The coordinator that leads and can write, if there is one. */
+  /** The leader, if there is one and it can write. */
   get coordinator(): SimCoordinator | undefined {
     return this.clusterRules.leader?.leading;
   }
@@ -112,7 +112,7 @@ export class ClusterWorld implements Fleet {
     this.trace.add("!!!", what);
   }
 
-  /** Agents don't reach the member for the time; those that were connected to it lose their connections. */
+  /** Cuts agents off from the member for a time. Connected agents lose their connections. */
   cutAgents(member: SimMember, forMs: number): void {
     const { agents } = member;
     agents.abort();
@@ -145,7 +145,7 @@ export class ClusterWorld implements Fleet {
     const names = Array.from({ length: NODES }, (_, index) => `n${index + 1}`);
     const put = (name: string): Op => {
       const record = NodeRecord.fromPartial({ name, serials: ["01"] });
-      return { kind: "put", key: nodeKey(name), value: encodeRecord(NodeRecord, record) };
+      return { type: "put", key: nodeKey(name), value: encodeRecord(NodeRecord, record) };
     };
     await store.txn([], names.map(put));
     await store.close();
@@ -238,7 +238,10 @@ export class ClusterWorld implements Fleet {
     return this.#passedOn(this.#routes.pick(members));
   }
 
-  /** The coordinator that serves a call to this one: itself if it leads as far as it knows, else the one that it sees leading. */
+  /**
+   * Returns the coordinator that serves a call to this member: the member itself if it leads as far as it knows, otherwise the
+   * leader that it knows.
+   */
   #passedOn(member: SimMember): SimMember | undefined {
     if (member.dead || member.gate.held) return undefined;
     if (member.leading !== undefined) return member;

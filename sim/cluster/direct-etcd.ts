@@ -1,7 +1,7 @@
 import type { Etcd } from "../../coordinator/src/store/etcd/etcd.ts";
 import type { SimEtcd } from "./sim-etcd.ts";
 
-/** etcd without a network, for the rules: every call arrives and is answered at once. */
+/** Returns etcd without a network, for the rules: every call is answered at once. */
 export function directEtcd(etcd: SimEtcd): Etcd {
   return {
     range: async (query) => etcd.range(query),

@@ -1,10 +1,13 @@
 import type { ClusterWorld } from "./cluster-world.ts";
 import type { SimMember } from "./sim-member.ts";
 
-/** One fault of a coordinator, of its ways or of etcd, or none. It ends after some seconds, mostly before the next one. */
+/**
+ * Causes one fault of a coordinator, of its connections or of etcd, or none. The fault ends after some seconds, mostly
+ * before the next one.
+ */
 export function disturbCluster(world: ClusterWorld): void {
   const { random, clusterRules, members, trace, etcd, time } = world;
-  // Most faults strike the coordinator that leads.
+  // Most faults concern the leader.
   const member = random.chance(0.7) ? (clusterRules.leader ?? random.pick(members)) : random.pick(members);
   const forMs = 500 + random.below(random.chance(0.7) ? 12_000 : 40_000);
   const choice = random.next();
@@ -50,7 +53,7 @@ function cut({ time, trace, clusterRules }: ClusterWorld, { way, name }: SimMemb
   });
 }
 
-/** Messages between the coordinator and etcd are late, and some are lost. */
+/** Delays messages between the coordinator and etcd, and loses some of them. */
 function lose(
   { time, trace, random, clusterRules }: ClusterWorld,
   { way, name }: SimMember,

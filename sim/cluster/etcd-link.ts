@@ -6,7 +6,7 @@ import { EtcdError } from "../../coordinator/src/store/etcd/etcd-error.ts";
 import type { ProcessGate } from "../fleet/process-gate.ts";
 import type { SimEtcd } from "./sim-etcd.ts";
 
-/** The network between one coordinator's host and etcd. It outlives the coordinator's process. */
+/** The network between one coordinator's host and etcd. It survives the coordinator's process. */
 export interface EtcdWay {
   cut: boolean;
   /** The longest time that a message takes. */
@@ -21,14 +21,14 @@ export interface EtcdLinkOptions {
   readonly time: VirtualClock;
   readonly random: Random;
   readonly gate: ProcessGate;
-  /** Aborted once the process is dead. Requests that it had sent still arrive. */
+  /** Aborted when the process dies. Requests that it had sent still arrive. */
   readonly life: AbortSignal;
 }
 
 /** The same as in the client of etcd. */
 const CALL_LIMIT_MS = 3_000;
 
-/** etcd as one process reaches it: late, not at all while the way is cut, and at times without an answer. */
+/** etcd as seen by one process: delayed, unreachable while the network is cut, and sometimes without an answer. */
 export class EtcdLink implements Etcd {
   readonly #options: EtcdLinkOptions;
 
@@ -60,7 +60,7 @@ export class EtcdLink implements Etcd {
     return this.#call((etcd) => etcd.revokeLease(id));
   }
 
-  /** A message that is lost leaves the watch without an end, so that only the caller's own timer wakes it. */
+  /** Waits for a change. If the message is lost, the wait never ends, and only the caller's own timer ends it. */
   changed(key: string, after: bigint, signal: AbortSignal): Promise<void> {
     const { etcd, gate, life } = this.#options;
     return new Promise((resolve) => {
@@ -69,9 +69,9 @@ export class EtcdLink implements Etcd {
         stop();
         resolve();
       });
-      const told = (): void => this.#carry(() => gate.input(() => life.aborted || resolve()));
+      const onChange = (): void => this.#carry(() => gate.input(() => life.aborted || resolve()));
       this.#send(() => {
-        if (!signal.aborted) stop = etcd.watch(key, after, told);
+        if (!signal.aborted) stop = etcd.watch(key, after, onChange);
       });
     });
   }
@@ -101,7 +101,7 @@ export class EtcdLink implements Etcd {
     });
   }
 
-  /** A process that is held up sends nothing, and a dead one neither. */
+  /** Sends a message. Neither a paused nor a dead process sends any. */
   #send(arrived: () => void): void {
     const { gate, life } = this.#options;
     gate.input(() => life.aborted || this.#carry(arrived));

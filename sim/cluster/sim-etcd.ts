@@ -25,16 +25,16 @@ interface SimLease {
 /** The default of etcd's --max-txn-ops. */
 const TXN_OPS_MAX = 128;
 
-/** The state of a cluster of etcd on virtual time. A method takes effect at once; an `EtcdLink` carries calls to it. */
+/** The state of an etcd cluster on virtual time. Methods take effect at once; an `EtcdLink` carries calls to them. */
 export class SimEtcd {
-  /** Whether a majority of its members answers. */
+  /** True while a majority of the members answers. */
   up = true;
   readonly #time: VirtualClock;
   readonly #versions = new Map<string, Version[]>();
   readonly #leases = new Map<bigint, SimLease>();
   readonly #leaseOf = new Map<string, bigint>();
   readonly #watchers = new Map<string, Set<() => void>>();
-  /** All keys of `#versions` in order. */
+  /** All keys of `#versions`, sorted. */
   #keys: string[] = [];
   #revision = 1n;
   #compacted = 0n;
@@ -65,7 +65,7 @@ export class SimEtcd {
       return { succeeded: false, revision: this.#revision, found };
     }
     for (const op of ops)
-      if (op.kind === "put" && op.lease !== undefined && !this.#leases.has(op.lease))
+      if (op.type === "put" && op.lease !== undefined && !this.#leases.has(op.lease))
         throw new EtcdError("REJECTED", "requested lease not found");
     this.#write(ops);
     return { succeeded: true, revision: this.#revision, found: [] };
@@ -105,10 +105,13 @@ export class SimEtcd {
     if (lease === undefined) return;
     lease.stop();
     this.#leases.delete(id);
-    this.#write([...lease.keys].map((from) => ({ kind: "delete", from })));
+    this.#write([...lease.keys].map((from) => ({ type: "delete", from })));
   }
 
-  /** Calls once if the key was changed after the revision, and otherwise when it changes. Returns a function that ends it. */
+  /**
+   * Calls `changed` once: at once if the key was changed after the revision, otherwise when it changes. Returns a
+   * function that cancels the watch.
+   */
   watch(key: string, after: bigint, changed: () => void): () => void {
     if ((this.#versions.get(key)?.at(-1)?.modRevision ?? 0n) > after) {
       changed();
@@ -120,22 +123,23 @@ export class SimEtcd {
     return () => watchers.delete(changed);
   }
 
-  /** Keeps leases from ending while no majority answers: etcd counts their time only while it has a leader. */
+  /** Ends a lease, unless no majority answers: etcd counts the time of leases only while it has a leader. */
   #expire(id: bigint): void {
     if (this.up) this.revokeLease(id);
     else this.keepLeaseAlive(id);
   }
 
-  #holds({ kind, key, revision }: EtcdCompare): boolean {
+  #holds({ type, key, revision }: EtcdCompare): boolean {
     const record = this.#recordAt(key, this.#revision);
-    return (record?.[kind] ?? 0n) === revision;
+    const found = type === "create-revision" ? record?.createRevision : record?.modRevision;
+    return (found ?? 0n) === revision;
   }
 
   #write(ops: readonly EtcdOp[]): void {
     const revision = this.#revision + 1n;
     const changed = new Set<string>();
     for (const op of ops) {
-      const keys = op.kind === "put" ? [op.key] : this.range(op).records.map(({ key }) => key);
+      const keys = op.type === "put" ? [op.key] : this.range(op).records.map(({ key }) => key);
       for (const key of keys) {
         this.#put(key, op, revision);
         changed.add(key);
@@ -156,7 +160,7 @@ export class SimEtcd {
     const versions = this.#versions.get(key) ?? [];
     if (versions.length === 0) this.#keys.splice(this.#place(key), 0, key);
     this.#versions.set(key, versions);
-    if (op.kind === "delete") {
+    if (op.type === "delete") {
       versions.push({ modRevision, record: undefined });
       return;
     }
@@ -174,7 +178,7 @@ export class SimEtcd {
     return this.#versions.get(key)?.findLast(({ modRevision }) => modRevision <= revision)?.record;
   }
 
-  /** The index of the first key that is not before this one. */
+  /** Returns the index of the first key that is not before this one. */
   #place(key: string): number {
     let [low, high] = [0, this.#keys.length];
     while (low < high) {
@@ -186,17 +190,17 @@ export class SimEtcd {
   }
 }
 
-/** etcd checks all operations before it evaluates the compares. */
+/** Rejects invalid transactions as etcd does, which checks all operations before it evaluates the compares. */
 function refuseInvalid(ops: readonly EtcdOp[]): void {
   if (ops.length > TXN_OPS_MAX) throw new EtcdError("REJECTED", "too many operations in txn request");
   const puts = new Set<string>();
   for (const op of ops) {
-    if (op.kind !== "put") continue;
+    if (op.type !== "put") continue;
     if (puts.has(op.key)) throw new EtcdError("REJECTED", "duplicate key given in txn request");
     puts.add(op.key);
   }
   for (const op of ops) {
-    if (op.kind === "put") continue;
+    if (op.type === "put") continue;
     const { from, to } = op;
     const overlaps = to === undefined ? puts.has(from) : [...puts].some((key) => key >= from && key < to);
     if (overlaps) throw new EtcdError("REJECTED", "duplicate key given in txn request");

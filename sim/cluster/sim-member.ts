@@ -21,7 +21,7 @@ import { type LifeWitness, type Secrets, SimCoordinator, type SimProcess } from 
 import { EtcdLink, type EtcdWay } from "./etcd-link.ts";
 import type { SimEtcd } from "./sim-etcd.ts";
 
-/** The keys of the cluster's store in etcd. */
+/** The prefix of the cluster's keys in etcd. */
 export const STORE_PREFIX = "/forage/";
 
 export interface MemberOptions {
@@ -38,20 +38,20 @@ export interface MemberOptions {
       member: SimMember,
       ...of: Parameters<LifeWitness["writing"]>
     ) => ReturnType<LifeWitness["writing"]>;
-    /** It has ended because it could not go on. */
+    /** Called when the member has ended because of an error. */
     readonly ended: (member: SimMember, error: unknown) => void;
   };
-  /** Returns whether this member reaches the coordinator of the name, and that one leads and decides. */
+  /** Reports whether this member can reach the named coordinator, and that coordinator leads and decides. */
   readonly asksWhetherDecides: (member: SimMember, leader: string) => boolean;
   readonly note: (what: string) => void;
 }
 
-/** A store that is followed, and the view of it. */
+/** A followed store and the view of it. */
 interface Following {
   readonly store: FollowedStore;
   readonly state: ClusterView;
   readonly stopHealth: () => void;
-  /** Whether the coordinator that leads has answered that it decides. */
+  /** Whether the leader has answered that it decides. */
   isProven: boolean;
 }
 
@@ -61,7 +61,7 @@ interface Life extends SimProcess {
   readonly random: Random;
   following?: Following;
   coordinator?: SimCoordinator;
-  /** The coordinator that leads, as far as this follower knows. */
+  /** The leader, as far as this follower knows. */
   leader?: string;
 }
 
@@ -70,11 +70,14 @@ const REPORT_MS = 2_000;
 const RESTART_MIN_MS = 500;
 const RESTART_SPREAD_MS = 3_000;
 
-/** One of several coordinators on a host of its own, over all of its lives. It follows, leads, dies and starts as the program does. */
+/**
+ * One of several coordinators on a host of its own, over all of its lives. It follows, leads, dies and starts as the
+ * program does.
+ */
 export class SimMember {
   readonly name: string;
   readonly way: EtcdWay = { cut: false, latencyMs: 5, lossShare: 0 };
-  /** Agents reach it, unless it was cut off from them. Replaced after each cut. */
+  /** Aborted when the member is cut off from agents. Each cut replaces it. */
   agents = new AbortController();
   readonly #options: MemberOptions;
   #lives = 0;
@@ -99,7 +102,7 @@ export class SimMember {
     return this.#life.gate;
   }
 
-  /** The deciding part, if it leads as far as it knows. */
+  /** The deciding part, if this member leads as far as it knows. */
   get leading(): SimCoordinator | undefined {
     const { coordinator } = this.#life;
     return coordinator?.up ? coordinator : undefined;
@@ -110,17 +113,17 @@ export class SimMember {
     return this.dead || this.#life.coordinator !== undefined ? undefined : this.#life.following;
   }
 
-  /** Whether it holds nothing back when it decides, because it has followed a coordinator that did. */
+  /** Whether it decides without waiting for nodes, because it has followed a coordinator that decided. */
   get isProven(): boolean {
     return this.#life.following?.isProven ?? false;
   }
 
-  /** The name of the coordinator to which it passes calls on. */
+  /** The name of the coordinator to which it forwards calls. */
   get leader(): string | undefined {
     return this.#life.leader;
   }
 
-  /** Ends the process as kill -9 does. It is started again unless the world ends. */
+  /** Kills the process like kill -9. It restarts unless the world has ended. */
   kill(): void {
     if (this.dead) return;
     this.#options.note("dies");
@@ -131,7 +134,7 @@ export class SimMember {
     });
   }
 
-  /** Ends it for good. */
+  /** Ends the member for good. */
   end(): void {
     this.#over = true;
     this.#life.life.abort();
@@ -171,7 +174,7 @@ export class SimMember {
     this.#lead(life, opened, following);
   }
 
-  /** As the program does: a coordinator that finds another one leading opens the store again to follow it. */
+  /** Opens the store to lead. Like the program, opens it again to follow if another coordinator leads. */
   async #openOrFollow(life: Life): Promise<Store | FollowedStore> {
     let isOther = false;
     const onStandby = (): never => {
@@ -249,7 +252,9 @@ export class SimMember {
     });
   }
 
-  /** Returns the store as the process sees it. Reads come from its own memory, a turn of the event loop later. */
+  /**
+   * Returns the store as the process sees it. Reads are answered from its own memory, one turn of the event loop later.
+   */
   #ownStore(life: Life, durable: Store): Store {
     const { time } = this.#options;
     const die = (): void => life.life.abort();

@@ -20,8 +20,9 @@ const AFTERWARDS_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
 /**
- * Two or three coordinators over one store, while they are killed, held up and cut off. In every other history operators change
- * things meanwhile; in the rest the fleet is idle, and no container may end. From its seed alone.
+ * Plays two or three coordinators that share one store and are killed, paused and cut off. In every other history
+ * operators make changes meanwhile; in the others the fleet is idle, and no container may end. The seed alone
+ * determines the history.
  */
 export async function simulateCluster(options: {
   readonly seed: number;

@@ -10,16 +10,16 @@ import type { Blame } from "./violation.ts";
 
 export interface ClientsOptions {
   readonly time: VirtualClock;
-  /** The coordinator that takes calls now, if any. */
+  /** Returns the coordinator that accepts calls now, if any. */
   readonly coordinator: () => SimCoordinator | undefined;
-  /** The codes of errors after which a call is made again. Default: CONFLICT. */
+  /** The codes of errors after which a call is retried. Default: CONFLICT. */
   readonly retried?: ReadonlySet<string>;
   readonly blame: Blame;
   readonly note: (what: string) => void;
 }
 
 const RETRY_MS = 1_000;
-/** Answers that no call of ours may ever get. */
+/** The codes of errors that no call of the simulation may ever get. */
 const FAULTS: ReadonlySet<string> = new Set(["INTERNAL", "INVALID", "UNIMPLEMENTED", "PERMISSION_DENIED"]);
 
 const WAITED_FOR: ReadonlySet<string> = new Set([
@@ -33,10 +33,10 @@ const RETRIED: ReadonlySet<string> = new Set(["CONFLICT"]);
 
 type Run = (coordinator: SimCoordinator) => Promise<unknown>;
 
-/** Clients of the coordinator. They call again after it was gone, and remember its answers. */
+/** Clients of the coordinator. They retry calls after a coordinator died, and remember its answers. */
 export class Clients {
   readonly #options: ClientsOptions;
-  /** Rollouts whose ends have not been seen. */
+  /** Rollouts that the clients have not seen end. */
   readonly watching = new Set<string>();
   readonly rollouts = new Set<string>();
   readonly #lanes = new Map<string, Promise<void>>();
@@ -46,12 +46,12 @@ export class Clients {
     this.#options = options;
   }
 
-  /** Calls that have no answer yet. */
+  /** The number of calls without an answer. */
   get open(): number {
     return this.#calls;
   }
 
-  /** Applies a bundle. Requests in one lane follow one another. */
+  /** Applies a bundle. The requests of one lane are made one after another. */
   apply(lane: string, request: ApplyResourcesRequest): void {
     this.#until(lane, `apply ${request.applyId}`, async (coordinator) => {
       const { rolloutId } = await coordinator.forage.applyResources(request, clientContext(coordinator.life));
@@ -68,14 +68,14 @@ export class Clients {
     });
   }
 
-  /** Any call of an operator that can be made again. */
+  /** Makes any call of an operator that may be retried. */
   call(lane: string, what: string, run: (coordinator: SimCoordinator) => Promise<unknown>): void {
     this.#until(lane, what, async (coordinator) => {
       await run(coordinator);
     });
   }
 
-  /** A coordinator is up again: streams that it cut are opened again. */
+  /** Opens streams again after a coordinator has restarted. */
   resume(coordinator: SimCoordinator): void {
     for (const id of this.watching) void this.#watch(id, coordinator);
   }
@@ -103,7 +103,7 @@ export class Clients {
     this.watching.delete(id);
   }
 
-  /** One call after the other in each lane; each is made until it is answered. */
+  /** Makes the calls of each lane one after another, and each one until it is answered. */
   #until(lane: string, what: string, run: Run): void {
     this.#calls++;
     const before = this.#lanes.get(lane) ?? Promise.resolve();
@@ -126,7 +126,7 @@ export class Clients {
     }
   }
 
-  /** Whether there is an answer; a coordinator that dies gives none. */
+  /** Makes one attempt, and returns whether it was answered. A coordinator that dies doesn't answer. */
   async #attempt(what: string, run: Run, coordinator: SimCoordinator): Promise<boolean> {
     const { life } = coordinator;
     const { promise: died, resolve: die } = Promise.withResolvers<boolean>();
@@ -136,7 +136,7 @@ export class Clients {
       return await Promise.race([died, run(coordinator).then(() => true)]);
     } catch (error) {
       if (coordinator.dead) return false;
-      // The disk is full, etcd does not answer, or another coordinator leads; calls are made again until that is over.
+      // The disk is full, etcd does not answer, or another coordinator leads. The call is retried until that changes.
       if (error instanceof StoreError && WAITED_FOR.has(error.code)) return false;
       const code = error instanceof CoordinatorError ? error.code : "INTERNAL";
       this.#options.note(`${what} fails: ${messageOf(error)}`);

@@ -14,7 +14,7 @@ export interface Fleet extends Pick<World, "rules" | "clients" | "nodes" | "lost
   readonly coordinator: SimCoordinator | undefined;
 }
 
-/** Returns what has not come to rest. Undefined: everything is as desired. */
+/** Returns a description of what is not at rest; `undefined` if everything is as desired. */
 export function whatIsOpen(world: Fleet): string | undefined {
   const { rules, clients, coordinator, nodes } = world;
   const { state } = rules;
@@ -72,7 +72,7 @@ function whatJobLacks({ namespace, name, resource }: ResourceRecord, state: Clus
   return ttl === 0n ? undefined : `job ${name} has ended and is still there`;
 }
 
-/** Rules for a fleet that has come to rest. */
+/** Checks the rules for a fleet at rest. */
 export function assertConverged(world: Fleet): void {
   const open = whatIsOpen(world);
   if (open !== undefined) throw new Violation(`it did not stay at rest: ${open}`);

@@ -5,14 +5,17 @@ import type { Change, ResourceEntry } from "../../coordinator/src/state/entries.
 import { jobOf } from "./job-rules.ts";
 import type { Blame } from "./violation.ts";
 
-// An hour, less what the clocks of two lives of the coordinator differ by.
+// An hour, less the difference between the clocks of two lives of the coordinator.
 const FOLLOWED_STEP_MS = 3_600_000 - 5_000;
 
-/** Rules for runs of cron jobs: each time once at most, never a burst, and none beside another where that is forbidden. */
+/**
+ * Rules for runs of cron jobs: each scheduled time runs at most once, there are no bursts, and no runs overlap where
+ * that is forbidden.
+ */
 export class CronRules {
   readonly #blame: Blame;
   readonly #state: ClusterView;
-  /** The latest time that was run, by namespace, cron job and the beginning of its schedule. */
+  /** The latest time that was run, by namespace, cron job and the start of its schedule. */
   readonly #latest = new Map<string, number>();
   #clockMs = 0;
   #highestClockMs = 0;
@@ -22,7 +25,10 @@ export class CronRules {
     this.#blame = blame;
   }
 
-  /** After a step back of more than an hour, schedules follow the new time, and runs of times that had passed are due again. */
+  /**
+   * Records that the clock was set. After a step back of more than an hour, schedules follow the new time, and past
+   * times are due again.
+   */
   clockSet(byMs: number): void {
     this.#clockMs += byMs;
     this.#highestClockMs = Math.max(this.#highestClockMs, this.#clockMs);
@@ -33,7 +39,7 @@ export class CronRules {
 
   look(changes: readonly Change[]): void {
     for (const change of changes) {
-      if (change.kind !== "resource" || change.before !== undefined || change.after === undefined) continue;
+      if (change.type !== "resource" || change.before !== undefined || change.after === undefined) continue;
       if (change.after.record.owner?.kind === "cron_job") this.#checkRun(change.after);
     }
   }

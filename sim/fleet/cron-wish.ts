@@ -3,7 +3,7 @@ import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { imageOf, type ProgramKind } from "./programs.ts";
 import type { Wish } from "./wish.ts";
 
-/** A cron job in someone's files. */
+/** The desired state of a cron job. */
 export class CronWish implements Wish {
   readonly name: string;
   readonly #random: Random;
@@ -42,7 +42,7 @@ export class CronWish implements Wish {
     return `gets a ${this.#kind} image`;
   }
 
-  /** Runs would go on for ever. */
+  /** Suspends the cron job, because its runs would go on for ever. */
   mend(): void {
     this.#suspend = true;
   }

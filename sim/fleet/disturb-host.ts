@@ -13,14 +13,14 @@ const TROUBLES: readonly HostTrouble[] = [
   "mounts-hang",
 ];
 
-/** Lets something go wrong on a host, or nothing. */
+/** Causes one fault of a host, or none. */
 export function disturbHost({ nodes }: World, random: Random): void {
   const node = random.pick(nodes);
   const choice = random.next();
   if (choice < 0.35) {
     const trouble = random.pick(TROUBLES);
     node.troubleHost(trouble, lengthMs(random));
-    // Only listing the containers can show that one is gone.
+    // The missing container is then only noticed when containers are listed.
     if (trouble === "events-are-lost") node.removeContainer();
   } else if (choice < 0.45) node.removeContainer();
 }

@@ -2,7 +2,7 @@ import type { Random } from "@forage/common/random";
 import { poisons } from "./poisons.ts";
 import type { World } from "./world.ts";
 
-/** One thing that befalls a fleet, or nothing. */
+/** Causes one fault of the fleet, or none. */
 export function disturb(world: World): void {
   const { random, nodes } = world;
   const node = random.pick(nodes);
@@ -38,23 +38,23 @@ function aClockStep({ random }: World): number {
 
 const LONGEST_MS = 600_000;
 
-/** Mostly less than a minute, at times up to ten. */
+/** Returns a duration that is mostly less than a minute, and sometimes up to ten. */
 export function lengthMs(random: Random): number {
   return 5_000 + random.below(random.chance(0.8) ? 55_000 : LONGEST_MS - 5_000);
 }
 
-/** The coordinator's process is held up, alone or with its machine. */
+/** Pauses the coordinator's process, alone or with its machine. */
 function pause(world: World, forMs: number): void {
   const { coordinator, nodes, random, time, trace } = world;
   if (coordinator.gate.held) return;
   trace.add("world", `the coordinator is held up for ${forMs} ms`);
   coordinator.gate.hold(random.chance(0.3));
-  // Agents whose connection doesn't answer give it up and come back again and again.
+  // Agents close connections that don't answer, and reconnect again and again.
   for (const node of nodes) node.losePatience(() => !coordinator.gate.held);
   time.schedule(forMs, () => coordinator.gate.release());
 }
 
-/** Makes 10,000 pods: too many for a history of which a thousand are played. */
+/** This resource makes 10,000 pods, too many for a history that is played a thousand times. */
 const COSTLY = "container service: more replicas than any fleet takes";
 
 function poison(world: World): void {

@@ -12,23 +12,23 @@ export interface NodeOptions {
   readonly time: VirtualClock;
   readonly random: Random;
   readonly skewMs: number;
-  /** The coordinator that lives now, if one takes calls. */
+  /** Returns the living coordinator if it accepts calls. */
   readonly dial: (node: string) => Answering | undefined;
   readonly registryUp: () => boolean;
   readonly witness: NodeWitness;
   readonly note: (what: string) => void;
 }
 
-/** A coordinator that takes calls. */
+/** A coordinator that accepts calls. */
 export interface Answering {
   readonly handler: Handler;
   readonly dead: AbortSignal;
   readonly gate: ProcessGate;
 }
 
-/** Sees what happens on hosts. */
+/** Receives events of hosts. */
 export interface NodeWitness {
-  /** A pod was given to the node. */
+  /** Called when a pod is assigned to the node. */
   assigned(node: string, pod: PodAssignment): void;
   starts(node: string, pod: PodAssignment): void;
   ended(node: string, pod: PodAssignment, exitCode: number): void;
@@ -50,34 +50,34 @@ export type HostTrouble =
 export interface FleetNode {
   readonly name: string;
   readonly way: Way;
-  /** The pods that its agent knows, by uid. */
+  /** The uids of the pods that its agent knows. */
   readonly pods: { readonly size: number; has(uid: string): boolean };
   /** The number of its running containers that will end without being stopped. */
   readonly ending: number;
-  /** Ends the host at once, without notice. */
+  /** Crashes the host without notice. */
   crash(): void;
   boot(): void;
-  /** Ends the agent and starts it again after the time. Containers keep running. */
+  /** Ends the agent and restarts it after the time. Containers keep running. */
   restartAgent(downMs?: number): void;
-  /** Cuts the way to the coordinator in these directions. */
+  /** Cuts the connection to the coordinator in these directions. */
   partition(...directions: readonly Direction[]): void;
   heal(): void;
   breakStream(): void;
-  /** Closes connections that do not answer, one after the other, until `answers` returns true. */
+  /** Closes connections that don't answer, one after another, until `answers` returns true. */
   losePatience(answers: () => boolean): void;
   /** Changes something about the node and each pod that the coordinator has to write. */
   reportAgain(): void;
-  /** Holds the agent's writes for the time. */
+  /** Delays the agent's writes for the time. */
   stallDisk(forMs: number): void;
-  /** Fails the agent's writes for the time. */
+  /** Makes the agent's writes fail for the time. */
   fillDisk(forMs: number): void;
   /** Sets the wall clock of the host. */
   jumpWallClock(byMs: number): void;
-  /** Lets calls to the host's runtime, network or volumes fail for the time. */
+  /** Makes calls to the host's runtime, network or volumes fail for the time. */
   troubleHost(trouble: HostTrouble, forMs: number): void;
-  /** Removes one running container behind the agent's back. */
+  /** Removes one running container without the agent. */
   removeContainer(): void;
-  /** Ends all faults of the disk, the host and the way. */
+  /** Ends all faults of the disk, the host and the connection. */
   calm(): void;
   /** Ends one container from outside. */
   crashContainer(): void;

@@ -2,10 +2,10 @@ import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import type { NodeWitness } from "./fleet-node.ts";
 import type { Blame } from "./violation.ts";
 
-/** Rules for what happens on hosts, independent of the records. */
+/** Rules for events on hosts, independent of the stored records. */
 export class HostRules implements NodeWitness {
   readonly #blame: Blame;
-  /** The nodes that a pod was ever assigned to. */
+  /** The node that each pod was assigned to. */
   readonly #nodes = new Map<string, string>();
   readonly #removed = new Set<string>();
   /** Uids of pods of which a container has ended or that were removed. */

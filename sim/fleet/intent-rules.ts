@@ -7,17 +7,17 @@ import type { Op } from "../../coordinator/src/store/index.ts";
 import { isOfPoison } from "./poison-store.ts";
 import { rollingLimitsOf } from "./rolling-limits.ts";
 
-/** Pods stopped for one of these are not stopped by a rollout: limits of updates don't hold for what befalls them. */
+/** Matches reasons of stops that no rollout caused. The limits of updates don't apply to them. */
 const FORCED = /taint|drain|evict|room|ended|deleted|preempt|unreachable|lost|forgotten|rebalance/i;
 
 /**
- * Returns the fault of a write, by the view by which it was decided: a rollout must not stop pods that are needed. Others may
- * have become unready in the same moment, which no one can know.
+ * Returns the fault of a write, judged by the view on which it was based: a rollout must not stop pods that are needed.
+ * Pods that became unready in the same moment don't count, because the coordinator can't know of them.
  */
 export function wrongStops(state: ClusterView, ops: readonly Op[]): string | undefined {
   const stops = new Map<string, { readonly pod: PodEntry; readonly why: string }[]>();
   for (const op of ops) {
-    if (op.kind !== "put" || !op.key.startsWith(PREFIXES.pods) || isOfPoison(op.key)) continue;
+    if (op.type !== "put" || !op.key.startsWith(PREFIXES.pods) || isOfPoison(op.key)) continue;
     const record = decodeRecord(PodRecord, op.key, op.value);
     const pod = state.pod(record.namespace, record.name);
     if (pod === undefined || pod.record.stoppingSince !== undefined || record.stoppingSince === undefined)

@@ -5,11 +5,13 @@ import type { ClusterView } from "../../coordinator/src/state/cluster-view.ts";
 import type { Change, PodEntry } from "../../coordinator/src/state/entries.ts";
 import type { Blame } from "./violation.ts";
 
-/** Rules for jobs: exactly their completions, each index once, and never more at a time than their parallelism. */
+/** Rules for jobs: exactly their completions, each index once, and never more pods at a time than their parallelism. */
 export class JobRules {
   readonly #blame: Blame;
   readonly #state: ClusterView;
-  /** Runs' pods that have ended well on their hosts, by run: what the records say may lag behind, and never be ahead. */
+  /**
+   * The pods of each run that have succeeded on their hosts. The records may lag behind this, but never be ahead of it.
+   */
   readonly #done = new Map<string, Set<string>>();
   readonly #runs = new Map<string, { readonly run: string; readonly index: number | undefined }>();
 
@@ -20,14 +22,14 @@ export class JobRules {
 
   look(changes: readonly Change[]): void {
     for (const change of changes) {
-      if (change.kind === "workload-status") {
+      if (change.type === "workload-status") {
         const before = jobOf(change.before?.record.status);
         const after = jobOf(change.after?.record.status);
         const record = (change.after ?? change.before)?.record;
         if (after !== undefined && record !== undefined)
           this.#checkStatus(record.namespace, record.name, before, after);
       }
-      if (change.kind !== "pod" || change.after === undefined) continue;
+      if (change.type !== "pod" || change.after === undefined) continue;
       const { record } = change.after;
       if (record.job === undefined) continue;
       this.#runs.set(record.uid, { run: record.job.run, index: record.job.index });
@@ -42,7 +44,7 @@ export class JobRules {
     }
   }
 
-  /** A host says so. */
+  /** Called when a host reports that a pod has ended. */
   ended(uid: string, exitCode: number): void {
     const of = this.#runs.get(uid);
     if (of === undefined || exitCode !== 0) return;

@@ -3,7 +3,7 @@ import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { imageOf, type ProgramKind } from "./programs.ts";
 import type { Wish } from "./wish.ts";
 
-/** A job in someone's files. */
+/** The desired state of a job. */
 export class JobWish implements Wish {
   readonly name: string;
   readonly #random: Random;

@@ -3,7 +3,7 @@ import { resourceKey, workloadStatusKey } from "../../coordinator/src/model/keys
 import { toEpochMs } from "../../coordinator/src/model/timestamp.ts";
 import type { ClusterView } from "../../coordinator/src/state/cluster-view.ts";
 
-/** Returns what is kept of failed pods without reason. Undefined: nothing. */
+/** Returns a description of a failed pod that is kept without reason; `undefined` if there is none. */
 export function whatIsKeptInVain(state: ClusterView): string | undefined {
   const counts = new Map<string, number>();
   for (const { record } of state.keptPods.all()) {

@@ -16,27 +16,27 @@ import {
 } from "../../coordinator/src/store/index.ts";
 import type { ProcessGate } from "./process-gate.ts";
 
-/** The fate of one write: done, or the process dies just before or just after. */
+/** The result of one write: it is done, or the process dies just before or just after it. */
 export type Fate = "done" | "die-before" | "die-after";
 
 export interface LifeStoreOptions {
-  /** The part that outlives the process. */
+  /** The store that survives the process. */
   readonly durable: Store;
   readonly time: VirtualClock;
-  /** Aborted once the process is dead: nothing more comes of it then. */
+  /** Aborted when the process dies. Nothing happens after that. */
   readonly life: AbortSignal;
   readonly die: () => void;
   readonly delayMs: () => number;
-  /** Whether there is no space left for writes. */
+  /** Reports whether there is no space left for writes. */
   readonly full: () => boolean;
   readonly gate: ProcessGate;
-  /** Called for each write that comes to the disk. */
+  /** Called for each write that reaches the disk. */
   readonly fate: () => Fate;
-  /** Called with each write before it is done. The function that it returns is called with the result. */
+  /** Called with each write before it is done. The returned function is called with the result. */
   readonly witness: (compares: readonly Compare[], ops: readonly Op[]) => (result: TxnResult) => void;
 }
 
-/** The store as one life of a coordinator sees it: slow, and gone with it. */
+/** The store as one life of a coordinator sees it: slow, and dead when the coordinator dies. */
 export class LifeStore implements Store {
   readonly #options: LifeStoreOptions;
   #lastWriteMs = 0;
@@ -65,14 +65,14 @@ export class LifeStore implements Store {
 
   async txn(compares: readonly Compare[], ops: readonly Op[]): Promise<TxnResult> {
     const { durable, die, fate, witness, life } = this.#options;
-    const told = witness(compares, ops);
+    const committed = witness(compares, ops);
     await this.#pause(this.#writeDelayMs());
     if (this.#options.full()) throw new StoreError("NO_SPACE", "the disk is full");
     const end = fate();
     if (end === "die-before") die();
     if (life.aborted) return never();
     const result = await durable.txn(compares, ops);
-    told(result);
+    committed(result);
     if (end === "die-after") die();
     await this.#pause();
     return result;
@@ -105,7 +105,7 @@ export class LifeStore implements Store {
 
   async close(): Promise<void> {}
 
-  /** Stores write in the order in which they were asked to, also after a stall. */
+  /** Returns the delay of a write. Writes are done in the order of their requests, also after a stall. */
   #writeDelayMs(): number {
     const { time, delayMs } = this.#options;
     this.#lastWriteMs = Math.max(this.#lastWriteMs, time.nowMs() + delayMs());

@@ -3,13 +3,13 @@ import type { VirtualClock } from "@forage/common/virtual-clock";
 
 export type Direction = "up" | "down";
 
-/** The way between one node and the coordinator: how long it takes, and whether anything gets through. */
+/** The connection between one node and the coordinator: its latency, and the directions in which it is cut. */
 export class Way {
   readonly #time: VirtualClock;
   readonly #random: Random;
   readonly #cut = { up: false, down: false };
   readonly #held = { up: new Set<() => void>(), down: new Set<() => void>() };
-  /** The delay of one message; the real one is between half and twice of it. */
+  /** The mean delay of a message. The actual delay is between half and twice of it. */
   latencyMs = 5;
 
   constructor(time: VirtualClock, random: Random) {
@@ -25,7 +25,7 @@ export class Way {
     for (const direction of directions) this.#cut[direction] = true;
   }
 
-  /** Messages that were held back on the way arrive. */
+  /** Heals the connection. Delayed messages arrive. */
   heal(): void {
     for (const direction of ["up", "down"] as const) {
       this.#cut[direction] = false;
@@ -39,7 +39,7 @@ export class Way {
     return this.latencyMs * (0.5 + 1.5 * this.#random.next());
   }
 
-  /** Calls once a message that is sent now has arrived. */
+  /** Calls `arrived` when a message that is sent now arrives. */
   carry(direction: Direction, arrived: () => void): void {
     this.#time.schedule(Math.round(this.delayMs()), () => this.#arrive(direction, arrived));
   }
@@ -50,7 +50,7 @@ export class Way {
   }
 }
 
-/** Messages of one stream in one direction: in order, none lost, until it is closed. */
+/** Delivers messages of one stream in one direction, in order and without loss, until it is closed. */
 export class Pipe<T> {
   readonly #way: Way;
   readonly #direction: Direction;
@@ -82,7 +82,7 @@ export class Pipe<T> {
     this.#way.carry(this.#direction, () => {
       this.#moving = false;
       if (this.#closed) return;
-      // Messages that were sent meanwhile were right behind it.
+      // Messages that were sent meanwhile were directly behind this one.
       for (const item of this.#queue.splice(0)) this.#deliver(item);
     });
   }

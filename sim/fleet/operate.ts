@@ -13,7 +13,7 @@ type World = Pick<WholeWorld, "random" | "clients" | "trace" | "nodes">;
 
 type Action = NonNullable<UpdateRolloutRequest["action"]>;
 
-/** One thing that operators do, or nothing. */
+/** Does one thing that operators do, or nothing. */
 export function operate(world: World, script: Script): void {
   const { random, clients, trace } = world;
   const choice = random.next();
@@ -35,7 +35,7 @@ export function operate(world: World, script: Script): void {
   } else if (choice < 0.76) drain(world, random.pick(world.nodes).name);
 }
 
-/** Everything that was held back or kept away goes on. */
+/** Reverts everything that operators had paused or drained. */
 export function putRight(world: World, script: Script): void {
   for (const name of script.services()) changeRollout(world, script, name, { $case: "resume", value: {} });
   for (const { name } of world.nodes)
@@ -64,7 +64,7 @@ function aNodeChange({ random }: World): Parameters<typeof UpdateNodeRequest.fro
   ]);
 }
 
-const SIM_USER = { kind: "user", name: "sim", grants: [{ role: "admin", namespaces: "*" }] } as const;
+const SIM_USER = { type: "user", name: "sim", grants: [{ role: "admin", namespaces: "*" }] } as const;
 
 function changeRollout(world: World, script: Script, name: string, action: Action): void {
   world.trace.add("user", `${action.$case} of ${name}`);

@@ -12,13 +12,13 @@ import { Trace } from "./trace.ts";
 import { Violation } from "./violation.ts";
 import { World, type WorldOptions } from "./world.ts";
 
-/** The faults that strike a fleet at rest. None of them is a node's. */
+/** Faults that occur in a fleet at rest. None of them is a node's. */
 export const OUTAGES = [
   /** The coordinator's own link is down. */
   "link",
-  /** The same, but a few nodes are on its side of the cut. */
+  /** The coordinator's link to most nodes is down. A few nodes are on its side of the cut. */
   "most-links",
-  /** SIGSTOP and SIGCONT. */
+  /** The process is stopped by SIGSTOP and continued by SIGCONT. */
   "held-up",
   /** The machine is paused. */
   "suspended",
@@ -27,19 +27,19 @@ export const OUTAGES = [
   "disk-full",
   "clock-forward",
   "clock-back",
-  /** The agent of one node is dead for less than half a minute. */
+  /** The agent of one node is down for less than half a minute. */
   "agent-down",
-  /** The same, and meanwhile the coordinator's wall clock is set an hour forward. */
+  /** The agent of one node is down, and meanwhile the coordinator's wall clock is set an hour forward. */
   "agent-down-clock-forward",
   /** A node is tainted, and the wall clock is set forward while its pods tolerate the taint. */
   "tainted-clock-forward",
-  /** The same, but the clock is set back. */
+  /** A node is tainted, and the wall clock is set back while its pods tolerate the taint. */
   "tainted-clock-back",
 ] as const;
 
 export type Outage = (typeof OUTAGES)[number];
 
-/** During these, and after them, no endpoint is withdrawn. */
+/** During and after these outages, no endpoint may be withdrawn. */
 const KEEPS_ENDPOINTS: ReadonlySet<Outage> = new Set<Outage>([
   "link",
   "most-links",
@@ -53,12 +53,15 @@ const KEEPS_ENDPOINTS: ReadonlySet<Outage> = new Set<Outage>([
 
 const REST_MS = 20 * 60_000;
 const LOOK_MS = 500;
-/** Longer than every grace, toleration and back-off together. */
+/** This is longer than every grace period, toleration and back-off together. */
 const AFTERWARDS_MS = 5 * 60_000;
 const AGENT_DOWN_MS = 25_000;
 const CLOCK_JUMP_MS = 3_600_000;
 
-/** One outage of a fleet at rest, after which every container still runs that ran before. From its seed alone. */
+/**
+ * Plays one outage of a fleet at rest. Afterwards every container must still run that ran before. The seed alone
+ * determines the history.
+ */
 export async function simulateOutage(options: {
   readonly seed: number;
   readonly secrets: Secrets;
@@ -71,7 +74,7 @@ export async function simulateOutage(options: {
   const trace = new Trace({ nowMs: () => time.nowMs(), keep: 60, ...(echo && { echo }) });
   const random = randomOf(seed + 7_000_003);
   const outage = options.outage ?? OUTAGES[seed % OUTAGES.length] ?? "link";
-  // With the short one, only what is known of the coordinator's own troubles saves the pods.
+  // With the short toleration, pods only survive if the coordinator takes its own outage into account.
   const unreachableTolerationSeconds = outage.startsWith("agent-down") ? undefined : random.pick([3, 30]);
   const world = new World({
     time,
@@ -108,7 +111,7 @@ async function play(world: World, random: Random, outage: Outage): Promise<void>
   if (open !== undefined) throw new Violation(`no rest afterwards: ${open}`);
 }
 
-/** Returns what ends it. */
+/** Begins an outage. Returns a function that ends it. */
 function begin(world: World, random: Random, outage: Outage, lengthMs: number): () => void {
   const { nodes, coordinator } = world;
   switch (outage) {
@@ -122,7 +125,7 @@ function begin(world: World, random: Random, outage: Outage, lengthMs: number): 
     case "held-up":
     case "suspended":
       coordinator.gate.hold(outage === "suspended");
-      // Agents whose connection doesn't answer give it up and come back again and again.
+      // Agents close connections that don't answer, and reconnect again and again.
       for (const node of nodes) node.losePatience(() => !coordinator.gate.held);
       return () => coordinator.gate.release();
     case "coordinator-down":
@@ -166,7 +169,7 @@ function begin(world: World, random: Random, outage: Outage, lengthMs: number): 
   }
 }
 
-/** Statuses have to be written, and agents to come back, while the outage lasts. */
+/** Disturbs links during the outage, so statuses have to be written and agents have to reconnect meanwhile. */
 function disturbLinks({ nodes, time }: World, random: Random, lengthMs: number): void {
   for (const node of nodes) {
     time.schedule(random.below(lengthMs), () => node.reportAgain());

@@ -4,16 +4,19 @@ import type { World } from "./world.ts";
 
 export interface Outcome {
   readonly seed: number;
-  /** Undefined: all was as it must be. */
+  /** Undefined if no rule was violated. */
   readonly violation: Violation | undefined;
   readonly lastLines: readonly string[];
-  /** Equal for equal histories. */
+  /** A hash that is equal for equal histories. */
   readonly digest: string;
   readonly writes: number;
   readonly virtualMs: number;
 }
 
-/** Plays a history, ends its world, and returns what became of it. A violation of a rule is part of the outcome; `where` names its place. */
+/**
+ * Plays a history, ends its world, and returns the outcome. A violated rule is part of the outcome; `where` identifies
+ * the history.
+ */
 export async function outcomeOf(options: {
   readonly seed: number;
   readonly world: Pick<World, "time" | "violation" | "writes" | "blame" | "end">;

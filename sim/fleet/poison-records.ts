@@ -34,7 +34,7 @@ import {
   workload,
 } from "./poison-store.ts";
 
-/** The poisoned records of all other kinds. */
+/** Invalid records of all kinds other than workloads. */
 export const poisonedRecords: Poisons = {
   "pod: no template": (on) => [
     pod("bare", { template: undefined, node: on }),
@@ -301,11 +301,11 @@ export const poisonedRecords: Poisons = {
     }),
   ],
   "API token and join token: no token": () => [
-    { kind: "put", key: "api-tokens/null", value: encodeJsonRecord(null) },
-    { kind: "put", key: "api-tokens/list", value: encodeJsonRecord([{}]) },
-    { kind: "put", key: "join-tokens/null", value: encodeJsonRecord(null) },
-    { kind: "put", key: "api-token-uses/null", value: encodeJsonRecord("x") },
-    { kind: "put", key: "coordinator-tokens/null", value: encodeJsonRecord(null) },
+    { type: "put", key: "api-tokens/null", value: encodeJsonRecord(null) },
+    { type: "put", key: "api-tokens/list", value: encodeJsonRecord([{}]) },
+    { type: "put", key: "join-tokens/null", value: encodeJsonRecord(null) },
+    { type: "put", key: "api-token-uses/null", value: encodeJsonRecord("x") },
+    { type: "put", key: "coordinator-tokens/null", value: encodeJsonRecord(null) },
     raw("coordinator-tokens/raw", 1, 0x7b),
   ],
   "event: at no date": () => [
@@ -334,7 +334,7 @@ export const poisonedRecords: Poisons = {
     raw("workspaces/secrets/raw", 1, 255, 255, 255),
   ],
   "notification: no place": () => [
-    { kind: "put", key: "notifications/null", value: encodeJsonRecord(null) },
+    { type: "put", key: "notifications/null", value: encodeJsonRecord(null) },
     raw("notifications/raw", 1, 0x7b),
   ],
   "records that can't be decoded": () => [

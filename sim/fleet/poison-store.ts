@@ -3,12 +3,12 @@ import { encodeRecord } from "../../coordinator/src/model/codec.ts";
 import type { Op } from "../../coordinator/src/store/index.ts";
 import { imageOf } from "./programs.ts";
 
-/** The namespace of all poisoned objects. */
+/** The namespace of all invalid objects. */
 export const POISON_NAMESPACE = "poison";
-/** Nodes of this prefix have poisoned records and no host. */
+/** The prefix of nodes with invalid records and no host. */
 export const POISON_NODE = "poison-node";
 
-/** Whether the key is that of a record which the coordinator keeps about a poisoned object. */
+/** Reports whether the key belongs to a record that the coordinator keeps about an invalid object. */
 export function isOfPoison(key: string): boolean {
   return key.includes(`/${POISON_NAMESPACE}/`) || key.includes(POISON_NODE);
 }
@@ -20,20 +20,20 @@ interface Codec<T> {
   fromPartial(value: object): T;
 }
 
-/** A value that is not a date. As a number of milliseconds it is far too large to be exact. */
+/** A value that is not a date. In milliseconds it is far too large for an exact number. */
 export const ABSURD = { seconds: 2n ** 62n, nanos: 2_147_483_647 };
 export const BEFORE = { seconds: -(2n ** 62n), nanos: -1 };
-/** The greatest numbers that the fields of records hold. */
+/** The largest number that the fields of records can hold. */
 export const HUGE = 2_147_483_647;
 export const MOST = 4_294_967_295;
 export const NAMESPACE = POISON_NAMESPACE;
 
 export function put<T>(key: string, type: Codec<T>, fields: object): Op {
-  return { kind: "put", key, value: encodeRecord(type, type.fromPartial(fields)) };
+  return { type: "put", key, value: encodeRecord(type, type.fromPartial(fields)) };
 }
 
 export function raw(key: string, ...bytes: number[]): Op {
-  return { kind: "put", key, value: Uint8Array.from(bytes) };
+  return { type: "put", key, value: Uint8Array.from(bytes) };
 }
 
 export const container = {
@@ -92,5 +92,5 @@ export function node(name: string, record: object, report?: object): Op[] {
   return ops;
 }
 
-/** Poisoned objects by what is wrong with them. They lie on the given node, which is healthy, or on none. */
+/** Invalid objects by their fault. They are on the given healthy node, or on none. */
 export type Poisons = Readonly<Record<string, (on: string) => readonly Op[]>>;

@@ -29,7 +29,7 @@ export const poisonedWorkloads: Poisons = {
     }),
   ],
   "container service: more replicas than any fleet takes": () => [
-    // Nothing of it may be placed, so that it leaves room for others.
+    // None of its pods can be placed, so the others have room.
     workload("countless", { scaling: { replicas: MOST }, podConfig: { nodeSelector: { none: "none" } } }),
   ],
   "container service: limits of autoscaling that contradict each other": () => [

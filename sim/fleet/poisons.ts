@@ -3,7 +3,7 @@ import type { Poisons } from "./poison-store.ts";
 import { poisonedWorkloads } from "./poison-workloads.ts";
 
 /**
- * Objects that this version refuses, as an earlier version or a fault may have stored them: each makes some code that handles it throw,
- * loop or compute nonsense. All lie in a namespace of their own, or are nodes without a host.
+ * Objects that this version rejects, but an earlier version or a fault may have stored. Each makes some code that
+ * handles it throw, loop or compute nonsense. All are in a namespace of their own, or are nodes without a host.
  */
 export const poisons: Poisons = { ...poisonedWorkloads, ...poisonedRecords };

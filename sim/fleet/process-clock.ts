@@ -2,7 +2,10 @@ import type { VirtualClock } from "@forage/common/virtual-clock";
 import type { Clock } from "../../coordinator/src/time/clock.ts";
 import { ProcessGate } from "./process-gate.ts";
 
-/** The time as one process sees it: with a wall clock of its own, no timers while it is held up, and none once it is dead. */
+/**
+ * Returns the clock of one process. It has its own wall clock, its timers wait while the process is paused, and they
+ * never fire once it is dead.
+ */
 export function clockOf(
   time: VirtualClock,
   life: { readonly aborted: boolean },
@@ -20,7 +23,7 @@ export function clockOf(
       const fire = (): void =>
         gate.timer(() => {
           if (life.aborted || cancelled) return;
-          // While the machine was suspended, the time of its timers stood still, too.
+          // While the machine was suspended, the time of its timers did not advance either.
           const restMs = dueMs - monotonicMs();
           if (restMs > 0) cancel = time.schedule(restMs, fire);
           else run();

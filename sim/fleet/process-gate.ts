@@ -1,7 +1,7 @@
 import type { VirtualClock } from "@forage/common/virtual-clock";
 
 /**
- * Lets a simulated process be held up, as SIGSTOP or a paused machine does. Timers and input that fall due meanwhile wait.
+ * Pauses a simulated process, as SIGSTOP or a paused machine does. Timers and input that are due meanwhile wait.
  * Afterwards timers run first and input is read only then, as in Node's event loop.
  */
 export class ProcessGate {
@@ -10,7 +10,7 @@ export class ProcessGate {
   readonly #input: (() => void)[] = [];
   #heldSinceMs: number | undefined;
   #suspended = false;
-  /** The time for which the monotonic clock stood still. */
+  /** The time for which the monotonic clock was stopped. */
   #stoppedMs = 0;
   /** The time by which the wall clock was set forward. */
   wallJumpMs = 0;
@@ -27,7 +27,7 @@ export class ProcessGate {
     return this.#stoppedMs;
   }
 
-  /** `suspended`: with its machine, whose monotonic clock then stands still. */
+  /** Pauses the process. If `suspended`, its machine is paused with it, and the monotonic clock stops. */
   hold(suspended: boolean): void {
     this.#heldSinceMs = this.#time.nowMs();
     this.#suspended = suspended;

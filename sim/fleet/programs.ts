@@ -3,20 +3,20 @@ import type { Random } from "@forage/common/random";
 /** The behaviour of a container, by the tag of its image: `registry.example/app:KIND-VERSION`. */
 export type ProgramKind =
   | "good"
-  /** Its image takes minutes to pull. */
+  /** The image takes minutes to pull. */
   | "slow"
   /** Ends soon after each start. */
   | "crashing"
   /** Ends now and then. */
   | "flaky"
   | "unready"
-  /** The registry has no such image. */
+  /** The registry doesn't have the image. */
   | "missing"
-  /** Ends well. */
+  /** Succeeds. */
   | "task"
-  /** Ends badly more often than not. */
+  /** Fails more often than not. */
   | "poortask"
-  /** Never ends well. */
+  /** Always fails. */
   | "badtask";
 
 const KINDS: ReadonlySet<string> = new Set<ProgramKind>([
@@ -41,7 +41,7 @@ export function kindOf(image: string): ProgramKind {
   return kind as ProgramKind;
 }
 
-/** The time until it ends, and its result. Undefined: it doesn't end by itself. */
+/** Returns the time after which the program ends, and its result; `undefined` if it doesn't end by itself. */
 export function endOf(
   kind: ProgramKind,
   random: Random,

@@ -1,6 +1,6 @@
 import type { Workload } from "../../coordinator/src/model/workload.ts";
 
-/** The most that a rolling update may do, by the contract; worked out here on its own, not by the code that is tested. */
+/** The limits of a rolling update by the API's definition, computed independently of the tested code. */
 export interface RollingLimits {
   readonly maxActive: number;
   readonly minAvailable: number;
@@ -11,7 +11,7 @@ export function rollingLimitsOf({ strategy, replicas }: Workload): RollingLimits
   if (strategy?.type === "Recreate") return undefined;
   const surge = share(strategy?.rollingUpdate?.maxSurge, replicas, Math.ceil);
   const unavailable = share(strategy?.rollingUpdate?.maxUnavailable, replicas, Math.floor);
-  // Where both round to nothing, Kubernetes lets one be unavailable.
+  // If both round to zero, Kubernetes allows one unavailable replica.
   const spare = surge === 0 && unavailable === 0 ? 1 : unavailable;
   return { maxActive: replicas + surge, minAvailable: Math.max(0, replicas - spare) };
 }

@@ -11,7 +11,7 @@ import { Trace } from "./trace.ts";
 import { Violation } from "./violation.ts";
 import { World, type WorldOptions } from "./world.ts";
 
-/** Faults of the coordinator alone, none of which may fail a rollout. */
+/** Faults of the coordinator alone. None of them may fail a rollout. */
 const OUTAGES = [
   "disk-stall",
   "disk-full",
@@ -25,14 +25,17 @@ const OUTAGES = [
 type Outage = (typeof OUTAGES)[number];
 
 const REST_MS = 20 * 60_000;
-/** A rollout of good images takes less. */
+/** The time after the start of the rollout within which the outage begins. A rollout takes less. */
 const BEGUN_MS = 4_000;
 /** The world's progress deadline is shorter than any of the outages. */
 const OUTAGE_MIN_MS = 130_000;
 const OUTAGE_SPREAD_MS = 400_000;
 const CLOCK_STEP_MS = 3_600_000;
 
-/** One outage of the coordinator while a service is rolled out to a version that is good. From its seed alone. */
+/**
+ * Plays one outage of the coordinator while a service is rolled out to a working version. The seed alone determines the
+ * history.
+ */
 export async function simulateRolloutOutage(options: {
   readonly seed: number;
   readonly secrets: Secrets;
@@ -80,7 +83,7 @@ function attemptOf(world: World) {
   return status?.$case === "containerService" ? status.value.attempt : undefined;
 }
 
-/** Returns what ends it. */
+/** Begins an outage. Returns a function that ends it. */
 function begin(world: World, outage: Outage, lengthMs: number): () => void {
   const { coordinator, nodes } = world;
   switch (outage) {

@@ -12,7 +12,7 @@ export interface BundleRequest {
 
 export const NAMESPACE = "shop";
 
-/** Each bundle is applied as a whole; what it names no more is removed. */
+/** The resources of each bundle. A bundle is applied as a whole; resources that it no longer contains are removed. */
 const BUNDLES: Readonly<Record<string, readonly string[]>> = {
   front: ["web", "api"],
   back: ["worker"],
@@ -22,14 +22,14 @@ const JOBS: ReadonlySet<string> = new Set(BUNDLES.tasks);
 const CRON_JOBS: ReadonlySet<string> = new Set(["nightly"]);
 
 export interface ScriptOptions {
-  /** One of the services has probes and a volume. */
+  /** Whether one of the services has probes and a volume. */
   readonly withProbesAndVolumes?: boolean;
 }
 
-/** The service that may have them. */
+/** The service that may have probes and a volume. */
 const PROBED = "api";
 
-/** Operators' files, changed by chance, and the requests that they make of them. */
+/** The files of operators, which change at random, and the operators' requests. */
 export class Script {
   readonly #random: Random;
   readonly #options: ScriptOptions;
@@ -61,7 +61,7 @@ export class Script {
     return Object.keys(BUNDLES).find((bundle) => BUNDLES[bundle]?.includes(name)) ?? "";
   }
 
-  /** A service that a client has applied. */
+  /** Returns a service that a client has applied. */
   anyService(): string | undefined {
     const names = [...this.#wishes.keys()].filter((name) => !JOBS.has(name));
     return names.length === 0 ? undefined : this.#random.pick(names);
@@ -76,7 +76,7 @@ export class Script {
     for (const name of BUNDLES[bundle] ?? []) this.#wishes.delete(name);
   }
 
-  /** Returns a correct version of everything, after which no rollout is blocked. */
+  /** Returns a working version of all bundles, after which no rollout is blocked. */
   mend(): BundleRequest[] {
     for (const wish of this.#wishes.values()) wish.mend();
     const used = Object.keys(BUNDLES).filter((bundle) =>

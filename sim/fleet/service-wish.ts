@@ -27,10 +27,10 @@ const SETTINGS: readonly Readonly<Record<string, string>>[] = [
   { "forage.dev/min-ready-seconds": "5" },
 ];
 
-/** A pull of a slow image that has to begin again takes longer than the default deadline. */
+/** A slow image whose pull restarts takes longer than the default deadline. */
 const PATIENT = { "forage.dev/progress-deadline": "600s" };
 
-/** Programs answer it as their kind says. */
+/** The probe of a service. Whether it succeeds depends on the kind of program. */
 const READINESS_PROBE = {
   handler: { $case: "exec" as const, value: { command: ["ready"] } },
   periodSeconds: 10,
@@ -43,10 +43,10 @@ const LIVENESS_PROBE = {
 
 const VOLUME = { name: "scratch", source: { $case: "emptyDir" as const, value: {} } };
 
-/** So much of a workload fits in the end, also when a node is gone. */
+/** The CPU that a workload may request in the end, in thousandths. It fits also if a node is missing. */
 const MENDED_MILLI = 1_500;
 
-/** A container service in someone's files. */
+/** The desired state of a container service. */
 export class ServiceWish implements Wish {
   readonly name: string;
   readonly #random: Random;
@@ -57,7 +57,7 @@ export class ServiceWish implements Wish {
   #strategy: Strategy | undefined;
   #settings: Readonly<Record<string, string>>;
   #labels: Readonly<Record<string, string>> = {};
-  /** It has probes and a volume. */
+  /** Whether it has probes and a volume. */
   readonly #probed: boolean;
 
   constructor(name: string, random: Random, probed = false) {
@@ -108,12 +108,13 @@ export class ServiceWish implements Wish {
     this.#settings = this.#kind === "slow" ? PATIENT : {};
     if (this.#kind === "good") return;
     if (this.#kind !== "slow") this.#kind = "good";
-    // A rollback of the present version may have ended at one that crashes. Only a new version begins another rollout.
+    // A rollback of the current version may have ended at a version that crashes. Only a new version begins another
+    // rollout.
     this.#version++;
   }
 
   resource(): ForageResource {
-    // A canary of what is stopped first makes no sense, and is refused.
+    // A canary is rejected with a strategy that stops old pods first.
     const annotations =
       this.#strategy?.type === "Recreate" && "forage.dev/canary" in this.#settings ? {} : this.#settings;
     const value = {

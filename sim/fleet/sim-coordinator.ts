@@ -17,6 +17,10 @@ import type { CallContext } from "../../coordinator/src/rpc/caller.ts";
 import type { ClusterView } from "../../coordinator/src/state/cluster-view.ts";
 import type { Compare, Op, Store, TxnResult } from "../../coordinator/src/store/index.ts";
 import type { Clock } from "../../coordinator/src/time/clock.ts";
+import type { ContentStore } from "../../coordinator/src/workspaces/content/content-store.ts";
+import { openWorkspaces, type Workspaces } from "../../coordinator/src/workspaces/open-workspaces.ts";
+import type { WorkspaceSettings } from "../../coordinator/src/workspaces/settings.ts";
+import { WORKSPACE_KIND } from "../../coordinator/src/workspaces/workspace-kind.ts";
 import { type Fate, LifeStore } from "./life-store.ts";
 import { clockOf } from "./process-clock.ts";
 import { ProcessGate } from "./process-gate.ts";
@@ -32,32 +36,39 @@ export interface CoordinatorOptions {
   readonly config: CoreOptions["config"];
   /** Default: none. */
   readonly certificateIssuer?: CoreOptions["certificateIssuer"];
+  /** Default: it serves no workspaces. */
+  readonly workspaces?: SimWorkspaces | undefined;
   readonly skewMs: number;
   /** The time by which the wall clock was set before this life began. Default: 0. */
   readonly wallJumpMs?: number;
   readonly storeDelayMs: () => number;
-  /** Rejects writes as a full disk does. */
+  /** Reports whether writes are rejected as on a full disk. */
   readonly diskFull: () => boolean;
   readonly fate: () => Fate;
-  /** The process that it runs in. Default: one of its own. */
+  /** The process that the coordinator runs in. Default: a new one. */
   readonly process?: SimProcess;
-  /** A view that follows the store already. Default: it makes one. */
+  /** A view that follows the store already. Default: a new one. */
   readonly view?: CoreOptions["view"];
   readonly witness: LifeWitness;
   readonly note: (what: string) => void;
 }
 
+export interface SimWorkspaces {
+  readonly settings: WorkspaceSettings;
+  readonly content: ContentStore;
+}
+
 export interface SimProcess {
   readonly gate: ProcessGate;
-  /** Aborted once the process is dead. */
+  /** Aborted when the process dies. */
   readonly life: AbortController;
 }
 
-/** The state of a life as seen from outside. */
+/** Receives events of a life. */
 export interface LifeWitness {
   /**
-   * Called before each write, with the view by which it was decided, once there is one. The returned function is called with
-   * the result.
+   * Called before each write, with the view on which it was based, once there is one. The returned function is called
+   * with the result.
    */
   writing(
     state: ClusterView | undefined,
@@ -71,7 +82,10 @@ export interface LifeWitness {
   fatal(error: unknown): void;
 }
 
-/** The keys that a cluster has from its beginning. All simulations of a process share them: making them costs time. */
+/**
+ * The keys that a cluster has from its beginning. All simulations of a process share them, because making them takes
+ * time.
+ */
 export interface Secrets {
   readonly authority: CertificateAuthority;
   readonly issuer: IdentityIssuer;
@@ -91,7 +105,10 @@ export async function makeSecrets(): Promise<Secrets> {
   };
 }
 
-/** One life of a coordinator: the real parts, from the store's view to the agents' streams, on simulated time. */
+/**
+ * One life of a coordinator. It consists of the real parts, from the store's view to the agents' streams, on simulated
+ * time.
+ */
 export class SimCoordinator {
   readonly number: number;
   readonly gate: ProcessGate;
@@ -101,6 +118,7 @@ export class SimCoordinator {
   readonly #log: Log;
   readonly #store: LifeStore;
   #core: Core | undefined;
+  #workspaces: Workspaces | undefined;
 
   constructor(options: CoordinatorOptions) {
     this.#options = options;
@@ -132,7 +150,7 @@ export class SimCoordinator {
     return this.#life.signal.aborted;
   }
 
-  /** Takes calls. */
+  /** Whether it accepts calls. */
   get up(): boolean {
     return this.#core !== undefined && !this.dead;
   }
@@ -140,6 +158,11 @@ export class SimCoordinator {
   get core(): Core {
     if (this.#core === undefined) throw new Error("the coordinator is not up");
     return this.#core;
+  }
+
+  get workspaces(): Workspaces {
+    if (this.#workspaces === undefined) throw new Error("the coordinator serves no workspaces");
+    return this.#workspaces;
   }
 
   get life(): AbortSignal {
@@ -151,7 +174,7 @@ export class SimCoordinator {
     return forageService(this.core.services.forage);
   }
 
-  /** The end that answers a node's stream. */
+  /** Returns the handler of a node's stream. */
   handler(node: string): Handler {
     const options = this.core.services.connect;
     return async function* (requests, gone) {
@@ -160,7 +183,7 @@ export class SimCoordinator {
     };
   }
 
-  /** Ends the process as kill -9 does. */
+  /** Kills the process like kill -9. */
   die(): void {
     if (this.dead) return;
     this.#options.note("dies");
@@ -169,24 +192,29 @@ export class SimCoordinator {
   }
 
   async #start(): Promise<void> {
-    const { random, time, config, secrets, durable, view, certificateIssuer } = this.#options;
+    const { random, time, config, secrets, durable, view, certificateIssuer, workspaces } = this.#options;
     const life = this.#life.signal;
     const { authority, issuer } = secrets;
-    this.#core = await startCore({
+    const parts = {
+      epoch: 1,
+      vault: await secrets.vaultOf(durable),
+      clock: this.#clock,
+      log: this.#log,
+      randomName: (length: number) => nameOf(random, length),
+      randomBytes: (count: number) => Uint8Array.from({ length: count }, () => random.below(256)),
+      onFatal: (error: unknown) => this.#fatal(error),
+    };
+    const core = await startCore({
+      ...parts,
       config,
       store: this.#store,
       ...(view && { view }),
       certificateIssuer,
-      epoch: 1,
       lineage: "lineage-1",
       clusterId: "sim",
       authority,
-      vault: await secrets.vaultOf(durable),
       issuer,
-      clock: this.#clock,
-      log: this.#log,
-      randomName: (length) => nameOf(random, length),
-      randomBytes: (count) => Uint8Array.from({ length: count }, () => random.below(256)),
+      ...(workspaces && { foreignKinds: [WORKSPACE_KIND] }),
       defer: (run) =>
         time.schedule(0, () => {
           if (life.aborted) return;
@@ -196,8 +224,15 @@ export class SimCoordinator {
             this.#fatal(error);
           }
         }),
-      onFatal: (error) => this.#fatal(error),
     });
+    const { state, store, control, services } = core;
+    this.#workspaces =
+      workspaces &&
+      (await openWorkspaces({
+        ...{ ...parts, ...workspaces, state, store, time: core.time, unschedulable: control.unschedulable },
+        quota: services.operator.namespaceRules,
+      }));
+    this.#core = core;
     this.#options.note("is up");
     this.#options.witness.up(this);
   }
@@ -214,13 +249,13 @@ function ownProcess({ time, wallJumpMs = 0 }: CoordinatorOptions): SimProcess {
 }
 
 function nodeContext(node: string, signal: AbortSignal): CallContext {
-  const caller = { kind: "node", nodeId: nodeId(node) } as const;
+  const caller = { type: "node", nodeId: nodeId(node) } as const;
   return { method: "/forage.agent.v1.AgentService/Connect", caller, peer: `${node}:1`, signal };
 }
 
-/** An operator's call. */
+/** Returns the context of an operator's call. */
 export function clientContext(signal: AbortSignal): CallContext {
-  const caller = { kind: "user", name: "sim", grants: [{ role: "admin", namespaces: "*" }] } as const;
+  const caller = { type: "user", name: "sim", grants: [{ role: "admin", namespaces: "*" }] } as const;
   return { method: "", caller, peer: "client:1", signal };
 }
 

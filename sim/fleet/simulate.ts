@@ -15,9 +15,12 @@ import { World, type WorldOptions } from "./world.ts";
 export interface SimulationOptions {
   readonly seed: number;
   readonly secrets: Secrets;
-  /** Given: no other faults; the nth write ends so. */
+  /** If set, returns the result of each write by its number, and there are no other faults. */
   readonly fateOf?: (write: number) => Fate;
-  /** No other faults: the wall clock of the coordinator's machine is set back by a day, again and again. */
+  /**
+   * If set, the wall clock of the coordinator's machine is set back by a day again and again, and there are no other
+   * faults.
+   */
   readonly setsClockBack?: boolean;
   readonly echo?: (line: string) => void;
   readonly makeNode: WorldOptions["makeNode"];
@@ -25,16 +28,16 @@ export interface SimulationOptions {
 
 const KEPT_LINES = 40;
 const ROUNDS = 20;
-/** Back-offs, deadlines and slow images together are shorter. */
+/** This is longer than back-offs, deadlines and slow images together. */
 const CALM_MS = 30 * 60_000;
 const LOOK_MS = 5_000;
-/** Events are still written for a while: that a mass loss is over is recorded when its recovery grace of 30 s has passed. */
+/** The time for which events are still written. The end of a mass loss is recorded after its recovery grace of 30 s. */
 const LAST_WORDS_MS = 45_000;
 const DAY_MS = 86_400_000;
-/** After all has come to rest nothing may stir. */
+/** The time after which a fleet at rest must have written nothing. */
 const QUIET_MS = 120_000;
 
-/** One history of a fleet, from its seed alone. */
+/** Plays one history of a fleet. The seed alone determines the history. */
 export async function simulate(options: SimulationOptions): Promise<Outcome> {
   const { seed, secrets, fateOf, setsClockBack = false, echo, makeNode } = options;
   const time = simTime();
@@ -44,7 +47,7 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
     ...(fateOf && { fateOf }),
     makeNode,
   });
-  // In the other half of the histories, only the coordinator and the network are at fault.
+  // In the other half of the histories, only the coordinator and the network have faults.
   const hostsFail = seed % 2 === 1;
   const script = new Script(randomOf(seed + 1_000_003), { withProbesAndVolumes: hostsFail });
   const hostFaults = hostsFail ? randomOf(seed + 2_000_003) : undefined;
@@ -77,7 +80,7 @@ async function play(world: World, script: Script, disturbances: () => void): Pro
       throw new Violation(`no rest after ${CALM_MS / 60_000} min: ${whatIsOpen(world)}`);
     await run(world, LOOK_MS);
   }
-  // A coordinator that dies while a report of images is written would write again when it starts.
+  // A coordinator that dies while it writes a report about images would write again when it starts.
   world.fatesGoOn = false;
   await run(world, LAST_WORDS_MS);
   const { soundRevision } = world;

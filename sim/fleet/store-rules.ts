@@ -11,7 +11,7 @@ import { JobRules } from "./job-rules.ts";
 import { rollingLimitsOf } from "./rolling-limits.ts";
 import type { Blame } from "./violation.ts";
 
-/** Rules for the records, revision by revision. */
+/** Rules for the stored records, checked at each revision. */
 export class StoreRules {
   /** The durable records, whether or not the coordinator has read them. */
   readonly state = new ClusterView();
@@ -41,8 +41,8 @@ export class StoreRules {
     const grown = new Set<string>();
     const filled = new Set<string>();
     for (const change of changes) {
-      if (change.kind === "rollout") this.#checkRollout(change.before, change.after);
-      if (change.kind !== "pod") continue;
+      if (change.type === "rollout") this.#checkRollout(change.before, change.after);
+      if (change.type !== "pod") continue;
       const { before, after } = change;
       if (after?.record.drainingSince !== undefined) this.#drained.add(after.record.uid);
       if (before === undefined && after !== undefined) {
@@ -78,7 +78,7 @@ export class StoreRules {
     if (before.templateHash !== after.templateHash) this.#blame(`pod ${name} got another template`);
   }
 
-  /** Checks that the record stays as long as some part of the pod may be on a node. */
+  /** Checks that the record exists as long as any part of the pod may be on a node. */
   #checkGone(pod: PodEntry): void {
     const { node, name, stoppingSince } = pod.record;
     if (node === "" || this.state.node(node) === undefined) return;
@@ -86,7 +86,7 @@ export class StoreRules {
       this.#blame(`the record of pod ${name} is gone without an order to ${node} to stop it`);
   }
 
-  /** However many are created, they and those that aren't stopping are within the limits of what is applied. */
+  /** Checks that all pods that aren't stopping, including new ones, are within the limits of the applied workload. */
   #checkSurge(key: string): void {
     const [namespace = "", kind = "", name = ""] = key.split("/");
     const resource = this.state.resource(resourceKey(namespace, kind, name));
@@ -96,7 +96,7 @@ export class StoreRules {
     }
     const { workload } = resource;
     if (workload === undefined || kind !== "container_service") return;
-    // A drained pod stays until another serves in its place, also when the drain is called off meanwhile.
+    // A drained pod stays until a replacement is ready, also if the drain is cancelled meanwhile.
     const active = this.state
       .podsOfWorkload(key)
       .filter(({ record }) => record.stoppingSince === undefined && !this.#drained.has(record.uid));
@@ -107,7 +107,7 @@ export class StoreRules {
   /** Checks the node's room by the requests of all pods that may have parts on it. */
   #checkRoom(name: string): void {
     const allocatable = this.state.node(name)?.report?.report?.allocatable ?? {};
-    // A pod that has ended for good takes no room, also while its node removes what is left of it.
+    // A pod that has ended for good needs no room, also while its node cleans up after it.
     const pods = this.state.podsOnNode(name).filter((pod) => !usesNothing(pod));
     const used = new Map([["pods", pods.length]]);
     for (const { record } of pods) {

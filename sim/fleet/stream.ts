@@ -6,7 +6,7 @@ import type { ProcessGate } from "./process-gate.ts";
 type Upward = NonNullable<ConnectRequest["message"]>;
 export type Downward = NonNullable<ConnectResponse["message"]>;
 
-/** Answers one stream, as the coordinator's handler does. */
+/** Handles one stream, as the coordinator's handler does. */
 export type Handler = (
   requests: AsyncIterable<ConnectRequest>,
   gone: AbortSignal,
@@ -15,11 +15,11 @@ export type Handler = (
 export interface StreamOptions {
   readonly way: Way;
   readonly onMessage: (message: Downward) => void;
-  /** The coordinator has ended it. */
+  /** Called when the coordinator has ended the stream. */
   readonly onEnd: (why: string) => void;
 }
 
-/** One Connect stream. Either side may be gone long before the other notices. */
+/** One Connect stream. Either side may be dead long before the other notices. */
 export class SimStream {
   readonly #up: Pipe<Upward>;
   readonly #down: Pipe<() => void>;
@@ -36,7 +36,7 @@ export class SimStream {
     this.#down = new Pipe(options.way, "down", (run) => run());
   }
 
-  /** The coordinator's side. `dead` aborts with its process. */
+  /** Connects the coordinator's side. `dead` is aborted when its process dies. */
   serve(handler: Handler, dead: AbortSignal, gate: ProcessGate): void {
     this.#gate = gate;
     const lost = (): void => this.#reset("the coordinator is gone");
@@ -44,12 +44,12 @@ export class SimStream {
     void this.#answer(handler, dead).finally(() => dead.removeEventListener("abort", lost));
   }
 
-  /** The agent's word. */
+  /** Sends a message of the agent. */
   say(message: Upward): void {
     this.#up.send(message);
   }
 
-  /** The agent closes it. Earlier messages may still arrive until the coordinator notices. */
+  /** Closes the stream from the agent's side. Earlier messages may still arrive until the coordinator notices. */
   leave(noticedLater: (notice: () => void) => void): void {
     this.#left = true;
     this.#down.close();
@@ -74,7 +74,7 @@ export class SimStream {
     }
   }
 
-  /** Comes to the agent behind all that was sent before. */
+  /** Ends the agent's side after everything that was sent before. */
   #reset(why: string): void {
     this.#up.close();
     this.#down.send(() => {
@@ -89,7 +89,7 @@ export class SimStream {
     });
   }
 
-  /** Messages to the coordinator wait while it is held up. */
+  /** Delivers input to the coordinator. It waits while the coordinator is paused. */
   #input(run: () => void): void {
     if (this.#gate === undefined) run();
     else this.#gate.input(run);

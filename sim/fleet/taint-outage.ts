@@ -8,14 +8,14 @@ import type { World } from "./world.ts";
 const TAINT = { key: "sim.example/tolerated", value: "", effect: "NoExecute" };
 const TOLERATED_SECONDS = 120;
 const TOLERATED_MS = TOLERATED_SECONDS * 1_000;
-/** A loaded coordinator may evict a little later. */
+/** The delay by which a loaded coordinator may evict. */
 const LATE_MS = 10_000;
 const LOOK_MS = 500;
 const CALL_LIMIT_MS = 60_000;
 const REST_MS = 10 * 60_000;
 const REPORTS = 3;
 
-/** For pods that stay on a tainted node for a time. */
+/** The toleration of pods that stay on a tainted node for a time. */
 export const TOLERATION = {
   key: TAINT.key,
   operator: "Exists",
@@ -24,8 +24,8 @@ export const TOLERATION = {
 };
 
 /**
- * Taints a node, and sets the coordinator's wall clock while the pods there still tolerate that. They leave when the time is over,
- * neither earlier nor later, and no other pod leaves.
+ * Taints a node, and sets the coordinator's wall clock while the pods there still tolerate the taint. They must leave
+ * when the toleration ends, neither earlier nor later, and no other pod may leave.
  */
 export async function playTaint(world: World, random: Random, clockJumpMs: number): Promise<void> {
   const { nodes, rules, time, coordinator } = world;
@@ -38,7 +38,7 @@ export async function playTaint(world: World, random: Random, clockJumpMs: numbe
   time.schedule(jumpMs, () => {
     coordinator.gate.wallJumpMs += clockJumpMs;
   });
-  // The taints of a node are evaluated again when something of it changes.
+  // The taints of a node are evaluated again when something of the node changes.
   for (let report = 0; report < REPORTS; report++)
     time.schedule(jumpMs + random.below(TOLERATED_MS - jumpMs), () => node.reportAgain());
   const leaving = (): readonly string[] =>

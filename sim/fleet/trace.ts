@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** The history: its last lines as text, and all of it as a hash. */
+/** The history of a simulation: its last lines as text, and all of it as a hash. */
 export class Trace {
   readonly #nowMs: () => number;
   readonly #keep: number;
@@ -30,7 +30,7 @@ export class Trace {
     return this.#lines.slice(-this.#keep);
   }
 
-  /** Equal for equal histories. Nothing can be added after it. */
+  /** Returns a hash that is equal for equal histories. Nothing can be added after it. */
   digest(): string {
     return this.#hash.digest("hex");
   }

@@ -1,7 +1,7 @@
-/** An invariant that was broken. */
+/** A violated rule. */
 export class Violation extends Error {
   override readonly name = "Violation";
 }
 
-/** Takes the first violation; the simulation ends with it. */
+/** Reports a violation. The first one ends the simulation. */
 export type Blame = (what: string) => void;

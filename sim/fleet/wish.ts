@@ -1,12 +1,12 @@
 import type { ForageResource } from "@forage/proto/forest/v1/forage";
 
-/** The state of one workload that operators have in their files. */
+/** The desired state of one workload in operators' files. */
 export interface Wish {
   readonly name: string;
   readonly words: string;
-  /** Edits it; returns what was changed, in words. */
+  /** Changes the desired state, and returns a description of the change. */
   change(): string;
-  /** Makes it something that can work. */
+  /** Makes the desired state one that can work. */
   mend(): void;
   resource(): ForageResource;
 }

@@ -31,19 +31,19 @@ export interface WorldOptions {
   readonly random: Random;
   readonly trace: Trace;
   readonly secrets: Secrets;
-  /** The fate of the nth write, if it isn't random. */
+  /** Returns the result of the nth write, if it isn't random. */
   readonly fateOf?: (write: number) => Fate;
-  /** Settings in place of the defaults. */
+  /** Settings that replace the defaults. */
   readonly nodes?: Partial<CoreOptions["config"]["nodes"]>;
-  /** Settings of services' addresses in place of the defaults. */
+  /** Settings of services' addresses that replace the defaults. */
   readonly services?: Partial<CoreOptions["config"]["services"]>;
-  /** The labels that the operator has given the node. Default: none. */
+  /** Returns the labels that the operator has given the node. Default: none. */
   readonly labelsOf?: (node: string) => Readonly<Record<string, string>>;
   readonly certificateIssuer?: CoreOptions["certificateIssuer"];
   readonly makeNode: (options: NodeOptions) => FleetNode;
 }
 
-/** A fleet: one store that lasts, coordinators that come and go, nodes, clients, and rules that all of them must keep. */
+/** A fleet with a durable store, the successive lives of a coordinator, nodes, clients, and rules for all of them. */
 export class World {
   readonly time: VirtualClock;
   readonly random: Random;
@@ -55,23 +55,23 @@ export class World {
   violation: Violation | undefined;
   coordinator: SimCoordinator;
   registryUp = true;
-  /** The node that finally doesn't return. */
+  /** The node that doesn't return in the end. */
   lost: FleetNode | undefined;
-  /** The probability for each write, as long as faults go on. */
+  /** The probability that a write kills the coordinator, while there are faults. */
   crashShare = 0;
   storeSlowMs = 2;
-  /** The coordinator's disk answers nothing before. */
+  /** The time until which the coordinator's disk doesn't answer. */
   stalledUntilMs = 0;
   diskFull = false;
-  /** Whether writes of the coordinator end as `fateOf` says. */
+  /** Whether `fateOf` decides the result of the coordinator's writes. */
   fatesGoOn = true;
   /** The time for which the coordinator stays down after it died. Default: some seconds. */
   downMs: number | undefined;
   writes = 0;
-  /** The revision of the last write that concerns a sound object. */
+  /** The revision of the last write that concerns a valid object. */
   soundRevision = 0;
   #wallJumpMs = 0;
-  /** Keys of poisoned records. The rules don't see them. */
+  /** Keys of invalid records. The rules ignore them. */
   readonly #poisoned = new Set<string>();
   readonly #options: WorldOptions;
   readonly #profile: Profile;
@@ -114,13 +114,13 @@ export class World {
     return this.#hostRules.gone;
   }
 
-  /** The coordinator's disk answers nothing for so long. */
+  /** Makes the coordinator's disk stall for a time. */
   stallDisk(forMs: number): void {
     this.trace.add("world", `the disk stalls for ${forMs} ms`);
     this.stalledUntilMs = this.time.nowMs() + forMs;
   }
 
-  /** The coordinator's disk takes no writes for so long. */
+  /** Makes the coordinator's disk reject writes for a time. */
   fillDisk(forMs: number): void {
     this.trace.add("world", `the disk is full for ${forMs} ms`);
     this.diskFull = true;
@@ -129,7 +129,7 @@ export class World {
     });
   }
 
-  /** The wall clock of the coordinator's machine is set, for this life and all that follow. */
+  /** Sets the wall clock of the coordinator's machine, for this life and all later ones. */
   jumpWallClock(byMs: number): void {
     this.trace.add("world", `the wall clock is set by ${byMs} ms`);
     this.#wallJumpMs += byMs;
@@ -137,10 +137,10 @@ export class World {
     this.rules.cron.clockSet(byMs);
   }
 
-  /** Stores objects as they could not be applied. Their effects must concern no other object. */
+  /** Stores objects that could not be applied because they are invalid. They must affect no other object. */
   poison(what: string, ops: readonly Op[]): void {
     this.trace.add("world", `poison: ${what}`);
-    for (const op of ops) if (op.kind === "put") this.#poisoned.add(op.key);
+    for (const op of ops) if (op.type === "put") this.#poisoned.add(op.key);
     void this.durable.txn([], ops);
   }
 
@@ -195,7 +195,7 @@ export class World {
     );
     const labels = { ...this.#options.labelsOf?.(name) };
     const record = NodeRecord.fromPartial({ name, serials: ["01"], labels });
-    const op: Op = { kind: "put", key: nodeKey(name), value: encodeRecord(NodeRecord, record) };
+    const op: Op = { type: "put", key: nodeKey(name), value: encodeRecord(NodeRecord, record) };
     void this.durable.txn([], [op]);
   }
 
@@ -256,10 +256,10 @@ export class World {
 
   #take({ events, revision }: WatchBatch): void {
     const keyOf = (event: (typeof events)[number]): string =>
-      event.kind === "put" ? event.record.key : event.key;
+      event.type === "put" ? event.record.key : event.key;
     const sound = events.filter((event) => !this.#poisoned.has(keyOf(event)) && !isOfPoison(keyOf(event)));
     const areOf = (prefix: string): boolean => sound.every((event) => keyOf(event).startsWith(prefix));
-    // Poisoned objects cause events, which replace others. Agents report the images of their hosts every ten minutes.
+    // Invalid objects cause events, which replace others. Agents report the images of their hosts every ten minutes.
     const isQuiet = (this.#poisoned.size > 0 && areOf("events/")) || areOf("reports/");
     if (!isQuiet) this.soundRevision = revision;
     this.rules.apply({ events: sound, revision });
@@ -267,6 +267,6 @@ export class World {
 }
 
 function describeOp(op: Op): string {
-  if (op.kind === "put") return `+${op.key}`;
-  return `-${op.kind === "delete" ? op.key : op.prefix}`;
+  if (op.type === "put") return `+${op.key}`;
+  return `-${op.type === "delete" ? op.key : op.prefix}`;
 }

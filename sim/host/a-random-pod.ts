@@ -15,7 +15,7 @@ const NUMBERS = {
   failureThreshold: 2,
 };
 
-/** A pod with some of everything, as chance has it. */
+/** Returns a pod with a random selection of features. */
 export function aRandomPod(uid: string, random: Random): Pod {
   const mounts = random() < 0.3 ? [MOUNT] : [];
   const restartPolicy = random() < 0.75 ? "Always" : random() < 0.5 ? "OnFailure" : "Never";
@@ -39,7 +39,7 @@ export function aRandomPod(uid: string, random: Random): Pod {
   };
 }
 
-/** Contents undefined: the secret doesn't exist yet. */
+/** Returns the pod's volumes. If the content is undefined, the secret doesn't exist yet. */
 export function volumesOf(uid: string, content: string | undefined): PodVolumeSpec {
   const contents = content === undefined ? {} : { contents: new Map([["key", Buffer.from(content)]]) };
   const source = {

@@ -10,14 +10,14 @@ import { probeOver } from "../../agent/src/probes/run-probe.ts";
 import type { SimHost } from "./sim-host.ts";
 import { openSession, type SimSession } from "./sim-session.ts";
 
-/** The state that survives an agent: assignments at once, memories a little later. */
+/** The state that survives an agent. Assignments are written at once, pod memories a little later. */
 export class SimDisk {
   readonly desired = new Map<string, Pod>();
   readonly states = new Map<string, Uint8Array>();
   bootId = 1;
-  /** The time that the write of a memory takes. */
+  /** The duration of the write of a pod's memory. */
   writeMs = 15;
-  /** It takes no memory. */
+  /** If set, no memory can be written. */
   isFull = false;
 }
 
@@ -29,9 +29,9 @@ export class SimAgent {
   readonly supervisor: PodSupervisor;
   readonly statuses = new Map<string, PodStatus>();
   readonly trace: string[];
-  /** Counts the notices that the host has other images than before. */
+  /** The number of notices that the images of the host have changed. */
   imageChanges = 0;
-  /** Statuses that can't be. */
+  /** The reported statuses that are impossible. */
   readonly lies: string[] = [];
   #dead = false;
 
@@ -134,7 +134,7 @@ export class SimAgent {
     if (!(await this.#save(uid, memory))) throw new Error("no space left on device");
   }
 
-  /** Returns whether it was written. */
+  /** Writes a pod's memory, and returns whether that succeeded. */
   async #save(uid: string, memory: PodMemory): Promise<boolean> {
     const bytes = encodePodState(toPodState(memory));
     await this.#host.clock.sleep(this.#disk.writeMs);

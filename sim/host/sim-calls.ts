@@ -1,21 +1,21 @@
 import type { VirtualClock } from "@forage/common/virtual-clock";
 
-/** Chances in [0, 1] for each call or event. */
+/** The probability in [0, 1] of a fault for each call or event. */
 export interface SimFaults {
   callFails: number;
-  /** The caller gets a time-out. The call takes effect or not, at once or a little later. */
+  /** The caller gets a time-out. The call may take effect, at once or a little later, or never. */
   callTimesOut: number;
   eventLost: number;
   streamBreaks: number;
   startFails: number;
-  /** A program that is to end well doesn't. */
+  /** A program that should succeed fails. */
   programFails: number;
   hookFails: number;
   /** The registry can't be reached from this host. */
   pullFails?: number;
   /** A probe fails whatever the program is like. */
   probeFails?: number;
-  /** A mount hangs. It is tried again, and ends when it doesn't hang any more. */
+  /** A mount hangs. It is retried, and ends when it no longer hangs. */
   mountHangs?: number;
 }
 
@@ -29,7 +29,10 @@ export const NO_FAULTS: SimFaults = {
   hookFails: 0,
 };
 
-/** One agent's way to the host. Once it is cut, its calls neither begin nor end, but what had begun goes on. */
+/**
+ * The connection of one agent to the host. Once it is cut, its calls neither begin nor end, but work that had begun
+ * continues.
+ */
 export interface SimLine {
   cut: boolean;
 }
@@ -42,7 +45,7 @@ export interface SimCall<Result> {
 }
 
 const TIME_LIMIT_MS = 20_000;
-// Containerd may go on with what a killed client had asked it for; a network plugin that was killed is over.
+// Containerd may continue the calls of a killed client. A killed network plugin does nothing more.
 const LATE_EFFECT_MAX_MS = 300;
 
 /** Runs calls on the simulated host. Each takes some time, and the configured faults make some of them fail. */
@@ -78,7 +81,7 @@ export class SimCalls {
       if (line.cut) return never();
       throw fail("TIMEOUT");
     }
-    // The effect is the host's; only the answer is lost when the agent is gone.
+    // The effect remains on the host. Only the answer is lost if the agent is dead.
     let result: Result;
     try {
       result = await effect();

@@ -8,9 +8,9 @@ export interface SimContainer {
   exitCode: number;
   readonly startedAtMs: number;
   finishedAtMs: number;
-  /** The program that runs in it will end without being stopped. */
+  /** Whether its program will end without being stopped. */
   endsByItself: boolean;
-  /** The moment of the monotonic clock from which its probes succeed. */
+  /** The monotonic time from which its probes succeed. */
   readonly warmAtMs: number;
   unready: boolean;
   broken: boolean;
@@ -20,7 +20,7 @@ export interface SimContainer {
   postStarts: number;
   postStartEndedAtMs: number;
   preStopTried: boolean;
-  /** Whether it may be ended although it is healthy, because the outcome of its hook is unknown. */
+  /** Whether the container may be stopped although it is healthy, because the outcome of its hook is unknown. */
   excused: boolean;
 }
 
@@ -32,7 +32,7 @@ export function nameOf(container: { readonly spec: ContainerSpec }): string {
   return container.spec.labels[CONTAINER_LABEL] ?? "";
 }
 
-/** Pod and container a simulated container is for. */
+/** Returns the pod and name of a simulated container as a key. */
 export function keyOf(container: { readonly spec: ContainerSpec }): string {
   return `${podOf(container)}/${nameOf(container)}`;
 }

@@ -9,15 +9,15 @@ import type { SimContainer } from "./sim-container.ts";
 export interface SimWitness {
   started(container: SimContainer): void;
   ended(container: SimContainer): void;
-  /** A running container is ordered to stop, or is removed. */
+  /** Called when a running container is ordered to stop, or is removed. */
   killed(container: SimContainer, how: "stop" | "remove"): void;
   answered(container: SimContainer): void;
   released(podUid: string): void;
 }
 
-/** Images and programs of a simulated world. */
+/** The images and programs of a simulated world. */
 export interface SimPrograms {
-  /** Returns the time that a started program runs, and its exit code. Undefined: it runs until it is stopped. */
+  /** Returns the time that a started program runs, and its exit code; `undefined` if it runs until it is stopped. */
   endOf(spec: ContainerSpec): { readonly afterMs: number; readonly exitCode: number } | undefined;
   isUnready(spec: ContainerSpec): boolean;
   pullMs(image: string): number;
@@ -31,7 +31,7 @@ const JOB_MAX_MS = 60_000;
 const WARM_UP_MAX_MS = 4_000;
 const STOP_MAX_MS = 2_000;
 
-/** A host as the agent finds it: it outlives agents, and does what runtimes and networks do on bad days. */
+/** A host as the agent sees it. It survives agents, and has the faults of runtimes and networks. */
 export class SimHost {
   readonly clock: VirtualClock;
   readonly calls: SimCalls;
@@ -50,7 +50,10 @@ export class SimHost {
   wallJumpMs = 0;
   #count = 0;
 
-  /** Default of `programs`: containers run by the first word of their command, and the registry has what `registry` names. */
+  /**
+   * By default of `programs`, containers run by the first word of their command, and the registry has the images in
+   * `registry`.
+   */
   constructor(clock: VirtualClock, random: () => number, programs?: SimPrograms) {
     this.clock = clock;
     this.calls = new SimCalls(clock, random);
@@ -67,13 +70,13 @@ export class SimHost {
     return [...this.containers.values()].filter((it) => it.state === "running");
   }
 
-  /** A number never given before. */
+  /** Returns a number that was never returned before. */
   next(): number {
     this.#count += 1;
     return this.#count;
   }
 
-  /** Ends a container from outside, or by itself. */
+  /** Ends a container, from outside or by itself. */
   end(id: string, exitCode: number): void {
     const container = this.containers.get(id);
     if (container?.state !== "running") return;
@@ -115,7 +118,7 @@ export class SimHost {
     return { id };
   }
 
-  /** Sends the stop signal, which is obeyed after a while; resolves then. */
+  /** Sends the stop signal, and resolves when the container has ended, which takes a while. */
   async stop(id: string, graceMs: number): Promise<void> {
     const container = this.containers.get(id);
     if (container?.state !== "running") return;
@@ -138,7 +141,7 @@ export class SimHost {
     if (end !== undefined) this.clock.schedule(end.afterMs, () => this.end(id, end.exitCode));
   }
 
-  /** Programs named `init` and `job` end after a while, others do not. */
+  /** Returns when a program ends, by its command. Programs named `init` and `job` end after a while, others do not. */
   #endByCommand({
     command,
   }: ContainerSpec): { readonly afterMs: number; readonly exitCode: number } | undefined {

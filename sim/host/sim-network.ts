@@ -5,7 +5,7 @@ import type { PodFiles } from "../../agent/src/pods/pod-files.ts";
 import { never, type SimLine } from "./sim-calls.ts";
 import type { SimHost } from "./sim-host.ts";
 
-/** The host's network as one agent uses it, over calls that take time and fail. */
+/** Returns the host's network as one agent uses it, over calls that take time and fail. */
 export function simNetwork(host: SimHost, line: SimLine, hostPorts?: PortRange): PodNetwork {
   const network = new FakeNetwork(host.network, hostPorts);
   const call = <Result>(effect: () => Promise<Result>) => host.calls.make(line, { effect, fail: failure });

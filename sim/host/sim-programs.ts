@@ -6,7 +6,7 @@ import type { SimHost } from "./sim-host.ts";
 const HOOK_MAX_MS = 3_000;
 const ANSWER_MAX_MS = 300;
 
-/** Commands in a container: probes and hooks, by their first word. */
+/** Runs a command of a probe or hook in a container. Its first word determines the result. */
 export function execInSim(
   host: SimHost,
   line: SimLine,
@@ -15,7 +15,7 @@ export function execInSim(
   signal: AbortSignal,
 ): RuntimeExec {
   const exitCode = answer(host, line, id, command[0] ?? "", signal);
-  // The reader of the output receives a failure.
+  // The reader of the output receives the failure.
   exitCode.catch(() => undefined);
   return {
     output: (async function* () {

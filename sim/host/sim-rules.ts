@@ -11,20 +11,20 @@ import type { SimHost, SimWitness } from "./sim-host.ts";
 
 /** The events in one network namespace. */
 interface Stage {
-  /** Init containers that ended well. */
+  /** Init containers that succeeded. */
   readonly done: Set<string>;
-  /** Sidecars that were up at some time, with their hook done. */
+  /** Sidecars that were ready at some time and whose hook was done. */
   readonly up: Set<string>;
   begun: boolean;
 }
 
-/** `ending`: it is stopping or evicted. `lost`: its memory is lost as well, or it was cut off from its network. */
+/** `ending`: the pod is stopping or evicted. `lost`: its memory is lost as well, or it was cut off from its network. */
 export type PodFate = "kept" | "ending" | "lost";
 
-/** Watches a host and remembers the first thing that must never happen. */
+/** Watches a host and remembers the first violation of a rule. */
 export class SimRules implements SimWitness {
   readonly #host: SimHost;
-  /** Every pod there ever was. */
+  /** All pods that ever existed. */
   readonly #pods: ReadonlyMap<string, Pod>;
   readonly #fateOf: (podUid: string) => PodFate;
   readonly #stages = new Map<string, Stage>();
@@ -122,7 +122,7 @@ function specOf(pod: Pod, container: SimContainer): PodContainer | undefined {
   return allContainers(pod).find((it) => it.name === nameOf(container));
 }
 
-/** A sidecar whose pod has run to its end. */
+/** Reports whether the container is a sidecar of a pod that has run to its end. */
 function isLeftOver(pod: Pod, container: SimContainer, host: SimHost): boolean {
   if (pod.restartPolicy === "Always" || roleOf(pod, nameOf(container)) !== "sidecar") return false;
   const main = `${pod.uid}/${mainOf(pod)?.name}`;

@@ -8,7 +8,7 @@ import { simFiles, simNetwork } from "./sim-network.ts";
 import { simRuntime } from "./sim-runtime.ts";
 import { simVolumes } from "./sim-volumes.ts";
 
-/** One agent's way to the host. */
+/** The connection of one agent to the host. */
 export interface SimSession {
   readonly runtime: ContainerRuntime;
   readonly network: PodNetwork;
@@ -31,7 +31,7 @@ export function openSession(host: SimHost): SimSession {
       line.cut = true;
       const nowMs = host.clock.monotonicMs();
       for (const it of host.running()) {
-        // That it was done may not have been written down.
+        // The completion may not have been written to disk.
         if (it.postStart === "done" && nowMs - it.postStartEndedAtMs < HOOK_UNWRITTEN_MS) it.excused = true;
       }
     },

@@ -4,7 +4,7 @@ import type { SimHost } from "./sim-host.ts";
 
 const HANG_LOOK_MS = 1_000;
 
-/** The host's volumes, over calls that take time and fail. */
+/** Returns the host's volumes, over calls that take time and fail. */
 export function simVolumes(host: SimHost, line: SimLine): PodVolumes {
   const { volumes } = host;
   const call = <Result>(effect: () => Promise<Result>) => host.calls.make(line, { effect, fail: failure });
@@ -27,7 +27,7 @@ export function simVolumes(host: SimHost, line: SimLine): PodVolumes {
   };
 }
 
-/** Waits as a mount does whose device doesn't answer. */
+/** Waits like a mount whose device doesn't answer. */
 async function hang({ calls, clock }: SimHost, signal: AbortSignal): Promise<void> {
   while (!signal.aborted && calls.chance(calls.faults.mountHangs ?? 0)) await clock.sleep(HANG_LOOK_MS);
 }

@@ -5,7 +5,7 @@ import {
 
 export * from "../../agent/src/load-balancer/plan-addresses.ts";
 
-/** Keeps the addresses of load balancers for which another host answers. */
+/** Keeps the addresses of load balancers even if another host answers for them. */
 export function planAddresses(input: AddressPlanInput): ReturnType<typeof real> {
   return real({ ...input, yielded: new Set() });
 }

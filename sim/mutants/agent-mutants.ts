@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import { MUTANTS, putInPlace, replaceModule } from "./mutants.ts";
 
-/** An agent with one fault put in on purpose. It shows within the first histories with faults of all hosts. */
+/** An agent with one deliberate fault, which is caught in the first histories with faults of all hosts. */
 interface AgentMutant {
   readonly module: string;
-  /** The message of a rule that must catch it. */
+  /** Matches the message of a rule that must catch it. */
   readonly caughtBy: RegExp;
 }
 
-/** By the name of the file in this folder that takes the module's place. */
+/** The mutants by the name of the file in this folder that replaces the module. */
 export const AGENT_MUTANTS: Readonly<Record<string, AgentMutant>> = {
   "images-wait-for-the-clock": {
     module: "agent/src/pods/image-store.ts",
@@ -27,7 +27,9 @@ export const AGENT_MUTANTS: Readonly<Record<string, AgentMutant>> = {
   "unsaved-states-stay-unsaved": { module: "agent/src/state-saver.ts", caughtBy: /full-at-.*: / },
 };
 
-/** Mutants of what serves routes and load balancers. They show in histories with faults of it. */
+/**
+ * Mutants of the parts that serve routes and load balancers. They are caught in histories with faults of these parts.
+ */
 export const SERVING_MUTANTS: Readonly<Record<string, AgentMutant>> = {
   "endpoints-stay": {
     module: "agent/src/services/known-services.ts",
@@ -42,7 +44,7 @@ export const SERVING_MUTANTS: Readonly<Record<string, AgentMutant>> = {
 
 const ALL: Readonly<Record<string, AgentMutant>> = { ...AGENT_MUTANTS, ...SERVING_MUTANTS };
 
-/** Loads the mutant of a coordinator or an agent in place of its module. Call it before the module is loaded. */
+/** Loads the mutant of a coordinator or an agent in place of its module. Must be called before the module is loaded. */
 export function putAnyInPlace(name: string): void {
   const mutant = ALL[name];
   if (mutant !== undefined) replaceModule(mutant.module, join(import.meta.dirname, `${name}.ts`));

@@ -3,7 +3,7 @@ import type { Store } from "../../coordinator/src/store/index.ts";
 
 export * from "../../coordinator/src/core.ts";
 
-/** Writes whatever it has decided, also when things are no longer as they were. */
+/** Writes its decisions even if the records have changed meanwhile. */
 export const startCore: typeof real = (options) => real({ ...options, store: careless(options.store) });
 
 function careless(store: Store): Store {

@@ -4,7 +4,7 @@ import {
   ActingTime as Real,
 } from "../../coordinator/src/acting-time/acting-time.ts";
 
-/** Compares times on record with the wall clock. */
+/** Compares stored times with the wall clock. */
 export class ActingTime extends Real {
   override readonly now: () => Moment;
 

@@ -1,6 +1,6 @@
 import { ActingTime as Real } from "../../coordinator/src/acting-time/acting-time.ts";
 
-/** Counts time in which the process was held up against deadlines. */
+/** Counts time in which the process was paused against deadlines. */
 export class ActingTime extends Real {
   override heldUp(): void {}
 }

@@ -3,7 +3,7 @@ import { countPods as real } from "../../coordinator/src/control/job/count.ts";
 
 export * from "../../coordinator/src/control/job/count.ts";
 
-/** Takes any end for a good one. */
+/** Counts every ended pod as a success. */
 export const countPods: typeof real = (job, before, pods) =>
   real(
     job,

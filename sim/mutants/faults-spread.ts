@@ -5,7 +5,7 @@ import {
 
 export * from "../../coordinator/src/faults/object-faults.ts";
 
-/** Lets the error of one object end the handling of all. */
+/** Stops handling all objects after the error of one object. */
 export class ObjectFaults extends RealObjectFaults {
   override attempt<T>(_subject: FaultSubject, step: () => T): T {
     return step();

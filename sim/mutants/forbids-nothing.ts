@@ -2,7 +2,7 @@ import { cronJobOf as real } from "../../coordinator/src/model/cron-job.ts";
 
 export * from "../../coordinator/src/model/cron-job.ts";
 
-/** Lets runs go on beside one another under every concurrency policy. */
+/** Lets runs overlap under every concurrency policy. */
 export const cronJobOf: typeof real = (record) => {
   const cron = real(record);
   return cron && { ...cron, concurrency: "Allow" };

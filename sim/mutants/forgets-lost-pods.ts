@@ -3,7 +3,7 @@ import type { WorkloadStep } from "../../coordinator/src/control/workload/worklo
 
 export * from "../../coordinator/src/control/workload/plan.ts";
 
-/** Takes pods on unreachable nodes for gone. */
+/** Treats pods on unreachable nodes as deleted. */
 export const planWorkload: typeof real = (input) => {
   const lost = input.pods.filter(({ record }) => record.node !== "" && !input.nodeReady(record.node));
   const pods = input.pods.filter((pod) => !lost.includes(pod));

@@ -3,7 +3,7 @@ import { hostFiles } from "../../agent/src/journal/journal-files.ts";
 
 export * from "../../agent/src/journal/journal.ts";
 
-/** Takes writes that failed for done. */
+/** Treats failed writes as done. */
 export const Journal: Pick<typeof Real, "open"> = {
   open: (options) => {
     const { files = hostFiles } = options;

@@ -8,7 +8,7 @@ export * from "../../coordinator/src/link/connect.ts";
 export const connect: typeof real = (requests, context, options) =>
   real(requests, context, { ...options, store: withOtherErrors(options.store) });
 
-/** Returns the store, whose failed writes look like faults of the program. */
+/** Returns a store whose failed writes have the errors of a defect. */
 function withOtherErrors(store: Store): Store {
   const txn: Store["txn"] = (compares, ops) =>
     store.txn(compares, ops).catch((cause: unknown) => {

@@ -3,7 +3,7 @@ import { type Store, StoreError } from "../../coordinator/src/store/index.ts";
 
 export * from "../../coordinator/src/core.ts";
 
-/** Takes every write for done that a full disk rejects. */
+/** Treats every write that a full disk rejects as done. */
 export const startCore: typeof real = (options) => real({ ...options, store: trusting(options.store) });
 
 function trusting(store: Store): Store {

@@ -2,7 +2,7 @@ import { StallDetector as RealHoldUpDetector } from "../../coordinator/src/link/
 
 export * from "../../coordinator/src/link/stall-detector.ts";
 
-/** Never notices that the process did not run. */
+/** Never detects that the process was paused. */
 export class StallDetector extends RealHoldUpDetector {
   override check(): void {}
 }

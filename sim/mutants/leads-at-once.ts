@@ -2,9 +2,9 @@ import { Leadership as Real } from "../../coordinator/src/store/etcd/leadership.
 
 export * from "../../coordinator/src/store/etcd/leadership.ts";
 
-/** Takes the lead although the lease of another coordinator goes on. */
+/** Becomes the leader although the lease of another coordinator has not expired. */
 export const Leadership = {
-  take: (parts: Parameters<typeof Real.take>[0], onStandby: Parameters<typeof Real.take>[1]) => {
+  acquire: (parts: Parameters<typeof Real.acquire>[0], onStandby: Parameters<typeof Real.acquire>[1]) => {
     const { etcd } = parts;
     const free: typeof etcd = {
       ...etcd,
@@ -15,6 +15,6 @@ export const Leadership = {
         return { ...found, records };
       },
     };
-    return Real.take({ ...parts, etcd: free }, onStandby);
+    return Real.acquire({ ...parts, etcd: free }, onStandby);
   },
 };

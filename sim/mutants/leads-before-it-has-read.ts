@@ -2,7 +2,7 @@ import { readHistoryEnd as real } from "../../coordinator/src/store/etcd/log-rea
 
 export * from "../../coordinator/src/store/etcd/log-reader.ts";
 
-/** Takes what it has read long ago for the end of the history. */
+/** Treats an old read as the end of the history. */
 export const readHistoryEnd: typeof real = async (...of) => {
   const end = await real(...of);
   return { ...end, entries: end.entries.slice(0, -1) };

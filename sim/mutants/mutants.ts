@@ -3,23 +3,25 @@ import { registerHooks } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-/** A coordinator or an agent with one fault put in on purpose. */
+/** A coordinator or an agent with one deliberate fault. */
 export interface Mutant {
   /** The path of the replaced module, from the repository's root. */
   readonly module: string;
-  /** The message of a rule that must catch it. */
+  /** Matches the message of a rule that must catch it. */
   readonly caughtBy: RegExp;
-  /** The first history to play: one in which the mutant shows, so that a run doesn't search for it. Default: 0. */
+  /** The first history to play, one in which the mutant is caught, so a run needs no search. Default: 0. */
   readonly from?: number;
   /** The number of histories. Default: 300. */
   readonly seeds?: number;
-  /** Set if the mutant shows in outages of an idle fleet. */
+  /** Set if the mutant is caught in outages of an idle fleet. */
   readonly outages?: true;
-  /** It shows in histories whose only fault is that the coordinator's clock is set back. */
+  /** Set if the mutant is caught in histories whose only fault is that the coordinator's clock is set back. */
   readonly clockBack?: true;
-  /** It shows in outages of the coordinator during a rollout. */
+  /** Set if the mutant is caught in outages of the coordinator during a rollout. */
   readonly rollouts?: true;
-  /** It shows in histories of several coordinators. */
+  /** Set if the mutant is caught in renewals of certificates. */
+  readonly renewals?: true;
+  /** Set if the mutant is caught in histories of several coordinators. */
   readonly coordinators?: true;
 }
 
@@ -98,6 +100,22 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     from: 6,
     outages: true,
   },
+  "forgets-the-certificate-in-use": {
+    module: "coordinator/src/link/enroll.ts",
+    caughtBy: /certificate \d+ is refused/,
+    renewals: true,
+  },
+  "reissues-once": {
+    module: "coordinator/src/reissue.ts",
+    caughtBy: /the port's certificate is valid from/,
+    renewals: true,
+  },
+  "reissues-by-age": {
+    module: "coordinator/src/reissue.ts",
+    caughtBy: /the port's certificate is valid from/,
+    from: 8,
+    renewals: true,
+  },
   "waits-for-the-clock": {
     module: `${CONTROL}/job/back-off.ts`,
     caughtBy: /no rest .*: job/,
@@ -175,7 +193,10 @@ export function putInPlace(name: string): void {
   replaceModule(mutant.module, join(import.meta.dirname, `${name}.ts`));
 }
 
-/** Loads the file in place of the module, whose path is from the repository's root. Call it before the module is loaded. */
+/**
+ * Loads the file in place of the module, whose path is from the repository's root. Must be called before the module is
+ * loaded.
+ */
 export function replaceModule(module: string, file: string): void {
   if (!existsSync(join(ROOT, module)))
     throw new Error(`${file} replaces a module that does not exist: ${module}`);

@@ -2,5 +2,5 @@ import type { evictionOf as real } from "../../coordinator/src/control/eviction/
 
 export * from "../../coordinator/src/control/eviction/eviction-of.ts";
 
-/** Lets pods stay wherever they are. */
+/** Never evicts pods. */
 export const evictionOf: typeof real = () => undefined;

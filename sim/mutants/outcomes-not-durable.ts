@@ -1,6 +1,6 @@
 import { StateSaver as Real } from "../../agent/src/state-saver.ts";
 
-/** Takes the outcome of a pod for durable that the disk has not taken. */
+/** Treats the outcome of a pod as durable although the disk has rejected it. */
 export class StateSaver extends Real {
   override async save(...state: Parameters<Real["save"]>): Promise<boolean> {
     await super.save(...state);

@@ -3,7 +3,7 @@ import { onWallClock } from "./on-wall-clock.ts";
 
 type Options = ConstructorParameters<typeof Real>;
 
-/** Waits by the wall clock before it tries a step again. */
+/** Uses the wall clock to decide when to retry a step. */
 export class PodLoop extends Real {
   constructor(dependencies: Options[0], options: Options[1]) {
     super({ ...dependencies, clock: onWallClock(dependencies.clock) }, options);

@@ -2,7 +2,7 @@ import type { Validity } from "../../identity/src/renewal.ts";
 
 export * from "../../identity/src/renewal.ts";
 
-/** Renews certificates when they have ended. */
+/** Renews certificates only when they have expired. */
 export function renewAtMs({ notAfterMs }: Validity): number {
   return notAfterMs;
 }

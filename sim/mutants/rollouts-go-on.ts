@@ -3,7 +3,7 @@ import { progressOf as real } from "../../coordinator/src/control/rollout/progre
 
 export * from "../../coordinator/src/control/rollout/progress.ts";
 
-/** Never sees that a rollout is through. */
+/** Never notices that a rollout is complete. */
 export const progressOf: typeof real = (...given) => {
   const progress = real(...given);
   return progress.status === RolloutStatus.SUCCEEDED

@@ -3,7 +3,7 @@ import { type recordHello as real, recordStatuses } from "../../coordinator/src/
 
 export * from "../../coordinator/src/link/reports.ts";
 
-/** Forgets every pod that a node doesn't speak of when it connects, as if it had been removed. */
+/** Treats every pod that a connecting node doesn't report as removed. */
 export const recordHello: typeof real = async (node, known, options) => {
   await recordStatuses(node, known, options);
   const uids = new Set(known.map(({ uid }) => uid));

@@ -3,6 +3,6 @@ import { usesNothing as real } from "../../coordinator/src/control/job/pod-state
 
 export * from "../../coordinator/src/control/job/pod-state.ts";
 
-/** Counts nothing of a job's pod that is being stopped, also while its containers still run. */
+/** Counts no resources for a job's pod that is being stopped, although its containers still run. */
 export const usesNothing: typeof real = (pod) =>
   (pod.record.job !== undefined && pod.status?.phase === PodPhase.STOPPING) || real(pod);

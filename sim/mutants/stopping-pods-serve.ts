@@ -2,7 +2,7 @@ import { planWorkload as real } from "../../coordinator/src/control/workload/pla
 
 export * from "../../coordinator/src/control/workload/plan.ts";
 
-/** Counts pods that are on their way out as if they stayed. */
+/** Counts stopping pods as if they stayed. */
 export const planWorkload: typeof real = (input) => {
   const leaving = new Set<string>();
   const pods = input.pods.map((pod) => {

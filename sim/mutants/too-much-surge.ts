@@ -2,6 +2,6 @@ import { planWorkload as real } from "../../coordinator/src/control/workload/pla
 
 export * from "../../coordinator/src/control/workload/plan.ts";
 
-/** Makes two pods more than it may. */
+/** Makes two pods more than the limits allow. */
 export const planWorkload: typeof real = (input) =>
   real(input).map((step) => (step.type === "create-pods" ? { ...step, count: step.count + 2 } : step));

@@ -5,7 +5,7 @@ export * from "../../coordinator/src/core.ts";
 
 const AGAIN_MS = 60_000;
 
-/** Writes the statuses of workloads again every minute, also those that have not changed. */
+/** Writes the statuses of workloads again every minute, also if they have not changed. */
 export const startCore: typeof real = (options) => {
   writeAgain(options);
   return real(options);
@@ -22,6 +22,6 @@ async function writeAll(store: CoreOptions["store"]): Promise<void> {
   const { records } = await store.range(PREFIXES.workloadStatuses);
   await store.txn(
     [],
-    records.map(({ key, value }) => ({ kind: "put", key, value })),
+    records.map(({ key, value }) => ({ type: "put", key, value })),
   );
 }

@@ -1,6 +1,6 @@
 import { prefixed as real } from "../../coordinator/src/store/etcd/prefixed.ts";
 
-/** Writes also when another coordinator leads. */
+/** Writes even if another coordinator leads. */
 export const prefixed: typeof real = (etcd, prefix) => {
   const client = real(etcd, prefix);
   const txn: typeof client.txn = (txn) =>

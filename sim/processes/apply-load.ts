@@ -9,7 +9,7 @@ import { waitFor } from "../../hack/lib/wait-for.ts";
 const NAMESPACE = "shop";
 /** The machine may be busy with other tests. */
 const LIMIT_MS = 180_000;
-/** A client's usual retry: on UNAVAILABLE only, with jitter. */
+/** The interval of retries. Like usual clients, these retry on UNAVAILABLE only, with jitter. */
 const RETRY_MS = 200;
 
 interface Acknowledged {
@@ -18,20 +18,20 @@ interface Acknowledged {
   end: RolloutEvent | undefined;
 }
 
-/** Clients that change one workload each, again and again, through any coordinator, and watch each rollout to its end. */
+/** Clients that each change one workload repeatedly through any coordinator, and watch each rollout to its end. */
 export class ApplyLoad {
   readonly acknowledged: Acknowledged[] = [];
-  /** Errors other than UNAVAILABLE, and UNAVAILABLE without a reason. */
+  /** Errors other than UNAVAILABLE, and UNAVAILABLE errors without a reason. */
   readonly failures: string[] = [];
   /** The number of retries. */
   retries = 0;
-  /** The reasons that calls failed for and were repeated. */
+  /** The reasons for which calls failed and were retried. */
   readonly reasons = new Set<string>();
   readonly #members: readonly Member[];
-  /** Makes its ids differ from those of earlier loads. */
+  /** A prefix that distinguishes its ids from those of earlier loads. */
   readonly #name = Math.random().toString(36).slice(2, 8);
   readonly #stopping = new AbortController();
-  /** By workload, what its client does. */
+  /** The current step of each workload's client. */
   readonly #steps = new Map<string, string>();
   readonly #running: Promise<unknown>;
 
@@ -50,7 +50,7 @@ export class ApplyLoad {
     return this.acknowledged.filter(({ end }) => end !== undefined).length;
   }
 
-  /** Ends after the rollouts that are going on. Rejects if one of them doesn't end. */
+  /** Ends after the current rollouts. Rejects if one of them doesn't end. */
   async end(): Promise<void> {
     this.#stopping.abort();
     let hasEnded = false;
@@ -63,7 +63,7 @@ export class ApplyLoad {
     });
   }
 
-  /** Returns the acknowledged calls that the store has not taken exactly once, and the rollouts that did not succeed. */
+  /** Returns the acknowledged calls that are not in the store exactly once, and the rollouts that did not succeed. */
   problems(puts: ReadonlyMap<string, number>): string[] {
     return this.acknowledged.flatMap(({ applyId, end }) => {
       const times = puts.get(applyKey(NAMESPACE, applyId)) ?? 0;
@@ -90,11 +90,11 @@ export class ApplyLoad {
       const entry: Acknowledged = { applyId: sent.applyId, rolloutId, end: undefined };
       this.acknowledged.push(entry);
       let end: RolloutEvent | undefined;
-      // The streams of a coordinator that stops end in order, and the client watches at another one.
+      // The streams of a coordinator that stops end normally, and the client watches at another one.
       while (!isFinal(end))
         end = await this.#retried((member) =>
-          watched(member, rolloutId, (told) =>
-            this.#steps.set(workload, `${sent.applyId} is watched at ${member.address}: ${told}`),
+          watched(member, rolloutId, (step) =>
+            this.#steps.set(workload, `${sent.applyId} is watched at ${member.address}: ${step}`),
           ),
         );
       entry.end = end;
@@ -109,7 +109,7 @@ export class ApplyLoad {
         return await call(member);
       } catch (error) {
         const { code, details = "" } = error as ServiceError;
-        // Also a coordinator that is cut off must not deny what another one has acknowledged.
+        // A coordinator that is cut off must not deny calls that another one has acknowledged either.
         if (code !== status.UNAVAILABLE || details === "") {
           this.failures.push(`${code} ${details}`);
           throw error;
@@ -122,7 +122,7 @@ export class ApplyLoad {
   }
 }
 
-/** The workload in two replicas, of which each version replaces the last one. */
+/** Returns the workload with two replicas. Each version replaces the last one. */
 export function aVersion(workload: string, version: number): ApplyResourcesRequest {
   const container = { name: "main", image: "localhost/forage/busybox:1", args: [`v${version}`] };
   const spec = { scaling: { replicas: 2 }, container };
@@ -144,7 +144,7 @@ const FINAL: ReadonlySet<RolloutStatus> = new Set([
 async function watched(
   member: Member,
   rolloutId: string,
-  show: (told: string) => void,
+  show: (step: string) => void,
 ): Promise<RolloutEvent | undefined> {
   let last: RolloutEvent | undefined;
   show("nothing yet");

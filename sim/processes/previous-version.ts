@@ -1,6 +1,7 @@
 /**
- * Loaded before a coordinator's program (`node --import`), it makes the process speak the wire of the previous version: fields, values
- * of enums and methods that this version added are neither sent nor received. Bytes that a follower passes on are left as they are.
+ * Loaded before a coordinator's program (`node --import`), this makes the process use the wire format of the previous
+ * version: fields, enum values and methods that this version added are neither sent nor received. Bytes that a follower
+ * forwards are unchanged.
  */
 import { readFileSync } from "node:fs";
 import { createFileRegistry, fromBinary } from "@bufbuild/protobuf";
@@ -9,7 +10,7 @@ import { Client, type MethodDefinition, Server, type ServiceDefinition } from "@
 import { readPreviousWire } from "../../proto/test/wire-file.ts";
 import { WireFilter } from "../../proto/test/wire-filter.ts";
 
-// Written by the test: a process that is loaded with this file must start no program, which would be loaded with it as well.
+// The test writes the descriptor, because this process must start no program: the program would load this file, too.
 const descriptor = readFileSync(process.env.FORAGE_WIRE_DESCRIPTOR ?? "");
 const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, descriptor));
 const filter = new WireFilter(registry, await readPreviousWire());
@@ -18,7 +19,7 @@ type Method = MethodDefinition<unknown, unknown>;
 type Decode = (bytes: Buffer) => unknown;
 type Encode = (value: unknown) => Buffer;
 
-/** Returns the types of a method's messages. Undefined: it is no method of Forage's. */
+/** Returns the types of a method's messages; `undefined` for methods that aren't Forage's. */
 function typesOf(path: string): { readonly input: string; readonly output: string } | undefined {
   const [, service = "", name = ""] = path.split("/");
   const method = registry.getService(service)?.methods.find((each) => each.name === name);
@@ -47,7 +48,7 @@ Server.prototype.addService = function (definition, implementation): void {
     const responseSerialize = encoding(method.responseSerialize, types.output);
     return [[name, { ...method, requestDeserialize, responseSerialize }] as const];
   });
-  // Services of libraries are not in the list of the previous version.
+  // The list of the previous version does not include services of libraries.
   const served = methods.length === 0 ? definition : Object.fromEntries(methods);
   addService.call(this, served as ServiceDefinition, implementation);
 };

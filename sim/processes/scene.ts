@@ -20,17 +20,20 @@ export const LIMIT_MS = 120_000;
 export const STILL = "still.shop.svc.cluster.local:80";
 const STILL_REPLICAS = 2;
 
-/** Three coordinators, three members of etcd and three hosts, with a way of its own between each two of them. */
+/** The index of the host that bypasses the relays by using the addresses that coordinators report. */
+export const LEARNING_HOST = 0;
+
+/** Three coordinators, three members of etcd and three hosts, with a relay between each two of them. */
 export interface Scene {
   readonly members: readonly Member[];
   readonly etcd: readonly EtcdServer[];
   readonly hosts: readonly HostOfFakes[];
   readonly history: StoredHistory;
-  /** From a coordinator to each member of etcd. */
+  /** Returns the relays from a coordinator to each member of etcd. */
   waysToEtcd(member: Member): readonly TcpRelay[];
-  /** From the agents to a coordinator. */
-  wayOfAgents(member: Member): TcpRelay;
-  /** The containers of the workload that nothing changes. */
+  /** Returns the relays from each host to a coordinator. LEARNING_HOST may bypass its relay. */
+  waysOfHosts(member: Member): readonly TcpRelay[];
+  /** Returns the containers of the workload that nothing changes. */
   still(): readonly { readonly id: string; readonly pid: number | undefined }[];
 }
 
@@ -51,11 +54,13 @@ export async function aScene(t: TestContext): Promise<Scene> {
     environmentOf: () => previous,
     settings: { rollout: { stableSeconds: 0 } },
   });
-  const toMembers = await Promise.all(members.map(({ address }) => relay(() => address)));
+  const toMembers = await Promise.all(
+    members.map(({ address }) => Promise.all(members.map(() => relay(() => address)))),
+  );
   const history = await StoredHistory.follow(etcd.map(({ endpoint }) => endpoint));
   t.after(() => history.close());
-  const addresses = toMembers.map(({ address }) => address);
-  const hosts = await Promise.all(members.map((member, at) => aHostOf(t, at + 1, member, addresses)));
+  const addressesFor = (host: number): string[] => toMembers.map((ways) => ways[host]?.address ?? "");
+  const hosts = await Promise.all(members.map((member, at) => aHostOf(t, at, member, addressesFor(at))));
   await begin(members, hosts);
   const placeOf = <T>(all: readonly T[], member: Member): T => {
     const found = all[members.indexOf(member)];
@@ -65,12 +70,12 @@ export async function aScene(t: TestContext): Promise<Scene> {
   return {
     ...{ members, etcd, hosts, history },
     waysToEtcd: (member) => placeOf(toEtcd, member),
-    wayOfAgents: (member) => placeOf(toMembers, member),
+    waysOfHosts: (member) => placeOf(toMembers, member),
     still: () => stillOf(hosts),
   };
 }
 
-/** Returns the environment of a coordinator that speaks the wire of the previous version. */
+/** Returns the environment of a coordinator that uses the wire format of the previous version. */
 async function previousVersion(t: TestContext): Promise<Readonly<Record<string, string>>> {
   const dir = await mkdtemp(join(tmpdir(), "forage-wire-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
@@ -90,22 +95,30 @@ export function doubledPods(hosts: readonly HostOfFakes[]): string[] {
 
 async function aHostOf(
   t: TestContext,
-  number: number,
+  at: number,
   member: Member,
   addresses: readonly string[],
 ): Promise<HostOfFakes> {
   const dir = await mkdtemp(join(tmpdir(), "forage-cluster-host-"));
   const asked = { ttlSeconds: 0, nodeName: "", reusable: false, labels: {}, taints: [] };
   const tokenFile = join(dir, "token");
-  await writeFile(tokenFile, (await member.operator().createJoinToken(asked)).token, { mode: 0o600 });
+  const makeToken = () =>
+    member
+      .operator()
+      .createJoinToken(asked)
+      .catch(() => undefined);
+  const { token } = await waitFor(makeToken, { what: "a host gets a join token", limitMs: LIMIT_MS });
+  await writeFile(tokenFile, token, { mode: 0o600 });
   const [coordinator = "", ...more] = addresses;
+  const number = at + 1;
   const settings = {
     coordinator,
     coordinators: more.join(),
     "join-token-file": tokenFile,
     "node-name": `node-${number}`,
   };
-  const host = await HostOfFakes.make(t, { dir, settings, address: `127.0.0.${number}` });
+  const learnsAddresses = at === LEARNING_HOST;
+  const host = await HostOfFakes.make(t, { dir, settings, address: `127.0.0.${number}`, learnsAddresses });
   await host.start({ random: Math.random });
   return host;
 }
@@ -123,7 +136,7 @@ async function begin(members: readonly Member[], hosts: readonly HostOfFakes[]):
       () => true,
       () => false,
     ) ?? Promise.resolve(false);
-  // Without all hosts, it would depend on the machine's speed which of them get its replicas.
+  // Before all hosts are ready, the placement of replicas would depend on the machine's speed.
   const hasAll = async (count: number): Promise<boolean> => {
     const answer = await first
       ?.operator()
@@ -142,7 +155,7 @@ async function begin(members: readonly Member[], hosts: readonly HostOfFakes[]):
 function stillOf(hosts: readonly HostOfFakes[]) {
   return hosts
     .flatMap(({ runtime }) => runtime.containers)
-    .filter(({ spec }) => JSON.stringify(spec).includes('"still"'))
+    .filter(({ spec, state }) => state === "running" && JSON.stringify(spec).includes('"still"'))
     .map(({ id, pid }) => ({ id, pid }));
 }
 

@@ -7,9 +7,9 @@ import { ETCD_SCHEMA, etcdEndpoints } from "../../coordinator/src/store/etcd/set
 import { StoreError, type WatchBatch } from "../../coordinator/src/store/index.ts";
 import { StoreRules } from "../fleet/store-rules.ts";
 
-/** The store as etcd has it, revision by revision, and the rules that it must keep. */
+/** The history of the store in etcd, revision by revision, and the rules for it. */
 export class StoredHistory {
-  /** The rules that were broken. */
+  /** The violated rules. */
   readonly broken: string[] = [];
   readonly rules = new StoreRules((what) => this.broken.push(what));
   /** The number of times that each key was put. */
@@ -19,7 +19,7 @@ export class StoredHistory {
   readonly #close: () => Promise<void>;
   readonly #following: Promise<void>;
 
-  /** `endpoints`: the URLs of etcd. */
+  /** `endpoints` are the URLs of etcd. */
   static async follow(endpoints: readonly string[]): Promise<StoredHistory> {
     const { prefix, ...settings } = ETCD_SCHEMA.parse({ endpoints });
     const client = new EtcdClient({ endpoints: etcdEndpoints({ prefix, ...settings }), nowMs: Date.now });
@@ -58,7 +58,7 @@ export class StoredHistory {
       this.broken.push(`revision ${batch.revision} follows ${this.revision}`);
     this.revision = batch.revision;
     for (const event of batch.events)
-      if (event.kind === "put") this.puts.set(event.record.key, (this.puts.get(event.record.key) ?? 0) + 1);
+      if (event.type === "put") this.puts.set(event.record.key, (this.puts.get(event.record.key) ?? 0) + 1);
     this.rules.apply(batch);
   }
 }

@@ -26,7 +26,7 @@ async function limitsOf(
   return readCgroupLimits(join(dir, "sys"), join(dir, "proc"));
 }
 
-test("a plain host with cgroup v2 has no limit but its processors", async (t) => {
+test("a plain host with cgroup v2 has no limit except its processors", async (t) => {
   const files = {
     "cpuset.cpus.effective": "0-7",
     "init.scope/memory.max": "max",
@@ -35,7 +35,7 @@ test("a plain host with cgroup v2 has no limit but its processors", async (t) =>
   assert.deepEqual(await limitsOf(t, "0::/init.scope", files), { cpuMilli: 8_000 });
 });
 
-test("a plain host with cgroup v1 has none either", async (t) => {
+test("a plain host with cgroup v1 has no limit either", async (t) => {
   const files = {
     "memory/memory.limit_in_bytes": "9223372036854771712",
     "cpu/cpu.cfs_quota_us": "-1",
@@ -47,7 +47,7 @@ test("a plain host with cgroup v1 has none either", async (t) => {
   });
 });
 
-test("a machine in a cgroup namespace has what its root allows", async (t) => {
+test("a machine in a cgroup namespace has the limits of its root cgroup", async (t) => {
   const files = {
     "memory.max": String(2 * GIBIBYTE),
     "cpu.max": "150000 100000",
@@ -59,7 +59,7 @@ test("a machine in a cgroup namespace has what its root allows", async (t) => {
   });
 });
 
-test("without a cgroup namespace, the least on the way to process 1 counts", async (t) => {
+test("without a cgroup namespace, the lowest limit between the root and process 1 counts", async (t) => {
   const files = {
     "memory/memory.limit_in_bytes": "9223372036854771712",
     "memory/machine/memory.limit_in_bytes": String(3 * GIBIBYTE),
@@ -72,7 +72,7 @@ test("without a cgroup namespace, the least on the way to process 1 counts", asy
   assert.deepEqual(limits, { cpuMilli: 500, memoryBytes: 3 * GIBIBYTE });
 });
 
-test("where nothing can be read there is no limit", async (t) => {
+test("unreadable files mean no limit", async (t) => {
   assert.deepEqual(await limitsOf(t, "", {}), {});
   assert.deepEqual(await limitsOf(t, "0::/../../etc", { "memory.max": "" }), {});
 });

@@ -8,12 +8,13 @@ export interface CgroupLimits {
   readonly memoryBytes?: number;
 }
 
-/** v1 says "no limit" with the largest page-aligned number; nothing real comes near this. */
+/** v1 represents "no limit" by the largest page-aligned number. Real limits are far below. */
 const MEMORY_UNLIMITED_BYTES = 2 ** 60;
 
 /**
- * The limits on process 1 and all above it. On a plain host there are none; inside a container or nspawn machine
- * they are the machine's own. The agent's cgroup would be the wrong one: its unit's limits are not its pods'.
+ * Returns the limits on the cgroup of process 1 and its ancestors. A plain host has none; inside a container or nspawn
+ * machine they are the machine's own. The agent's own cgroup is not used, because the limits of the agent's unit don't
+ * apply to pods.
  */
 export async function readCgroupLimits(cgroupRoot: string, procDir: string): Promise<CgroupLimits> {
   const places = parsePlaces(await readFile(join(procDir, "1/cgroup"), "utf8").catch(() => "0::/"));

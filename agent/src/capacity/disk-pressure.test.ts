@@ -4,7 +4,7 @@ import { type DiskSpace, diskPressure } from "./disk-pressure.ts";
 
 const GIBIBYTE = 2 ** 30;
 
-test("a disk is under pressure below a twentieth, and no longer above half as much again", () => {
+test("a disk is under pressure below 5 % of free space, until 7.5 % are free", () => {
   const steps: [availableGib: number, expected: boolean][] = [
     [20, false],
     [1.1, false],
@@ -23,7 +23,7 @@ test("a disk is under pressure below a twentieth, and no longer above half as mu
   }
 });
 
-test("a large disk needs two gibibytes, not a twentieth", () => {
+test("a large disk needs 2 GiB of free space instead of 5 %", () => {
   const large = (availableGib: number) =>
     diskPressure(aDisk({ totalBytes: 8_000 * GIBIBYTE, availableBytes: availableGib * GIBIBYTE }), false);
   assert.equal(large(2.1).pressure, false);
@@ -34,7 +34,7 @@ test("a large disk needs two gibibytes, not a twentieth", () => {
   });
 });
 
-test("an operator's reserve is what is needed, on a disk that is larger than that", () => {
+test("uses an operator's reserve if the disk is larger", () => {
   const left = (availableGib: number, reserveGib: number, before = false) =>
     diskPressure(aDisk({ availableBytes: availableGib * GIBIBYTE }), before, reserveGib * GIBIBYTE).pressure;
   assert.deepEqual(
@@ -44,7 +44,7 @@ test("an operator's reserve is what is needed, on a disk that is larger than tha
   assert.equal(left(50, 40, true), false, "an empty disk is enough for any reserve");
 });
 
-test("inodes count too, where there is a number of them", () => {
+test("counts inodes if the file system has a fixed number", () => {
   const few = aDisk({ totalInodes: 1_000, availableInodes: 40 });
   assert.equal(diskPressure(few, false).reason, "InodesUsedUp");
   assert.equal(diskPressure({ ...few, availableInodes: 60 }, false).pressure, false);

@@ -1,30 +1,36 @@
-/** A file system's room, for those who are not root. */
+/** The space of a file system for users other than root. */
 export interface DiskSpace {
   readonly totalBytes: number;
   readonly availableBytes: number;
-  /** 0 where the file system has no fixed number of them. */
+  /** The number of inodes. 0 if the file system has no fixed number. */
   readonly totalInodes: number;
   readonly availableInodes: number;
 }
 
 export interface DiskPressure {
   readonly pressure: boolean;
-  /** One word, then a sentence. */
+  /** The reason in CamelCase, followed by a sentence in `message`. */
   readonly reason: "DiskHasRoom" | "DiskFull" | "InodesUsedUp";
   readonly message: string;
 }
 
-/** The share of the disk that is kept free by default. It is bounded, so that large disks don't keep much room idle. */
+/**
+ * The share of the disk that is kept free by default. It is bounded, so that large disks don't keep too much space
+ * unused.
+ */
 const BYTES_SHARE = 0.05;
 const BYTES_MOST = 2 * 2 ** 30;
 const INODES_SHARE = 0.05;
-/** Pressure ends this much above where it begins, so that it doesn't come and go with each log line. */
+/**
+ * The factor between the threshold that starts pressure and the one that ends it, so that log lines don't cause
+ * flapping.
+ */
 const CLEAR_FACTOR = 1.5;
 
-/** `reserveBytes` are the operator's. */
+/** Reports whether the disk is under pressure. `reserveBytes` is the operator's setting. */
 export function diskPressure(space: DiskSpace, before: boolean, reserveBytes?: number): DiskPressure {
   const factor = before ? CLEAR_FACTOR : 1;
-  // A reserve that is as large as the disk would never be met again.
+  // A reserve as large as the disk could never be reached again.
   const bytesNeeded = Math.min(
     (reserveBytes ?? Math.min(space.totalBytes * BYTES_SHARE, BYTES_MOST)) * factor,
     space.totalBytes,

@@ -48,7 +48,7 @@ class Scene {
   }
 }
 
-test("the report has capacity, labels and the host's identity", async () => {
+test("the report contains capacity, labels and the host's identity", async () => {
   const capacity = await new Scene().open();
   const report = capacity.report();
   assert.equal(report.capacity.cpu, "2");
@@ -68,7 +68,7 @@ test("the report has capacity, labels and the host's identity", async () => {
   capacity.close();
 });
 
-test("publishes a change once, and ignores a little less disk", async () => {
+test("publishes a change once, and ignores slightly less disk space", async () => {
   const scene = new Scene();
   const capacity = await scene.open();
   let changes = 0;
@@ -92,7 +92,7 @@ test("publishes a change once, and ignores a little less disk", async () => {
   capacity.close();
 });
 
-test("a look that fails changes nothing, and the next one is made", async () => {
+test("a failed measurement changes nothing, and the next one is made", async () => {
   const scene = new Scene();
   const capacity = await scene.open();
   scene.broken = true;

@@ -4,9 +4,9 @@ import { defaultReserve, nodeResources, type Quantities, type Reserve } from "./
 import type { HostIdentity, HostMeasure, HostReader } from "./read-host.ts";
 
 export const DEFAULT_MAX_PODS = 110;
-/** Disks fill slowly beside this, and a look costs about a millisecond. */
+/** Disks fill slowly compared to this, and a measurement takes about a millisecond. */
 const REFRESH_INTERVAL_MS = 60_000;
-/** A full disk that has room again takes new pods soon. */
+/** The interval of checks. A full disk that has room again soon accepts new pods. */
 const PRESSED_REFRESH_INTERVAL_MS = 10_000;
 
 export interface HostCapacityOptions {
@@ -14,7 +14,7 @@ export interface HostCapacityOptions {
   /** A path on the file system that holds containers and their logs. */
   readonly storagePath: string;
   readonly maxPods: number;
-  /** The operator's; what is left out is chosen by the host's size. */
+  /** The operator's reserve. Missing fields depend on the host's size. */
   readonly reserve: Partial<Reserve>;
 }
 
@@ -73,7 +73,7 @@ export class HostCapacity {
     return this.#report;
   }
 
-  /** Calls `run` after each look that found the report to differ in more than its wording. One at a time. */
+  /** Calls `run` after each measurement in which the report changed in more than its wording. Supports one listener. */
   onChange(run: () => void): void {
     this.#onChange = run;
   }

@@ -14,7 +14,7 @@ test("reserved resources are subtracted from the allocatable ones", () => {
   });
 });
 
-test("a host smaller than its reserve has nothing to allocate", () => {
+test("a host smaller than its reserve has no allocatable resources", () => {
   const host = { cpuMilli: 50, memoryBytes: 128 * MEBIBYTE, diskBytes: 100 * MEBIBYTE };
   const { allocatable } = nodeResources(host, defaultReserve(host), 10);
   assert.deepEqual(allocatable, { cpu: "0", memory: "0Ki", "ephemeral-storage": "0Ki", pods: "10" });

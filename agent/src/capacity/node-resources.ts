@@ -13,13 +13,15 @@ export interface Reserve {
   readonly diskBytes: number;
 }
 
-/** Kubernetes' names and quantities. */
+/** Quantities by Kubernetes' resource names. */
 export type Quantities = Readonly<Record<"cpu" | "memory" | "ephemeral-storage" | "pods", string>>;
 
 const MEBIBYTE = 2 ** 20;
 const GIBIBYTE = 2 ** 30;
 const RESERVED_CPU_MILLI = 100;
-/** A twentieth, within what a bare Debian with containerd takes and what page cache of a large host is worth. */
+/**
+ * The bounds are the use of a bare Debian with containerd, and an amount of page cache that is useful on a large host.
+ */
 const RESERVED_SHARE = 0.05;
 const RESERVED_MEMORY_BYTES = { least: 256 * MEBIBYTE, most: 4 * GIBIBYTE };
 const RESERVED_DISK_BYTES = { least: GIBIBYTE, most: 20 * GIBIBYTE };
@@ -54,7 +56,7 @@ function toQuantities({ cpuMilli, memoryBytes, diskBytes }: HostResources, maxPo
   };
 }
 
-// Rounded down: no more is promised than there is.
+// Rounded down, so that no more is promised than exists.
 function toKibibytes(bytes: number): string {
   return `${Math.floor(bytes / 1_024)}Ki`;
 }

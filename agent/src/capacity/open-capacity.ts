@@ -5,14 +5,14 @@ import { HostCapacity } from "./host-capacity.ts";
 import type { Reserve } from "./node-resources.ts";
 import type { HostReader } from "./read-host.ts";
 
-export interface CapacityParts {
+export interface OpenCapacityOptions {
   readonly config: Pick<Settings, "nodeName" | "dataDir" | "podsMax" | "reserve">;
   readonly clock: Clock;
   readonly hostReader: HostReader;
 }
 
 /** Opens the capacity with the operator's settings. */
-export function openCapacity({ config, clock, hostReader }: CapacityParts): Promise<HostCapacity> {
+export function openCapacity({ config, clock, hostReader }: OpenCapacityOptions): Promise<HostCapacity> {
   const { cpu, memory, "ephemeral-storage": disk } = config.reserve;
   const reserve: Partial<Reserve> = {
     ...(cpu !== undefined && { cpuMilli: milliCpuOf(cpu) }),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostReader, limited } from "./read-host.ts";
 
-test("this host can be read", async () => {
+test("reads this host", async () => {
   const { bootId, os, kernel, architecture } = await hostReader.identity();
   assert.match(bootId, /^[0-9a-f-]{36}$/);
   assert.match(os, /\w/);
@@ -13,7 +13,7 @@ test("this host can be read", async () => {
   assert.ok(disk.totalBytes >= disk.availableBytes && disk.availableBytes > 0);
 });
 
-test("the lesser of having and being allowed counts", () => {
+test("the smaller of the machine's resources and its cgroup limits counts", () => {
   const has = { cpuMilli: 2_000, memoryBytes: 1_000 };
   assert.deepEqual(limited(has, {}), has);
   assert.deepEqual(limited(has, { cpuMilli: 500, memoryBytes: 9_000 }), {

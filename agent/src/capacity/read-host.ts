@@ -5,12 +5,12 @@ import type { DiskSpace } from "./disk-pressure.ts";
 
 /** The properties of a host that stay the same while it is up. */
 export interface HostIdentity {
-  /** New with every boot. */
+  /** An id that is new with every boot. */
   readonly bootId: string;
-  /** For example `Debian GNU/Linux 12 (bookworm)`. */
+  /** The operating system, for example `Debian GNU/Linux 12 (bookworm)`. */
   readonly os: string;
   readonly kernel: string;
-  /** Kubernetes' (and Go's) name: `amd64`, `arm64`. */
+  /** The architecture in Kubernetes' (and Go's) terms: `amd64`, `arm64`. */
   readonly architecture: string;
 }
 
@@ -20,10 +20,10 @@ export interface HostMeasure {
   readonly disk: DiskSpace;
 }
 
-/** Reads the host's properties. Tests pass their own. */
+/** Reads the host's properties. Tests pass their own implementation. */
 export interface HostReader {
   identity(): Promise<HostIdentity>;
-  /** Cheap: a few small files. `path` is on the file system that containers live on. */
+  /** Measures resources by reading a few small files. `path` is on the file system of the containers. */
   measure(path: string): Promise<HostMeasure>;
 }
 
@@ -31,7 +31,7 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", ia32: "3
 
 export const hostReader: HostReader = {
   async identity() {
-    // Loaded only now: it is large, and seldom needed.
+    // Loaded on demand, because it is large and rarely needed.
     const { osInfo } = await loadSystemInformation();
     const { distro, release: version, codename } = await osInfo();
     const name = [distro, version, codename && `(${codename})`].filter(Boolean).join(" ");

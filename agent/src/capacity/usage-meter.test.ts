@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { systemClock } from "../clock.ts";
 import { readBusyMs, UsageMeter, usedMemory } from "./usage-meter.ts";
 
-test("processor time is the mean since the last call", async () => {
+test("processor use is the mean since the last call", async () => {
   const now = { atMs: 0, busyMs: 5_000 };
   const clock = { ...systemClock, monotonicMs: () => now.atMs };
   const meter = new UsageMeter({ clock, procDir: "/proc", readBusyMs: () => now.busyMs });
@@ -16,7 +16,7 @@ test("processor time is the mean since the last call", async () => {
   assert.ok(readBusyMs() > 0);
 });
 
-test("used memory is what is not available", () => {
+test("used memory is all memory that is not available", () => {
   assert.equal(usedMemory("MemTotal:     100 kB\nMemFree:  10 kB\nMemAvailable:   60 kB\n"), 40 * 1_024);
   assert.equal(usedMemory(""), 0);
 });

@@ -2,18 +2,19 @@ import { readFile } from "node:fs/promises";
 import { cpus } from "node:os";
 import type { Clock } from "../clock.ts";
 
-/** Busy time of all processors since boot. */
+/** Returns the busy time of all processors since boot, in milliseconds. */
 export type ReadBusyMs = () => number;
 
 export interface HostUsage {
-  /** Mean since the call before; 0 at the first. */
+  /** The mean since the previous call; 0 at the first call. */
   readonly cpuMilli: number;
   /** The memory that can't be reclaimed without swapping. */
   readonly memoryBytes: number;
 }
 
 /**
- * Measures the usage of the whole host, with and without pods. Each call reads a small file or two, and nothing runs in between.
+ * Measures the usage of the whole host, including pods. Each call reads one or two small files, and nothing runs in
+ * between.
  */
 export class UsageMeter {
   readonly #clock: Clock;

@@ -32,7 +32,7 @@ test("limits the calls of all addresses", LIMIT, async (t) => {
   await until(() => limits.openCalls === 0);
 });
 
-test("resets a call whose request is not complete in time, and no other", LIMIT, async (t) => {
+test("resets a call whose request is not complete in time, but no other call", LIMIT, async (t) => {
   const { connectAgain, limits, handled, timers } = await served(t, {});
   const session = await connectAgain();
   open(session).end(Buffer.alloc(5));
@@ -102,7 +102,7 @@ function open(session: ClientHttp2Session): ClientHttp2Stream {
   return call;
 }
 
-/** Resolves with the status once the stream is closed: while the client's half is open, only a reset closes it. */
+/** Resolves with the status once the stream is closed. While the client's half is open, only a reset closes it. */
 async function codeOf(call: ClientHttp2Stream): Promise<number> {
   let code = Number.NaN;
   for (const event of ["response", "trailers"] as const)

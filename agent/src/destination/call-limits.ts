@@ -10,17 +10,20 @@ import type { Clock } from "../clock.ts";
 
 export interface CallLimitsOptions {
   readonly clock: Pick<Clock, "schedule">;
-  /** Open calls of all clients of the host. */
+  /** The limit of open calls of all clients of the host. */
   readonly maxCalls: number;
-  /** Open calls of one address over all its connections, those that have not sent their request included. */
+  /**
+   * The limit of open calls of one address over all its connections, including calls that have not sent their request
+   * yet.
+   */
   readonly maxCallsPerAddress: number;
-  /** Time from a call's headers to its complete request. */
+  /** The time between a call's headers and its complete request. */
   readonly firstMessageMs: number;
 }
 
 /**
- * Limits the open calls of a port on which addresses are the clients. It decides from a call's headers, and a refused call is
- * reset, so that a client which never ends its half of a stream holds nothing.
+ * Limits the open calls on a port by client address. It decides when a call's headers arrive, and resets a rejected
+ * call, so that a client that never ends its half of a stream occupies nothing.
  */
 export class CallLimits {
   readonly #options: CallLimitsOptions;
@@ -46,7 +49,7 @@ export class CallLimits {
             received = admitted;
             proceed(metadata);
           },
-          // The handler runs once the client has ended its half, and not at the message.
+          // The handler runs when the client has ended its half, not when the message arrives.
           onReceiveHalfClose: (proceed) => {
             received();
             proceed();
@@ -56,7 +59,7 @@ export class CallLimits {
       },
     });
 
-  /** Returns what to call at the request, or undefined if the call was refused. */
+  /** Returns a function to call when the request is complete, or undefined if the call was rejected. */
   #admit(call: ServerInterceptingCallInterface): (() => void) | undefined {
     const { maxCalls, maxCallsPerAddress, firstMessageMs, clock } = this.#options;
     const stream = http2StreamOf(call);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { clientsAt } from "./clients-at.ts";
 
-test("an address belongs to its present pod, to the host on loopback, or to no client", () => {
+test("an address belongs to its current pod, to the host (loopback), or to no client", () => {
   let monotonicMs = 0;
   let made = 0;
   let pods = [{ namespace: "shop", podIps: ["10.64.0.2", "fd64::2"], phase: "RUNNING" }];

@@ -4,13 +4,13 @@ import type { RelayClient } from "./relay.ts";
 export interface PodAddresses {
   readonly namespace: string;
   readonly podIps: readonly string[];
-  /** The pod's phase. Addresses of pods that have already removed their network don't count. */
+  /** The pod's phase. Pods that have already removed their network don't count. */
   readonly phase: string;
 }
 
-/** The age at which the list of clients is rebuilt: pods come and go within seconds. */
+/** The age at which the list of clients is rebuilt, because pods start and end within seconds. */
 const FRESH_MS = 1_000;
-/** Questions about addresses that are not known make the list again this often at most. */
+/** The shortest interval between rebuilds for unknown addresses. */
 const MISS_MS = 100;
 
 /**

@@ -22,7 +22,7 @@ function encoded(update: Parameters<typeof Update.fromPartial>[0]): Buffer {
   return Buffer.from(Update.encode(Update.fromPartial(update)).finish());
 }
 
-/** Kind and ports of each update. */
+/** Returns the kind and ports of each update. */
 function shown(messages: readonly Buffer[]): string[] {
   return messages.map((bytes) => {
     const { update } = Update.decode(bytes);
@@ -33,32 +33,32 @@ function shown(messages: readonly Buffer[]): string[] {
   });
 }
 
-test("a new reader gets everything in one message", () => {
+test("a new reader gets the whole state in one message", () => {
   const state = ENDPOINTS.next(ENDPOINTS.next(undefined, add([1, 2]), true), add([3]), false);
   assert.deepEqual(shown(ENDPOINTS.between(undefined, state)), ["add 1,2,3 web"]);
 });
 
-test("a reader that knows an older state gets removals, then what is new or changed", () => {
+test("a reader with an older state gets removals, then new or changed endpoints", () => {
   const old = ENDPOINTS.next(undefined, add([1, 2, 3]), true);
   const newer = ENDPOINTS.next(ENDPOINTS.next(old, remove([1]), false), add([3, 4], "b"), false);
   assert.deepEqual(shown(ENDPOINTS.between(old, newer)), ["remove 1", "add 3,4 web"]);
   assert.deepEqual(ENDPOINTS.between(newer, newer), []);
 });
 
-test("the first message of a new stream replaces what was known", () => {
+test("the first message of a new stream replaces the known state", () => {
   const old = ENDPOINTS.next(undefined, add([1, 2]), true);
   const again = ENDPOINTS.next(old, add([2, 3]), true);
   assert.deepEqual(shown(ENDPOINTS.between(old, again)), ["remove 1", "add 3 web"]);
   assert.deepEqual(ENDPOINTS.between(old, ENDPOINTS.next(old, add([1, 2]), true)), []);
 });
 
-test("a destination whose first message is a removal exists, and has no endpoints", () => {
+test("a destination whose first message is a removal exists without endpoints", () => {
   assert.deepEqual(shown(ENDPOINTS.between(undefined, ENDPOINTS.next(undefined, remove([1]), true))), [
     "none true",
   ]);
 });
 
-test("an answer without endpoints says whether the destination exists", () => {
+test("an answer without endpoints reports whether the destination exists", () => {
   const old = ENDPOINTS.next(undefined, add([1]), true);
   const empty = ENDPOINTS.next(old, remove([1]), false);
   assert.deepEqual(shown(ENDPOINTS.between(old, empty)), ["none true"]);

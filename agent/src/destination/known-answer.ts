@@ -1,19 +1,19 @@
 import { DestinationProfile, Update, WeightedAddr } from "@forage/proto/destination";
 import { TcpAddress } from "@forage/proto/net";
 
-/** The known state of one look-up. States are immutable, so readers can keep the one they were sent. */
+/** The known state of one look-up. States are immutable, so a reader can keep the one it was sent. */
 export interface KnownAnswer<S> {
-  /** The state after an encoded message; `isFirst`: it is the first of its stream, and complete. */
+  /** Returns the state after an encoded message. `isFirst`: the message is the first of its stream, and complete. */
   next(state: S | undefined, message: Buffer, isFirst: boolean): S;
-  /** Encoded messages that lead a reader from what it was sent, or from nothing, to the newer state. */
+  /** Returns encoded messages that lead a reader from the state it was sent, or from none, to the newer state. */
   between(from: S | undefined, to: S): readonly Buffer[];
 }
 
 interface Endpoints {
-  /** Keyed by encoded address. */
+  /** Addresses by their encoded form. */
   readonly addresses: ReadonlyMap<string, { readonly weighted: WeightedAddr; readonly encoded: string }>;
   readonly metricLabels: Readonly<Record<string, string>>;
-  /** Whether the destination exists, for one that has no endpoints. */
+  /** Whether the destination exists, if it has no endpoints. */
   readonly exists: boolean;
 }
 
@@ -27,8 +27,8 @@ export const PROFILE: KnownAnswer<Buffer> = {
 };
 
 /**
- * Sent while the coordinator is away and nothing is known: the proxy then passes connections on to where they were going. Without
- * any answer it would hold them.
+ * Sent if the coordinator is unreachable and no state is known: the proxy then passes connections on to their original
+ * destination. Without an answer it would delay them.
  */
 export const PASS_ON = Buffer.from(
   DestinationProfile.encode(
@@ -65,7 +65,7 @@ function nextEndpoints(state: Endpoints | undefined, message: Buffer, isFirst: b
   }
 }
 
-/** Removals come first, and no address that the newer state has is removed. */
+/** Returns the updates between two states. Removals come first, and no address of the newer state is removed. */
 function updatesBetween(from: Endpoints | undefined, to: Endpoints): readonly Buffer[] {
   if (to.addresses.size === 0) {
     const same = from !== undefined && from.addresses.size === 0 && from.exists === to.exists;

@@ -3,9 +3,9 @@ import { type ServiceError, status } from "@grpc/grpc-js";
 import type { Clock } from "../clock.ts";
 import type { KnownAnswer } from "./known-answer.ts";
 
-/** A local proxy's stream. */
+/** The stream of a local proxy. */
 export interface ReaderSink {
-  /** Calls back once the transport has taken the message. */
+  /** Sends a message. Calls `taken` once the transport has accepted it. */
   send(message: Buffer, taken: () => void): void;
   fail(error: Pick<ServiceError, "code" | "details">): void;
 }
@@ -13,39 +13,41 @@ export interface ReaderSink {
 /** A stream from the coordinator. */
 export interface UpstreamEvents {
   message(bytes: Buffer): void;
-  /** The stream is over; undefined: it ended well. */
+  /** Called when the stream has ended; `error` is undefined if it ended without one. */
   ended(error: Pick<ServiceError, "code" | "details"> | undefined): void;
 }
 
 export interface LookupOptions<S> {
   readonly answer: KnownAnswer<S>;
-  /** The message to send when no state arrives for a while. Undefined: none. */
+  /** The message to send if no state arrives for a while. Undefined: none. */
   readonly instead: S | undefined;
-  /** Opens a stream; returns how to cancel it. Reports no event before it has returned. */
+  /** Opens a stream and returns a function that cancels it. Reports no event before it has returned. */
   readonly open: (events: UpstreamEvents) => () => void;
   readonly clock: Clock;
-  /** [0, 1). */
+  /** A source of random numbers in [0, 1). */
   readonly random: () => number;
-  /** Called when the coordinator refuses the look-up for good, or when it has had no readers for a while. */
+  /** Called when the coordinator rejects the look-up for good, or when it has had no readers for a while. */
   readonly over: () => void;
 }
 
 const RETRY_BASE_MS = 250;
-/** The same cap as the agent's link has: a whole fleet must not reconnect at one moment. */
+/** The same cap as for the agent's link, because a whole fleet must not reconnect at the same moment. */
 const RETRY_CAP_MS = 10_000;
-/** Proxies give up on a first message after 3 s. */
+/** Proxies stop waiting for a first message after 3 s. */
 const INSTEAD_AFTER_MS = 1_500;
-/** A proxy that restarts, or opens its stream again, finds the answer still here. */
+/** Keeps the state for a proxy that restarts or reopens its stream. */
 const LINGER_MS = 60_000;
 
-/** Answers that asking again does not change. */
+/** Status codes that a retry does not change. */
 const FINAL: ReadonlySet<number> = new Set([
   status.INVALID_ARGUMENT,
   status.FAILED_PRECONDITION,
   status.PERMISSION_DENIED,
 ]);
 
-/** One distinct look-up: one stream from the coordinator, and any number of local readers that are sent its state. */
+/**
+ * One distinct look-up, with one stream from the coordinator and any number of local readers that are sent its state.
+ */
 export class Lookup<S> {
   readonly #options: LookupOptions<S>;
   readonly #readers = new Set<Reader<S>>();
@@ -71,7 +73,7 @@ export class Lookup<S> {
     return this.#readers.size;
   }
 
-  /** Sends the last known state at once if there is one, then each newer one. Returns how to stop. */
+  /** Sends the last known state at once if there is one, then each newer state. Returns a function that stops it. */
   read(sink: ReaderSink): () => void {
     const reader = new Reader<S>(this.#options.answer, () => this.#state, sink);
     this.#readers.add(reader);
@@ -112,7 +114,7 @@ export class Lookup<S> {
     });
   }
 
-  /** Schedules another attempt. Until then subscribers keep what they have, and new ones get the last known state. */
+  /** Schedules another attempt. Until then readers keep their state, and new ones get the last known state. */
   #retry(): void {
     const { clock, random } = this.#options;
     const delayMs = backOffMs(this.#failures + 1, { baseMs: RETRY_BASE_MS, capMs: RETRY_CAP_MS });
@@ -135,7 +137,10 @@ export class Lookup<S> {
   }
 }
 
-/** Sends a stalled proxy one step to the newest state when it reads on, so that nothing piles up. */
+/**
+ * A reader of the state. When a stalled proxy continues to read, it is sent one step to the newest state, so that no
+ * messages accumulate.
+ */
 class Reader<S> {
   readonly #answer: KnownAnswer<S>;
   readonly #stateNow: () => S | undefined;

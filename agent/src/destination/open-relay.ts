@@ -9,7 +9,7 @@ import { Upstream } from "./upstream.ts";
 
 export interface OpenRelayOptions {
   readonly port: number;
-  /** The pods' bridge and loopback. */
+  /** The addresses of the pods' bridge and of loopback. */
   readonly addresses: readonly string[];
   readonly coordinators: Pick<CoordinatorAddresses, "current">;
   readonly identity: Pick<IdentityFiles, "load">;
@@ -17,16 +17,19 @@ export interface OpenRelayOptions {
   /** Returns the pods that run on this host at present. */
   readonly pods: () => readonly PodAddresses[];
   readonly clock: Clock;
-  /** [0, 1). */
+  /** A source of random numbers in [0, 1). */
   readonly random: () => number;
   readonly onProblem: (event: string, error: unknown) => void;
 }
 
-/** The bridge's address is there only once the network has been set up, after a boot. */
+/** After a boot, the bridge's address exists only once the network has been set up. */
 const LISTEN_AGAIN_MS = 500;
 const LISTEN_AGAIN_CAP_MS = 10_000;
 
-/** Serves Destination to this host's proxies. Returns at once; an address that can't be listened on yet is tried again. */
+/**
+ * Serves Destination to this host's proxies. Returns at once; listening on an address that doesn't exist yet is
+ * retried.
+ */
 export function openRelay(options: OpenRelayOptions): { close(): Promise<void> } {
   const { coordinators, identity, nodeName, pods, clock, random } = options;
   const upstream = new Upstream(async () => {

@@ -11,25 +11,25 @@ export interface RelayServerOptions {
   readonly address: string;
   readonly port: number;
   readonly relay: DestinationRelay;
-  /** The pod, or the host's process, behind an address; undefined: neither, and it is not served. */
+  /** Returns the pod or host process behind an address. Undefined for any other address, which is not served. */
   readonly clientAt: (address: string) => RelayClient | undefined;
   readonly clock: Pick<Clock, "schedule" | "monotonicMs">;
 }
 
 const MAX_CONNECTIONS = 1_024;
-/** A proxy has one or two; a pod may have a few processes that look up by themselves. */
+/** A proxy has one or two connections; a pod may have a few processes with look-ups of their own. */
 const MAX_CONNECTIONS_PER_ADDRESS = 32;
-/** Higher than the relay's limit for a client, so that the relay itself refuses and its answer gives the reason. */
+/** Higher than the relay's limit for a client, so that the relay itself rejects the stream with a reason. */
 const MAX_STREAMS_PER_CONNECTION = 2_500;
-/** Half as many again as the relay gives a client, whose answer says what is wrong; beyond it calls are refused unread. */
+/** 1.5 times the relay's limit for a client, whose rejection gives the reason. Beyond it, calls are rejected unread. */
 const MAX_CALLS_PER_ADDRESS = 3_000;
-/** The same for the 20,000 streams of the relay. */
+/** 1.5 times the relay's limit of 20,000 streams. */
 const MAX_CALLS = 30_000;
-/** A look-up fits in one packet and comes from this host. */
+/** A look-up fits into one packet and comes from this host. */
 const FIRST_MESSAGE_MS = 5_000;
 const CLOSE_GRACE_MS = 500;
 const CHECK_MS = 500;
-/** A look-up is some hundred bytes. */
+/** A look-up has a few hundred bytes. */
 const MAX_REQUEST_BYTES = 16 * 1024;
 
 const asIs = (bytes: Buffer): Buffer => bytes;
@@ -38,7 +38,7 @@ const SERVICE = {
   getProfile: { ...DestinationService.getProfile, responseSerialize: asIs, responseDeserialize: asIs },
 } as const;
 
-/** Destination in plain text at one address of this host. */
+/** Serves Destination without TLS at one address of this host. */
 export class RelayServer {
   readonly #net: NetServer;
   readonly #grpc: Server;
@@ -74,7 +74,7 @@ export class RelayServer {
     this.#net = createServer({ noDelay: true }, (socket) => {
       socket.on("error", () => undefined);
       const address = socket.remoteAddress ?? "";
-      // A pod has an address of its own, so the connections of an address that was cut are simply closed until one may start.
+      // A pod has its own address, so after an abuse its connections are closed until a new one may start.
       const mayStart = clientAt(address) !== undefined && offenders.tryStart(address, monotonicMs());
       if (!mayStart || !this.#enter(socket, address)) socket.destroy();
       else injector.injectConnection(socket);
@@ -82,7 +82,10 @@ export class RelayServer {
     this.#net.maxConnections = MAX_CONNECTIONS;
   }
 
-  /** Rejects if the address can't be listened on, as long as it isn't the host's for example. */
+  /**
+   * Listens on the address. Rejects while that is impossible, for example because the host doesn't have the address
+   * yet.
+   */
   static async open(options: RelayServerOptions): Promise<RelayServer> {
     const server = new RelayServer(options);
     server.#net.listen(options.port, options.address);
@@ -101,7 +104,7 @@ export class RelayServer {
     return (this.#net.address() as AddressInfo).port;
   }
 
-  /** Streams end; proxies keep what they have and come back. */
+  /** Ends all streams. Proxies keep their state and reconnect. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#net.close(() => resolve()));
     this.#stopChecks();

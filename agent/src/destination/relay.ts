@@ -8,14 +8,14 @@ export type LookupMethod = "get" | "getProfile";
 
 /** The client of a look-up: a pod, or a process on the host's own network. */
 export interface RelayClient {
-  /** The client's address. Limits count by it. */
+  /** The client's address, by which limits apply. */
   readonly address: string;
-  /** The pod's; undefined: a process of the host. */
+  /** The pod's namespace. Undefined for a process of the host. */
   readonly namespace: string | undefined;
 }
 
 export interface RelayOptions {
-  /** Opens a stream of the coordinator; returns how to cancel it. */
+  /** Opens a stream from the coordinator and returns a function that cancels it. */
   readonly open: (
     method: LookupMethod,
     request: GetDestination,
@@ -24,20 +24,20 @@ export interface RelayOptions {
   ) => () => void;
   readonly nodeName: string;
   readonly clock: Clock;
-  /** [0, 1). */
+  /** A source of random numbers in [0, 1). */
   readonly random: () => number;
 }
 
-/** Two per service for a proxy that uses a thousand services. */
+/** The limit of streams of a pod. A proxy needs two streams per service, so this is enough for a thousand services. */
 const MAX_STREAMS_PER_CLIENT = 2_000;
-/** About 5 KB each: 100 MB at worst. */
+/** A stream takes about 5 KB, so 100 MB at most. */
 const MAX_STREAMS = 20_000;
-/** The limit of look-ups. Each is one stream to the coordinator, which admits 10,000 for a node. */
+/** The limit of look-ups. Each is one stream from the coordinator, which allows 10,000 per node. */
 const MAX_LOOKUPS = 5_000;
-/** A DNS name with its last dot, a colon and a port. */
+/** A DNS name with its final dot, a colon and a port. */
 const MAX_PATH_LENGTH = 260;
 
-/** Answers look-ups of this host's proxies, with one stream to the coordinator for each distinct look-up. */
+/** Serves the look-ups of this host's proxies, with one stream from the coordinator for each distinct look-up. */
 export class DestinationRelay {
   readonly #options: RelayOptions;
   readonly #lookups = new Map<string, Pick<Lookup<unknown>, "read" | "readers" | "close">>();
@@ -52,7 +52,10 @@ export class DestinationRelay {
     return { lookups: this.#lookups.size, streams: this.#streams };
   }
 
-  /** Returns how to stop, or undefined if the look-up was refused; the sink then has the reason. */
+  /**
+   * Adds a reader. Returns a function that removes it, or undefined if the look-up was rejected; the sink then has the
+   * reason.
+   */
   read(
     method: LookupMethod,
     { path }: Pick<GetDestination, "path">,
@@ -116,7 +119,7 @@ export class DestinationRelay {
     return lookup;
   }
 
-  /** Reports whether there was a look-up without readers. */
+  /** Drops a look-up without readers. Returns false if there was none. */
   #dropIdle(): boolean {
     for (const [key, lookup] of this.#lookups) {
       if (lookup.readers > 0) continue;

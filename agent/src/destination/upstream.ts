@@ -4,12 +4,12 @@ import { isServiceError } from "../link/client.ts";
 import type { UpstreamEvents } from "./lookup.ts";
 import type { LookupMethod } from "./relay.ts";
 
-/** Names the namespace of the pod that a look-up is relayed for. */
+/** The header with the namespace of the pod for which a look-up is relayed. */
 const NAMESPACE_KEY = "forage-namespace";
 
-/** Streams of the coordinator, over a channel with the node's certificate. */
+/** Opens streams from the coordinator, over a channel with the node's certificate. */
 export class Upstream {
-  /** Opens a channel with the certificate that is on disk now; rejects before the host has joined. */
+  /** Opens a channel with the certificate currently on disk. Rejects before the host has joined. */
   readonly #connect: () => Promise<Client>;
   #client: Promise<Client> | undefined;
 

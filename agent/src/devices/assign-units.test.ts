@@ -1,22 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { randomOf } from "@forage/common/random";
-import { assignUnits, type Holding } from "./assign-units.ts";
+import { assignUnits, type DeviceAssignment } from "./assign-units.ts";
 import { DeviceError, type DeviceUnit } from "./devices.ts";
 
 const GPU = "example.com/gpu";
 
-test("free units in the order they are declared", () => {
+test("assigns free units in the order of declaration", () => {
   assert.deepEqual(unitsOf(assign({ count: 2 })), ["0", "1"]);
 });
 
-test("assigns no unit that another container has, and none that is missing", () => {
+test("assigns no unit that another container has, and no missing unit", () => {
   const others = [held("0", { container: "x" })];
   assert.deepEqual(unitsOf(assign({ count: 2, others })), ["1", "2"]);
   assert.deepEqual(unitsOf(assign({ count: 2, others, absent: ["1"] })), ["2", "3"]);
 });
 
-test("a container gets again what it had", () => {
+test("a container gets its former units again", () => {
   assert.deepEqual(unitsOf(assign({ count: 1, own: [held("3", { container: "main" })] })), ["3"]);
 });
 
@@ -25,13 +25,13 @@ test("replaces a container's unit that is missing now", () => {
   assert.deepEqual(unitsOf(assign({ count: 1, own, absent: ["0"] })), ["1"]);
 });
 
-test("init containers leave theirs to those that come after them, which don't share", () => {
+test("containers reuse the units of init containers, but not each other's", () => {
   const own = [held("2", { container: "setup", init: true }), held("3", { container: "side" })];
   assert.deepEqual(unitsOf(assign({ count: 2, own })), ["2", "0"]);
   assert.deepEqual(unitsOf(assign({ count: 2, own, init: true })), ["2", "3"]);
 });
 
-test("too few: who has the others", () => {
+test("fails with the numbers of units that other containers hold and that the host lacks", () => {
   const others = [held("0", { container: "x" })];
   assert.throws(
     () => assign({ count: 3, others, absent: ["1"] }),
@@ -52,10 +52,10 @@ test("an undeclared device does not exist", () => {
   }
 });
 
-test("no unit is ever in two pods' hands, whatever comes and goes", () => {
+test("no unit is ever assigned to two pods, whatever the sequence of changes", () => {
   for (let seed = 1; seed <= 30; seed += 1) {
     const random = randomOf(seed).next;
-    const pods = new Map<string, readonly Holding[]>();
+    const pods = new Map<string, readonly DeviceAssignment[]>();
     for (let step = 0; step < 200; step += 1) {
       const uid = `pod-${Math.floor(random() * 5)}`;
       if (random() < 0.3) {
@@ -83,8 +83,8 @@ interface Asked {
   readonly count: number;
   readonly container?: string;
   readonly init?: boolean;
-  readonly own?: readonly Holding[];
-  readonly others?: readonly Holding[];
+  readonly own?: readonly DeviceAssignment[];
+  readonly others?: readonly DeviceAssignment[];
   readonly absent?: readonly string[];
 }
 
@@ -94,10 +94,10 @@ function assign({ count, container = "main", init = false, own = [], others = []
   return assignUnits(pool, (unit) => !absent.includes(unit.id), request, { own, others });
 }
 
-function held(unit: string, of: { readonly container: string; readonly init?: boolean }): Holding {
+function held(unit: string, of: { readonly container: string; readonly init?: boolean }): DeviceAssignment {
   return { init: false, ...of, resource: GPU, unit };
 }
 
-function unitsOf(holdings: readonly Holding[]): readonly string[] {
+function unitsOf(holdings: readonly DeviceAssignment[]): readonly string[] {
   return holdings.map((it) => it.unit);
 }

@@ -1,7 +1,7 @@
 import { DeviceError, type DevicePool, type DeviceRequest, type DeviceUnit } from "./devices.ts";
 
-/** A unit in the hands of a container. */
-export interface Holding {
+/** A unit that is assigned to a container. */
+export interface DeviceAssignment {
   readonly container: string;
   readonly init: boolean;
   readonly resource: string;
@@ -9,23 +9,22 @@ export interface Holding {
 }
 
 export interface UnitsInUse {
-  /** The holdings of the requesting pod. */
-  readonly own: readonly Holding[];
-  /** The holdings of all other pods. */
-  readonly others: readonly Holding[];
+  /** The units assigned to the requesting pod. */
+  readonly own: readonly DeviceAssignment[];
+  /** The units assigned to all other pods. */
+  readonly others: readonly DeviceAssignment[];
 }
 
 /**
- * Assigns units to a container: those that it had, then those of its pod that only its pod uses, then free ones. Pure.
- * @returns the container's new holdings.
- * @throws DeviceError if there are too few.
+ * Assigns units to a container: first its former ones, then those that only its pod uses, then free ones. Pure.
+ * @returns the container's new assignments. @throws DeviceError if there are too few units.
  */
 export function assignUnits(
   pool: DevicePool,
   isPresent: (unit: DeviceUnit) => boolean,
   { container, init, wanted }: DeviceRequest,
   inUse: UnitsInUse,
-): readonly Holding[] {
+): readonly DeviceAssignment[] {
   return Object.entries(wanted).flatMap(([resource, count]) => {
     const declared = Object.hasOwn(pool, resource) ? (pool[resource] ?? []) : [];
     if (declared.length === 0)
@@ -39,7 +38,7 @@ export function assignUnits(
   });
 }
 
-/** 0 comes first; undefined: someone else has it. */
+/** Returns the preference of a unit, 0 first. Undefined if another container has it. */
 function ranking(
   resource: string,
   { container, init }: Pick<DeviceRequest, "container" | "init">,

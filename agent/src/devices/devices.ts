@@ -1,9 +1,9 @@
 import type { Clock } from "../clock.ts";
 import type { HostDevice } from "../runtime/runtime.ts";
 
-/** One unit of a resource: what a container gets for a count of 1. */
+/** One unit of a resource, which satisfies a request of 1. */
 export interface DeviceUnit {
-  /** Unique among the units of its resource, and the same as long as it is described the same. */
+  /** Unique among the units of its resource, and constant as long as the unit's description is. */
   readonly id: string;
   readonly devices: readonly HostDevice[];
 }
@@ -12,7 +12,8 @@ export interface DeviceUnit {
 export type DevicePool = Readonly<Record<string, readonly DeviceUnit[]>>;
 
 /**
- * Devices that the host lends to containers, each unit to one pod at a time. Real one: `HostDevices`; for a host with none `noDevices`.
+ * Assigns the host's devices to containers, each unit to one pod at a time. `HostDevices` is the implementation, and
+ * `noDevices` that of a host without devices.
  */
 export interface PodDevices {
   /**
@@ -21,15 +22,18 @@ export interface PodDevices {
    */
   recover(knownPodUids: ReadonlySet<string>, usingPodUids: ReadonlySet<string>): Promise<void>;
   /**
-   * Allocates all devices that a container needs and records them on disk before it returns them. A later start gets the same
-   * devices, as far as they still exist. Rejects with a {@link DeviceError}. Call it right before each start.
+   * Allocates all devices that a container needs and records them on disk before it returns them. A later start gets
+   * the same devices, as far as they still exist. Rejects with a {@link DeviceError}. Call it right before each start.
    */
-  take(podUid: string, request: DeviceRequest): Promise<readonly HostDevice[]>;
-  /** The pod's containers must be gone. Unknown uids are fine. */
+  allocate(podUid: string, request: DeviceRequest): Promise<readonly HostDevice[]>;
+  /** Releases the pod's devices. Its containers must be gone. Accepts unknown uids. */
   release(podUid: string): Promise<void>;
-  /** Calls when there may be units for those that found too few: some were released, or have come back. One listener. */
+  /**
+   * Calls the listener when devices were released or have reappeared, so that rejected requests may succeed. Supports
+   * one listener.
+   */
   onFreed(listener: () => void): void;
-  /** Returns the number of units, and the number of usable ones. */
+  /** Returns the total number of units and the number of usable ones. */
   amounts(): DeviceAmounts;
   /** Checks the devices at intervals until the signal aborts. Calls `onChange` when the amounts differ. */
   watch(clock: Clock, signal: AbortSignal, onChange: () => void): Promise<void>;
@@ -37,7 +41,7 @@ export interface PodDevices {
 
 export interface DeviceRequest {
   readonly container: string;
-  /** Init containers are over before others begin, so these may have the same units. */
+  /** Whether it is an init container. Init containers end before others begin, so their units can be reused. */
   readonly init: boolean;
   /** The number of units of each resource; see `PodContainer.extended`. */
   readonly wanted: Readonly<Record<string, number>>;
@@ -48,7 +52,7 @@ export interface DeviceAmounts {
   readonly allocatable: Readonly<Record<string, number>>;
 }
 
-/** Thrown when there are not enough units at present. The message names the cause. */
+/** Thrown if there are too few units at present. The message gives the cause. */
 export class DeviceError extends Error {
   constructor(message: string, options: { readonly cause?: unknown } = {}) {
     super(message, options);
@@ -59,7 +63,7 @@ export class DeviceError extends Error {
 /** The devices of a host whose agent declares none. */
 export const noDevices: PodDevices = {
   recover: async () => undefined,
-  take: async (_, { wanted }) => {
+  allocate: async (_, { wanted }) => {
     const [name] = Object.keys(wanted);
     if (name !== undefined) throw new DeviceError(`this host has no ${name}: see devices of its agent`);
     return [];

@@ -14,62 +14,62 @@ const POOL = parsePool({
 const GPU = "example.com/gpu";
 const ONE = { container: "main", init: false, wanted: { [GPU]: 1 } };
 
-test("each pod gets a unit of its own, and the same one again", async (t) => {
+test("each pod gets its own unit, and keeps it", async (t) => {
   const devices = await aHost(t).open();
-  const [a, b] = await Promise.all([devices.take("a", ONE), devices.take("b", ONE)]);
+  const [a, b] = await Promise.all([devices.allocate("a", ONE), devices.allocate("b", ONE)]);
   assert.deepEqual(paths(a), ["/dev/a"]);
   assert.deepEqual(paths(b), ["/dev/b", "/dev/shared"]);
-  assert.deepEqual(await devices.take("a", ONE), a);
+  assert.deepEqual(await devices.allocate("a", ONE), a);
 });
 
-test("a device path that several units share is given once", async (t) => {
+test("passes a device path that several units share only once", async (t) => {
   const devices = await aHost(t).open();
-  const all = await devices.take("a", { ...ONE, wanted: { [GPU]: 3 } });
+  const all = await devices.allocate("a", { ...ONE, wanted: { [GPU]: 3 } });
   assert.deepEqual(paths(all), ["/dev/a", "/dev/b", "/dev/shared", "/dev/c"]);
 });
 
 test("a container without device requests gets no devices", async (t) => {
   const devices = await aHost(t).open();
-  assert.deepEqual(await devices.take("a", { ...ONE, wanted: {} }), []);
+  assert.deepEqual(await devices.allocate("a", { ...ONE, wanted: {} }), []);
 });
 
-test("units come back with the pod's end only", async (t) => {
+test("units are released only at the pod's end", async (t) => {
   const devices = await aHost(t).open();
-  await devices.take("a", { ...ONE, wanted: { [GPU]: 3 } });
-  await assert.rejects(devices.take("b", ONE), DeviceError);
+  await devices.allocate("a", { ...ONE, wanted: { [GPU]: 3 } });
+  await assert.rejects(devices.allocate("b", ONE), DeviceError);
   await devices.release("a");
   await devices.release("a");
-  assert.deepEqual(paths(await devices.take("b", ONE)), ["/dev/a"]);
+  assert.deepEqual(paths(await devices.allocate("b", ONE)), ["/dev/a"]);
 });
 
 test("a waiting pod is notified only when units become free", async (t) => {
   const host = aHost(t);
   const devices = await host.open();
-  let told = 0;
+  let calls = 0;
   devices.onFreed(() => {
-    told += 1;
+    calls += 1;
   });
-  await devices.take("a", ONE);
+  await devices.allocate("a", ONE);
   await devices.release("b");
-  assert.equal(told, 0);
+  assert.equal(calls, 0);
   await devices.release("a");
-  assert.equal(told, 1);
+  assert.equal(calls, 1);
   host.absent.add("/dev/a");
-  await devices.take("b", ONE);
-  assert.equal(told, 1);
+  await devices.allocate("b", ONE);
+  assert.equal(calls, 1);
   host.absent.clear();
-  await devices.take("b", ONE);
-  assert.equal(told, 2);
+  await devices.allocate("b", ONE);
+  assert.equal(calls, 2);
 });
 
-test("the next agent restores all holdings, and frees those of unknown pods", async (t) => {
+test("the next agent restores all assignments, and frees those of unknown pods", async (t) => {
   const host = aHost(t);
   const devices = await host.open();
-  await devices.take("a", ONE);
-  await devices.take("b", ONE);
+  await devices.allocate("a", ONE);
+  await devices.allocate("b", ONE);
   const next = await host.open(["b"]);
-  assert.deepEqual(paths(await next.take("b", ONE)), ["/dev/b", "/dev/shared"]);
-  assert.deepEqual(paths(await next.take("c", ONE)), ["/dev/a"]);
+  assert.deepEqual(paths(await next.allocate("b", ONE)), ["/dev/b", "/dev/shared"]);
+  assert.deepEqual(paths(await next.allocate("c", ONE)), ["/dev/a"]);
 });
 
 for (const [how, damage] of [
@@ -77,39 +77,39 @@ for (const [how, damage] of [
   ["emptied", () => Buffer.alloc(0)],
   ["of another form", () => Buffer.from('[{"container":1}]')],
 ] as const) {
-  test(`a record that is ${how} frees no unit, until its pod is gone`, async (t) => {
+  test(`a record that is ${how} frees no unit until its pod is gone`, async (t) => {
     const host = aHost(t);
-    await (await host.open()).take("a", ONE);
+    await (await host.open()).allocate("a", ONE);
     const directory = await host.directory;
     const record = join(directory, "a");
     await writeFile(record, damage(await readFile(record)));
     const next = await host.open(["a"]);
     assert.deepEqual(host.damaged, ["a"]);
-    await assert.rejects(next.take("b", ONE), /the record of pod a's devices is damaged/);
-    // Its own containers go on, and the next agent still does not know what the others have.
-    await next.take("a", ONE);
+    await assert.rejects(next.allocate("b", ONE), /the record of pod a's devices is damaged/);
+    // The pod's own containers continue, but the next agent still does not know which units the others have.
+    await next.allocate("a", ONE);
     const third = await host.open(["a"]);
-    await assert.rejects(third.take("b", ONE), DeviceError);
+    await assert.rejects(third.allocate("b", ONE), DeviceError);
     await third.release("a");
-    assert.deepEqual(paths(await third.take("b", ONE)), ["/dev/a"]);
+    assert.deepEqual(paths(await third.allocate("b", ONE)), ["/dev/a"]);
   });
 }
 
 test("a missing record of a pod with running containers frees no unit until the pod is gone", async (t) => {
   const host = aHost(t);
-  await (await host.open()).take("a", ONE);
+  await (await host.open()).allocate("a", ONE);
   await rm(join(await host.directory, "a"));
   const next = await host.open(["a"], ["a"]);
   assert.deepEqual(host.damaged, ["a"]);
-  await assert.rejects(next.take("b", ONE), /the record of pod a's devices is damaged or missing/);
+  await assert.rejects(next.allocate("b", ONE), /the record of pod a's devices is damaged or missing/);
   await next.release("a");
-  assert.deepEqual(paths(await next.take("b", ONE)), ["/dev/a"]);
+  assert.deepEqual(paths(await next.allocate("b", ONE)), ["/dev/a"]);
 });
 
-test("records of unknown pods and unfinished writes are removed, and older ones read", async (t) => {
+test("removes records of unknown pods and unfinished writes, and reads records of older agents", async (t) => {
   const host = aHost(t);
   const directory = await host.directory;
-  await (await host.open()).take("a", ONE);
+  await (await host.open()).allocate("a", ONE);
   const [older = ""] = (await readFile(join(directory, "a"), "utf8")).split("\n");
   await writeFile(join(directory, "a"), older);
   await writeFile(join(directory, "b"), "{");
@@ -117,10 +117,10 @@ test("records of unknown pods and unfinished writes are removed, and older ones 
   const devices = await host.open(["a"]);
   assert.deepEqual(await readdir(directory), ["a"]);
   assert.deepEqual(host.damaged, []);
-  assert.deepEqual(paths(await devices.take("b", ONE)), ["/dev/b", "/dev/shared"]);
+  assert.deepEqual(paths(await devices.allocate("b", ONE)), ["/dev/b", "/dev/shared"]);
 });
 
-test("devices that appear or vanish change the usable amount, and the change is published", async (t) => {
+test("publishes a change of the usable amount when devices appear or disappear", async (t) => {
   const host = aHost(t);
   const devices = await host.open();
   assert.deepEqual(devices.amounts(), { capacity: { [GPU]: 3 }, allocatable: { [GPU]: 3 } });
@@ -138,9 +138,9 @@ test("devices that appear or vanish change the usable amount, and the change is 
   await watching;
 });
 
-test("a host without devices has none to lend", async () => {
-  assert.deepEqual(await noDevices.take("a", { ...ONE, wanted: {} }), []);
-  await assert.rejects(noDevices.take("a", ONE), /this host has no example\.com\/gpu/);
+test("a host without devices assigns none", async () => {
+  assert.deepEqual(await noDevices.allocate("a", { ...ONE, wanted: {} }), []);
+  await assert.rejects(noDevices.allocate("a", ONE), /this host has no example\.com\/gpu/);
 });
 
 function aHost(t: TestContext) {

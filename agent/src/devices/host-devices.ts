@@ -3,7 +3,7 @@ import { messageOf } from "@forage/common/message-of";
 import { type Clock, pause } from "../clock.ts";
 import type { NoteDamage } from "../damage-reports.ts";
 import type { HostDevice } from "../runtime/runtime.ts";
-import { assignUnits, type Holding } from "./assign-units.ts";
+import { assignUnits, type DeviceAssignment } from "./assign-units.ts";
 import { DeviceRecords } from "./device-records.ts";
 import {
   type DeviceAmounts,
@@ -16,28 +16,28 @@ import {
 
 export interface HostDevicesOptions {
   readonly pool: DevicePool;
-  /** The directory of the records. Created if it is missing. */
+  /** The directory of the records, created if missing. */
   readonly directory: string;
   readonly noteDamage: NoteDamage;
-  /** Reports whether a path is a device now. Reads the host by default. */
+  /** Reports whether a path is currently a device. Default: checks the host. */
   readonly isDevice?: (path: string) => Promise<boolean>;
 }
 
-// Devices come and go by hand.
+// Devices are usually added and removed by hand.
 const CHECK_INTERVAL_MS = 60_000;
 
-/** The devices that the agent's configuration declares, and who has them. */
+/** The devices that the agent's configuration declares, with their assignments. */
 export class HostDevices implements PodDevices {
   readonly #pool: DevicePool;
   readonly #records: DeviceRecords;
   readonly #isDevice: (path: string) => Promise<boolean>;
   readonly #noteDamage: NoteDamage;
-  #held = new Map<string, readonly Holding[]>();
+  #held = new Map<string, readonly DeviceAssignment[]>();
   /** Pods whose record is damaged or missing. They may have any unit that no other pod has. */
   readonly #unknown = new Set<string>();
   #present: ReadonlySet<DeviceUnit> = new Set();
   #freed: () => void = () => undefined;
-  /** One after the other: what is free is decided and written down in one go. */
+  /** Serializes operations, so that each decision is recorded before the next. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor({ pool, directory, noteDamage, isDevice = isHostDevice }: HostDevicesOptions) {
@@ -72,7 +72,7 @@ export class HostDevices implements PodDevices {
     });
   }
 
-  take(podUid: string, request: DeviceRequest): Promise<readonly HostDevice[]> {
+  allocate(podUid: string, request: DeviceRequest): Promise<readonly HostDevice[]> {
     return this.#inTurn(async () => {
       if (Object.keys(request.wanted).length === 0) return [];
       await this.#look();
@@ -129,7 +129,7 @@ export class HostDevices implements PodDevices {
     }
   }
 
-  /** True if that changed what can be used. */
+  /** Checks the devices. Returns whether the usable ones have changed. */
   async #look(): Promise<boolean> {
     const units = Object.values(this.#pool).flat();
     const found = await Promise.all(units.map((unit) => this.#isThere(unit)));
@@ -144,21 +144,21 @@ export class HostDevices implements PodDevices {
     return found.every(Boolean);
   }
 
-  async #keep(podUid: string, holdings: readonly Holding[]): Promise<void> {
+  async #keep(podUid: string, holdings: readonly DeviceAssignment[]): Promise<void> {
     const before = this.#held.get(podUid);
     if (before !== undefined && JSON.stringify(before) === JSON.stringify(holdings)) return;
-    // A sound record of one container would hide that the pod's others are unknown.
+    // Writing an intact record of one container would hide that the pod's other assignments are unknown.
     const written = this.#unknown.has(podUid) ? Promise.resolve() : this.#records.write(podUid, holdings);
     await written.catch((cause) => {
-      throw new DeviceError(`devices can't be written down: ${messageOf(cause)}`, {
+      throw new DeviceError(`devices can't be recorded: ${messageOf(cause)}`, {
         cause,
       });
     });
     this.#held.set(podUid, holdings);
   }
 
-  /** A path that several units share is given once. */
-  #devicesOf(holdings: readonly Holding[]): readonly HostDevice[] {
+  /** Returns the devices of the units. A path that several units share is included once. */
+  #devicesOf(holdings: readonly DeviceAssignment[]): readonly HostDevice[] {
     const byPath = new Map<string, HostDevice>();
     for (const { resource, unit } of holdings) {
       const found = this.#pool[resource]?.find((it) => it.id === unit);

@@ -4,7 +4,7 @@ import { parsePool } from "./parse-pool.ts";
 
 const NAME = "example.com/gpu";
 
-test("a unit is a device or several; alike ones are told apart", () => {
+test("a unit is one or more devices, and equal units get different ids", () => {
   const shared = { path: "/dev/fuse", containerPath: "/dev/f", permissions: "rwm" };
   const pool = parsePool({ [NAME]: ["/dev/a", ["/dev/b", shared], "/dev/a"] });
   assert.deepEqual(pool[NAME], [
@@ -37,5 +37,5 @@ for (const [what, value, problem] of [
   ["a word that means nothing", { [NAME]: [{ path: "/dev/a", mode: "rw" }] }, /"mode"/],
   ["a number", { [NAME]: [7] }, /each a path/],
 ] as const) {
-  test(`devices: ${what} is refused`, () => assert.throws(() => parsePool(value), problem));
+  test(`devices: rejects ${what}`, () => assert.throws(() => parsePool(value), problem));
 }

@@ -1,9 +1,9 @@
 import type { HostDevice } from "../runtime/runtime.ts";
 import type { DevicePool, DeviceUnit } from "./devices.ts";
 
-// Kubernetes' names for what is counted: a domain, a slash and a name.
+// Kubernetes' names of extended resources: a domain, a slash and a name.
 const RESOURCE = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
-// The runtime's client splits its options at commas and colons.
+// nerdctl splits its options at commas and colons.
 const PATH = /^\/[^,:"\n\0]{1,4000}$/;
 const PERMISSIONS = /^(?=.)r?w?m?$/;
 const DEFAULT_PERMISSIONS = "rw";
@@ -12,9 +12,8 @@ const UNITS_MAX = 1_000;
 const DEVICES_MAX = 64;
 
 /**
- * Reads the `devices` setting: a list of units by resource name; a unit is a device or a list of devices; a device is a path, or
- * `{ path, containerPath, permissions }`. Text is taken for JSON.
- * @throws Error that says what it must be.
+ * Parses the `devices` setting: lists of units by resource name. A unit is a device or a list of devices; a device is a
+ * path or `{ path, containerPath, permissions }`. Text is parsed as JSON. @throws Error that describes valid values.
  */
 export function parsePool(value: unknown): DevicePool {
   const given = typeof value === "string" ? fromJson(value) : value;

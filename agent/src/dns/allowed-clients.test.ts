@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allowedClients } from "./allowed-clients.ts";
 
-test("pods and the host may ask, and no neighbour", () => {
+test("allows pods and the host, but no neighbour", () => {
   const mayAsk = allowedClients(["10.64.0.0/16", "fd00:64::/64"], () => ["192.0.2.1", "2001:db8::1"]);
 
   for (const asker of [

@@ -1,8 +1,8 @@
 import { BlockList, isIPv6 } from "node:net";
 
 /**
- * Returns who may ask the pods' name server: pods of this host, and the host itself by any of its addresses. Neighbours on the host's
- * networks could reach the bridge's address by a route of their own.
+ * Returns a function that decides who may use the pods' name server: pods of this host, and the host itself by any of
+ * its addresses. Neighbours on the host's networks could otherwise reach the bridge's address by a route of their own.
  */
 export function allowedClients(
   podCidrs: readonly string[],
@@ -17,7 +17,7 @@ export function allowedClients(
   pods.addAddress("::1", "ipv6");
   return (asker) => {
     const [address = ""] = asker.split("%");
-    // Interfaces come and go, so those of the host are looked up for each question that no pod asks.
+    // Interfaces change at any time, so the host's addresses are looked up for each query that doesn't come from a pod.
     return pods.check(address, familyOf(address)) || hostAddresses().includes(address);
   };
 }

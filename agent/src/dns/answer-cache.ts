@@ -1,7 +1,7 @@
 import { ttlsOf } from "./ttls.ts";
 
 export interface AnswerCacheOptions {
-  /** A clock that never goes back, in milliseconds. */
+  /** A monotonic clock in milliseconds. */
   readonly monotonicMs: () => number;
   readonly maxAnswers?: number;
   readonly maxBytes?: number;
@@ -11,16 +11,16 @@ interface Kept {
   readonly bytes: Buffer;
   readonly atMs: number;
   readonly goodMs: number;
-  /** The offsets of its times to live. */
+  /** The offsets of the answer's TTLs. */
   readonly offsets: readonly number[];
 }
 
 const DEFAULT_MAX_ANSWERS = 5_000;
 const DEFAULT_MAX_BYTES = 2 * 1024 * 1024;
-/** A wrong answer must not stay for days. */
+/** The highest TTL, in seconds. It bounds the lifetime of a wrong answer. */
 const LONGEST_SECONDS = 300;
 
-/** Caches the answers of other servers for their time to live. Drops those first that have been unused for the longest time. */
+/** Caches the answers of other servers for their TTL. Evicts the entries that have been unused for the longest time. */
 export class AnswerCache {
   readonly #options: Required<AnswerCacheOptions>;
   readonly #kept = new Map<string, Kept>();
@@ -34,7 +34,7 @@ export class AnswerCache {
     return this.#kept.size;
   }
 
-  /** Returns the answer with the id of the question and with times to live reduced by the answer's age. */
+  /** Returns the cached answer with the given query id, and with TTLs reduced by the answer's age. */
   get(key: string, id: number): Buffer | undefined {
     const kept = this.#kept.get(key);
     if (kept === undefined) return undefined;
@@ -53,7 +53,7 @@ export class AnswerCache {
     return answer;
   }
 
-  /** Keeps what says that it may be kept. */
+  /** Stores an answer if it is cacheable. */
   put(key: string, bytes: Buffer): void {
     const ttls = ttlsOf(bytes);
     const before = this.#kept.get(key);

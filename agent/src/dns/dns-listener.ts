@@ -7,11 +7,11 @@ export interface DnsListenerOptions extends DnsServerOptions {
   readonly onProblem: (event: string, error: unknown) => void;
 }
 
-/** The bridge's address is there only once the network has been set up, after a boot. */
+/** After a boot, the bridge's address exists only once the network has been set up. */
 const AGAIN_MS = 250;
 const AGAIN_CAP_MS = 10_000;
 
-/** A server at an address that may not be there yet: tries again until it is. */
+/** A DNS server at an address that may not exist yet. It retries until it can listen there. */
 export class DnsListener {
   readonly #options: DnsListenerOptions;
   #server: DnsServer | undefined;
@@ -24,7 +24,7 @@ export class DnsListener {
     this.#options = options;
   }
 
-  /** Resolves after the first try. */
+  /** Opens the server. Resolves after the first attempt. */
   static async open(options: DnsListenerOptions): Promise<DnsListener> {
     const listener = new DnsListener(options);
     listener.#listening = listener.#listen(AGAIN_MS);
@@ -32,7 +32,7 @@ export class DnsListener {
     return listener;
   }
 
-  /** The reason why no query is answered, once that has lasted. Undefined if all is well. */
+  /** The reason why no query is answered, once that has lasted for a while. Undefined if the server works. */
   get problem(): string | undefined {
     return this.#problem;
   }

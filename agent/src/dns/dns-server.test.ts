@@ -44,7 +44,7 @@ test("answers over IPv6 too, with addresses of both families", { ...LIMIT, skip 
   assert.deepEqual(await resolver.resolvePtr(reversed), ["web.shop.svc.cluster.local"]);
 });
 
-test("answers tell for how long they hold, also those that say no", LIMIT, async (t) => {
+test("every answer has a TTL, including negative ones", LIMIT, async (t) => {
   const { ask } = await start(t, [service("web", { virtualIps: ["10.96.0.5"] })]);
   const found = decode(await ask({ type: "A", name: "Web.shop.svc.cluster.local" }));
   assert.equal(found.answers?.[0]?.name, "Web.shop.svc.cluster.local", "as it was asked");
@@ -72,7 +72,7 @@ test("an answer that exceeds a datagram is truncated, and the client retries ove
 });
 
 test(
-  "other names are asked of the host's servers, once for all and again when their time is over",
+  "other names are resolved by the host's servers, once for all clients and again after their TTL",
   LIMIT,
   async (t) => {
     const clock = { nowMs: 0 };
@@ -95,7 +95,7 @@ test(
   },
 );
 
-test("skips a failed server, and returns a failure at once when none answers", LIMIT, async (t) => {
+test("skips a failed server, and returns a failure at once if none answers", LIMIT, async (t) => {
   const asked: string[] = [];
   const down: QueryServer = async (server, question) => {
     asked.push(server);
@@ -116,7 +116,7 @@ test("skips a failed server, and returns a failure at once when none answers", L
   await assert.rejects(nobody.resolver.resolve4("example.org"), { code: "ESERVFAIL" });
 });
 
-test("nothing that isn't a question harms", LIMIT, async (t) => {
+test("ignores messages that are not queries", LIMIT, async (t) => {
   const { send, server } = await start(t, [service("web", { virtualIps: ["10.96.0.5"] })]);
   assert.equal(rcodeOf(await send(encode({ type: "query", id: 7, questions: [] }))), 1);
   const status = encode({ type: "query", id: 8, questions: [{ type: "A", name: "a.b" }] });
@@ -134,7 +134,7 @@ test("nothing that isn't a question harms", LIMIT, async (t) => {
   ]);
   loop.writeUInt16BE(1, 4);
   assert.equal(rcodeOf(await send(loop)), 1);
-  // Neither too short a message nor an answer is answered; the server goes on.
+  // The server ignores messages that are too short or are answers.
   const socket = createSocket("udp4");
   t.after(() => socket.close());
   for (const junk of [Buffer.from("x"), encode({ type: "response", id: 1 })])
@@ -142,7 +142,7 @@ test("nothing that isn't a question harms", LIMIT, async (t) => {
   assert.equal(decode(await send(encode({ type: "query", id: 11, questions: [] }))).id, 11);
 });
 
-test("a client over TCP that asks much in one go gets all answers, in order", LIMIT, async (t) => {
+test("answers all queries of a TCP client that sends many at once, in order", LIMIT, async (t) => {
   const { server } = await start(t, [service("web", { virtualIps: ["10.96.0.5"] })]);
   const question = (id: number): Buffer =>
     framed(encode({ type: "query", id, questions: [{ type: "A", name: "web.shop.svc.cluster.local" }] }));
@@ -174,7 +174,7 @@ function ttlOf({ answers }: DecodedPacket): number | undefined {
   return first?.type === "A" ? first.ttl : undefined;
 }
 
-test("a connection of a stranger is closed, and its questions are dropped", async (t) => {
+test("closes a connection from a foreign address, and drops its queries", async (t) => {
   const asked: string[] = [];
   const mayAsk = (address: string) => {
     asked.push(address);
@@ -238,7 +238,7 @@ async function start(t: TestContext, services: readonly ServiceState[], options:
   return { server, resolver, send, ask: askOne };
 }
 
-/** Opens a server on a port that is free for both protocols. Another process may have the chosen UDP port for TCP. */
+/** Opens a server on a port that is free for both protocols. Another process may use the chosen UDP port for TCP. */
 async function openOnFreePort(options: DnsServerOptions, tries = 10): Promise<DnsServer> {
   try {
     return await DnsServer.open(options);

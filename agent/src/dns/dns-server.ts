@@ -11,19 +11,19 @@ export interface DnsServerOptions {
   readonly port: number;
   readonly dependencies: LookupDependencies;
   readonly forwarder: Forwarder;
-  /** Reports whether this address is answered; questions of others are dropped. */
+  /** Reports whether queries from this address are answered. All others are dropped. */
   readonly mayAsk: (address: string) => boolean;
-  /** [0, 1). */
+  /** A source of random numbers in [0, 1). */
   readonly random: () => number;
 }
 
 const MAX_CONNECTIONS = 128;
 const MAX_QUESTIONS_AT_ONCE = 1_000;
 const IDLE_MS = 10_000;
-/** A question is some hundred bytes. */
+/** A query has a few hundred bytes. */
 const MAX_QUESTION_BYTES = 4_096;
 
-/** Answers pods: names of the cluster by itself, all others through the host's name servers. */
+/** Answers pods' queries: names of the cluster by itself, all others through the host's name servers. */
 export class DnsServer {
   readonly #options: DnsServerOptions;
   readonly #udp: UdpSocket;
@@ -38,7 +38,9 @@ export class DnsServer {
     this.#tcp.maxConnections = MAX_CONNECTIONS;
   }
 
-  /** Listens on the address. Rejects if that is impossible, for example because the host doesn't have the address (yet). */
+  /**
+   * Listens on the address. Rejects if that is impossible, for example because the host doesn't have the address yet.
+   */
   static async open(options: DnsServerOptions): Promise<DnsServer> {
     const server = new DnsServer(options);
     const { address, port } = options;
@@ -73,7 +75,7 @@ export class DnsServer {
         try {
           this.#udp.close(() => resolve());
         } catch {
-          resolve(); // It was never open.
+          resolve(); // The server was never open.
         }
       }),
       new Promise<void>((resolve) => this.#tcp.close(() => resolve())),
@@ -81,17 +83,17 @@ export class DnsServer {
   }
 
   async #answer(bytes: Buffer, protocol: "udp" | "tcp"): Promise<Buffer | undefined> {
-    // Dropped, as a full network would: who asks asks again.
+    // Dropped, as on a full network: clients retry.
     if (this.#open >= MAX_QUESTIONS_AT_ONCE || bytes.length > MAX_QUESTION_BYTES) return undefined;
     this.#open++;
     try {
       const read = readQuery(bytes);
-      if (read.kind === "bad") return read.answer;
+      if (read.type === "bad") return read.answer;
       const { query } = read;
       const { dependencies, forwarder } = this.#options;
       const found = lookUp(query.name, query.type, dependencies);
       const answer =
-        found.kind === "elsewhere"
+        found.type === "elsewhere"
           ? await forwarder.answer(query, bytes, protocol)
           : answerOf(query, this.#shuffled(found), domainOf(dependencies));
       return protocol === "udp" ? fitted(query, answer) : answer;
@@ -102,9 +104,9 @@ export class DnsServer {
     }
   }
 
-  /** Shuffles the addresses, because clients take the first one. */
-  #shuffled<L extends Exclude<ReturnType<typeof lookUp>, { kind: "elsewhere" }>>(found: L): L {
-    if (found.kind !== "found" || found.records.length < 2) return found;
+  /** Shuffles the addresses, because clients use the first one. */
+  #shuffled<L extends Exclude<ReturnType<typeof lookUp>, { type: "elsewhere" }>>(found: L): L {
+    if (found.type !== "found" || found.records.length < 2) return found;
     const records = [...found.records];
     for (let i = records.length - 1; i > 0; i--) {
       const j = Math.floor(this.#options.random() * (i + 1));
@@ -130,7 +132,8 @@ export class DnsServer {
         if (received.length < length + 2) return;
         const question = Buffer.from(received.subarray(2, length + 2));
         received = received.subarray(length + 2);
-        // One after the other, and no further reading while one waits: a client can't pile up work.
+        // Queries of a connection are answered one after the other, without reading ahead, so that a client can't pile
+        // up work.
         socket.pause();
         turn = turn.then(async () => {
           const answer = await this.#answer(question, "tcp");

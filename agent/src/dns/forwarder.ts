@@ -3,19 +3,19 @@ import { failureOf, NAME_ERROR, NO_ERROR, type Query } from "./message.ts";
 import type { QueryServer } from "./query-server.ts";
 
 export interface ForwarderOptions {
-  /** The host's name servers; empty: it has none. */
+  /** Returns the host's name servers; empty if it has none. */
   readonly upstreams: () => Promise<readonly string[]>;
   readonly ask: QueryServer;
-  /** A clock that never goes back, in milliseconds. */
+  /** A monotonic clock in milliseconds. */
   readonly monotonicMs: () => number;
   readonly maxPending?: number;
 }
 
 const DEFAULT_MAX_PENDING = 500;
-/** Together less than the 5 s after which C libraries ask again. */
+/** The sum is below the 5 s after which C libraries retry. */
 const TIMEOUTS_MS = [1_000, 2_000];
 
-/** Passes on questions about other names. The same question is asked once for all who ask it at the time. */
+/** Forwards queries for other names. Concurrent equal queries share one request. */
 export class Forwarder {
   readonly #options: Required<ForwarderOptions>;
   readonly #cache: AnswerCache;
@@ -52,7 +52,7 @@ export class Forwarder {
       for (const server of servers) {
         const answer = await ask(server, bytes, protocol, Math.ceil(timeoutMs / servers.length));
         if (answer === undefined) continue;
-        // Refused or broken: another server may know better.
+        // The server refused or failed, but another one may answer.
         const rcode = answer.readUInt16BE(2) & 15;
         if (rcode === NO_ERROR || rcode === NAME_ERROR) {
           this.#cache.put(key, answer);

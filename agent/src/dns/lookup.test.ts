@@ -38,7 +38,7 @@ const fourOnly = [
   { namespace: "shop", name: "new", type: "ClusterIP", ports: PORTS, endpoints: [HERE] },
 ].map((fields) => ServiceState.fromPartial(fields));
 
-describe("names of the cluster", () => {
+describe("resolves names of the cluster", () => {
   for (const [name, type, expected] of [
     ["web.shop.svc.cluster.local", "A", "10.96.0.5"],
     ["web.shop.svc.cluster.local", "AAAA", "no-data"],
@@ -85,7 +85,7 @@ describe("names of the cluster", () => {
     ["acluster.local", "A", "elsewhere"],
     ["", "NS", "elsewhere"],
   ] as const) {
-    test(`${name} ${type}`, () => assert.equal(told(name, type), expected));
+    test(`resolves ${name} ${type}`, () => assert.equal(answerText(name, type), expected));
   }
 });
 
@@ -102,12 +102,12 @@ const dual = [
   ServiceState.fromPartial({ namespace: "shop", type: "ClusterIP", ports: PORTS, ...fields }),
 );
 
-describe("names of the cluster where pods have IPv6", () => {
+describe("resolves names of the cluster if pods have IPv6", () => {
   for (const [name, type, expected] of [
     ["web.shop.svc.cluster.local", "A", "10.96.0.5"],
     ["web.shop.svc.cluster.local", "AAAA", "fd96::5"],
     ["old.shop.svc.cluster.local", "A", "10.96.0.6"],
-    // None of its pods is reached by it.
+    // None of its pods is reachable by IPv6.
     ["old.shop.svc.cluster.local", "AAAA", "no-data"],
     ["idle.shop.svc.cluster.local", "AAAA", "fd96::7"],
     ["away.shop.svc.cluster.local", "AAAA", "fd96::8"],
@@ -131,12 +131,13 @@ describe("names of the cluster where pods have IPv6", () => {
     ["5.ip6.arpa", "PTR", "elsewhere"],
     ["x.ip6.arpa", "PTR", "elsewhere"],
   ] as const) {
-    test(`${name} ${type}`, () => assert.equal(told(name, type, dual, [4, 6]), expected));
+    test(`with IPv6, resolves ${name} ${type}`, () =>
+      assert.equal(answerText(name, type, dual, [4, 6]), expected));
   }
 
-  test("omits addresses of a family by which hosts can't be reached", () => {
+  test("omits addresses of a family in which hosts are unreachable", () => {
     const asked = (name: string, type: string, reach: readonly IpFamily[]) =>
-      told(`${name}.shop.svc.cluster.local`, type, dual, [4, 6], reach);
+      answerText(`${name}.shop.svc.cluster.local`, type, dual, [4, 6], reach);
     assert.equal(asked("db", "AAAA", [4]), "fd64::2");
     assert.equal(asked("db", "A", [6]), "10.64.0.2");
     assert.equal(asked("far", "AAAA", [4]), "no-data");
@@ -147,9 +148,9 @@ describe("names of the cluster where pods have IPv6", () => {
 
   test("omits addresses of a family that this host's pods lack", () => {
     for (const name of ["web.shop", "idle.shop", "db.shop"])
-      assert.equal(told(`${name}.svc.cluster.local`, "AAAA", dual), "no-data");
+      assert.equal(answerText(`${name}.svc.cluster.local`, "AAAA", dual), "no-data");
     assert.equal(
-      told("_http._tcp.web.shop.svc.cluster.local", "SRV", dual),
+      answerText("_http._tcp.web.shop.svc.cluster.local", "SRV", dual),
       "web.shop.svc.cluster.local:80 + 10.96.0.5",
     );
   });
@@ -157,16 +158,16 @@ describe("names of the cluster where pods have IPv6", () => {
 
 const AS_FOUR = { viewpoint: { node: "n1", reach: [4] }, families: [4] } as const;
 
-test("uses the host's own setting for the cluster's domain until the coordinator's arrives", () => {
+test("uses the host's own setting for the cluster domain until the coordinator's arrives", () => {
   const view = { services: new Map(), clusterDomain: "", virtualIpRanges: [] };
-  assert.equal(lookUp("a.b.svc.my.site", "A", { view, domain: "my.site", ...AS_FOUR }).kind, "no-name");
+  assert.equal(lookUp("a.b.svc.my.site", "A", { view, domain: "my.site", ...AS_FOUR }).type, "no-name");
   assert.equal(
-    lookUp("a.b.svc.cluster.local", "A", { view, domain: "my.site", ...AS_FOUR }).kind,
+    lookUp("a.b.svc.cluster.local", "A", { view, domain: "my.site", ...AS_FOUR }).type,
     "elsewhere",
   );
 });
 
-function told(
+function answerText(
   name: string,
   type: string,
   services: readonly ServiceState[] = fourOnly,
@@ -176,7 +177,7 @@ function told(
   const byKey = new Map(services.map((service) => [`${service.namespace}/${service.name}`, service]));
   const view = { services: byKey, clusterDomain: "cluster.local", virtualIpRanges: ["10.96.0.0/16"] };
   const found = lookUp(name, type, { view, domain: "other", viewpoint: { node: "n1", reach }, families });
-  if (found.kind !== "found") return found.kind;
+  if (found.type !== "found") return found.type;
   const text = found.records.map((record) => {
     assert.equal(record.name, name);
     if ("address" in record) return record.address;
@@ -186,13 +187,13 @@ function told(
   return [...text, ...(more.length === 0 ? [] : ["+", ...more])].join(" ");
 }
 
-/** `first::last`, of one digit. */
+/** Returns the reverse name of `first::last`, each of one digit. */
 function reversed(last: string, first: string): string {
   const digits = `${first}${"0".repeat(27)}${last}`;
   return `${[...digits].reverse().join(".")}.ip6.arpa`;
 }
 
-test("Destination has a name where this host serves it, and none elsewhere", () => {
+test("Destination has a name on hosts that serve it, and none on others", () => {
   const view = { services: new Map<string, ServiceState>(), clusterDomain: "", virtualIpRanges: [] };
   const dependencies = {
     view,
@@ -201,13 +202,13 @@ test("Destination has a name where this host serves it, and none elsewhere", () 
     families: [4, 6] as const,
   };
   const name = "destination.forage.cluster.local";
-  assert.equal(lookUp(name, "A", dependencies).kind, "no-name");
+  assert.equal(lookUp(name, "A", dependencies).type, "no-name");
   const serving = { ...dependencies, destination: ["10.64.0.1", "fd64::1"] };
   const addressesOf = (type: string): unknown => {
     const found = lookUp(name, type, serving);
-    return found.kind === "found"
+    return found.type === "found"
       ? found.records.map((record) => "address" in record && record.address)
-      : found.kind;
+      : found.type;
   };
   assert.deepEqual(addressesOf("A"), ["10.64.0.1"]);
   assert.deepEqual(addressesOf("AAAA"), ["fd64::1"]);

@@ -5,18 +5,18 @@ import { isOfFamily } from "../network/family-words.ts";
 import type { ServicesView } from "../services/known-services.ts";
 import { addressesIn, isWithinReach, type Viewpoint } from "../services/port-rules.ts";
 
-/** The result of a look-up. Names are in lower case, without the last dot. */
+/** The result of a look-up. Names are in lower case, without the final dot. */
 export type Lookup =
   | {
-      readonly kind: "found";
+      readonly type: "found";
       readonly records: readonly DnsRecord[];
       readonly additionals: readonly DnsRecord[];
     }
-  /** The name is there, but nothing of that type. */
-  | { readonly kind: "no-data" }
-  | { readonly kind: "no-name" }
-  /** The name is not of the cluster. */
-  | { readonly kind: "elsewhere" };
+  /** The name exists, but has no records of this type. */
+  | { readonly type: "no-data" }
+  | { readonly type: "no-name" }
+  /** The name is not one of the cluster's. */
+  | { readonly type: "elsewhere" };
 
 export type DnsRecord =
   | { readonly type: "A" | "AAAA"; readonly name: string; readonly address: string }
@@ -25,26 +25,29 @@ export type DnsRecord =
 
 export interface LookupDependencies {
   readonly view: ServicesView;
-  /** The domain to use until the coordinator's arrives. */
+  /** The cluster domain until the coordinator's arrives. */
   readonly domain: string;
-  /** The view of this host, whose own pods resolve to their own addresses. */
+  /** The viewpoint of this host, whose own pods resolve to their own addresses. */
   readonly viewpoint: Viewpoint;
-  /** The families of which this host's pods have addresses. Other addresses are omitted, because pods could not reach them. */
+  /**
+   * The families in which this host's pods have addresses. Other addresses are omitted, because pods could not reach
+   * them.
+   */
   readonly families: readonly IpFamily[];
-  /** The addresses of Destination for pods of this host: `destination.forage.<domain>`. */
+  /** The addresses of Destination for pods of this host, under the name `destination.forage.<domain>`. */
   readonly destination?: readonly string[];
 }
 
-const NO_DATA: Lookup = { kind: "no-data" };
-const NO_NAME: Lookup = { kind: "no-name" };
+const NO_DATA: Lookup = { type: "no-data" };
+const NO_NAME: Lookup = { type: "no-name" };
 
-/** Resolves Kubernetes' names for services and pods. `type` is as in DNS: "A", "SRV", …. Pure. */
+/** Resolves Kubernetes' names of services and pods. `type` is a DNS record type: "A", "SRV", …. Pure. */
 export function lookUp(name: string, type: string, dependencies: LookupDependencies): Lookup {
   const domain = domainOf(dependencies);
   const reversed = reversedAddress(name);
   if (reversed !== undefined) return reverse(name, reversed, type, dependencies);
   if (name === domain) return NO_DATA;
-  if (!name.endsWith(`.${domain}`)) return { kind: "elsewhere" };
+  if (!name.endsWith(`.${domain}`)) return { type: "elsewhere" };
   const labels = name.slice(0, -domain.length - 1).split(".");
   if (labels.join(".") === "destination.forage" && dependencies.destination?.length)
     return isAddressType(type) ? addresses(name, type, dependencies.destination) : NO_DATA;
@@ -99,8 +102,9 @@ function isAddressType(type: string): type is "A" | "AAAA" {
 }
 
 /**
- * A headless service is its pods; any other has its virtual IPs, but for those of a family by which none of its pods is reached
- * while there are pods: a client that takes the first address would be refused.
+ * Returns the addresses of a service. A headless service resolves to its pods, any other to its virtual IPs. A virtual
+ * IP is omitted if there are pods but none is reachable in its family, because a client that uses the first address
+ * would be refused.
  */
 function addressesOf(dependencies: ServiceWorld): readonly string[] {
   const { state } = dependencies;
@@ -112,7 +116,10 @@ function addressesOf(dependencies: ServiceWorld): readonly string[] {
     .filter((ip) => served.size === 0 || served.has(familyOf(ip)));
 }
 
-/** One address for each family at most. Pods of other hosts are behind their hosts', at the ports that SRV records tell. */
+/**
+ * Returns at most one address for each family. A pod of another host is reached at its host's address, at the port in
+ * the SRV record.
+ */
 function waysTo(endpoint: ServiceEndpoint, { viewpoint, families }: LookupDependencies): string[] {
   return families.flatMap((family) => {
     if (!isWithinReach(endpoint, viewpoint, family)) return [];
@@ -137,7 +144,7 @@ function servers(name: string, ports: readonly ServiceStatePort[], dependencies:
   if (!isHeadless(state)) {
     const records = ports.map(({ port }) => ({ type: "SRV", name, target: own, port }) as const);
     const additionals = addressesOf(dependencies).map((address) => recordOf(own, address));
-    return records.length === 0 ? NO_DATA : { kind: "found", records, additionals };
+    return records.length === 0 ? NO_DATA : { type: "found", records, additionals };
   }
   const records: DnsRecord[] = [];
   const additionals: DnsRecord[] = [];
@@ -152,15 +159,15 @@ function servers(name: string, ports: readonly ServiceStatePort[], dependencies:
     if (found.length > 0)
       additionals.push(...waysTo(endpoint, dependencies).map((address) => recordOf(target, address)));
   }
-  return records.length === 0 ? NO_DATA : { kind: "found", records, additionals };
+  return records.length === 0 ? NO_DATA : { type: "found", records, additionals };
 }
 
 function addresses(name: string, type: "A" | "AAAA", found: readonly string[]): Lookup {
   const records = found.map((address) => recordOf(name, address)).filter((record) => record.type === type);
-  return records.length === 0 ? NO_DATA : { kind: "found", records, additionals: [] };
+  return records.length === 0 ? NO_DATA : { type: "found", records, additionals: [] };
 }
 
-/** Resolves `10-64-0-2.shop.pod` and `fd64--2.shop.pod`, which spell out an address. */
+/** Resolves names such as `10-64-0-2.shop.pod` and `fd64--2.shop.pod`, which contain an address. */
 function podName(name: string, type: string, labels: readonly string[]): Lookup {
   const [written = ""] = labels;
   if (labels.length < 2) return NO_DATA;
@@ -169,19 +176,22 @@ function podName(name: string, type: string, labels: readonly string[]): Lookup 
   return isAddressType(type) ? addresses(name, type, [address]) : NO_DATA;
 }
 
-/** Answers for virtual IPs only. The host's name servers answer for all other addresses. */
+/** Answers reverse queries for virtual IPs. The host's name servers answer for all other addresses. */
 function reverse(name: string, ip: string, type: string, dependencies: LookupDependencies): Lookup {
   for (const state of dependencies.view.services.values()) {
     if (!state.virtualIps.includes(ip)) continue;
     const target = `${state.name}.${state.namespace}.svc.${domainOf(dependencies)}`;
     return type === "PTR"
-      ? { kind: "found", records: [{ type: "PTR", name, target }], additionals: [] }
+      ? { type: "found", records: [{ type: "PTR", name, target }], additionals: [] }
       : NO_DATA;
   }
-  return { kind: "elsewhere" };
+  return { type: "elsewhere" };
 }
 
-/** Returns the address that a reverse name (`in-addr.arpa`, `ip6.arpa`) stands for, in the kernel's notation. Undefined if it is no such name. */
+/**
+ * Returns the address of a reverse name (`in-addr.arpa`, `ip6.arpa`) in the kernel's notation. Undefined for any other
+ * name.
+ */
 function reversedAddress(name: string): string | undefined {
   if (name.endsWith(".in-addr.arpa"))
     return name.slice(0, -".in-addr.arpa".length).split(".").reverse().join(".");

@@ -12,12 +12,12 @@ import {
 } from "dns-packet";
 import type { DnsRecord, Lookup } from "./lookup.ts";
 
-/** One question, as it was asked. */
+/** A query with one question. */
 export interface Query {
   readonly id: number;
   /** The name in lower case. */
   readonly name: string;
-  /** "A", "AAAA", … or "UNKNOWN_65". */
+  /** The record type: "A", "AAAA", … or "UNKNOWN_65". */
   readonly type: string;
   readonly packet: DecodedPacket;
   /** The largest datagram that the client accepts. */
@@ -25,15 +25,18 @@ export interface Query {
 }
 
 export type ReadQuery =
-  | { readonly kind: "query"; readonly query: Query }
-  /** The answer to a malformed query. Undefined: none. */
-  | { readonly kind: "bad"; readonly answer: Buffer | undefined };
+  | { readonly type: "query"; readonly query: Query }
+  /** The answer to a malformed query. Undefined if it gets none. */
+  | { readonly type: "bad"; readonly answer: Buffer | undefined };
 
-/** Short, so that clients follow services; agents that are away for a moment are bridged. */
+/**
+ * The TTL of the cluster's answers. Short, so that clients follow changes of services, and long enough to bridge a
+ * restart of the agent.
+ */
 export const TTL_SECONDS = 5;
 /** The largest answer that a client without EDNS accepts. */
 const LEAST_DATAGRAM_BYTES = 512;
-/** The largest datagram that passes without fragments. */
+/** The largest datagram that passes without fragmentation. */
 const MOST_DATAGRAM_BYTES = 1_232;
 const HEADER_BYTES = 12;
 
@@ -47,43 +50,43 @@ const REFUSED = 5;
 
 export function readQuery(bytes: Buffer): ReadQuery {
   if (bytes.length < HEADER_BYTES || (bytes.readUInt16BE(2) & 0x8000) !== 0)
-    return { kind: "bad", answer: undefined };
+    return { type: "bad", answer: undefined };
   const id = bytes.readUInt16BE(0);
   if (((bytes.readUInt16BE(2) >> 11) & 15) !== 0)
-    return { kind: "bad", answer: refusal(id, NOT_IMPLEMENTED) };
+    return { type: "bad", answer: refusal(id, NOT_IMPLEMENTED) };
   try {
     const packet = decode(bytes);
     const [question] = packet.questions ?? [];
     if (question === undefined || packet.questions?.length !== 1)
-      return { kind: "bad", answer: refusal(id, FORMAT_ERROR) };
-    if (question.class !== "IN") return { kind: "bad", answer: refusal(id, REFUSED) };
+      return { type: "bad", answer: refusal(id, FORMAT_ERROR) };
+    if (question.class !== "IN") return { type: "bad", answer: refusal(id, REFUSED) };
     const asked = optOf(packet)?.udpPayloadSize ?? LEAST_DATAGRAM_BYTES;
     const datagramBytes = Math.min(MOST_DATAGRAM_BYTES, Math.max(LEAST_DATAGRAM_BYTES, asked));
     const name = question.name.toLowerCase().replace(/\.$/, "");
-    return { kind: "query", query: { id, name, type: question.type, packet, datagramBytes } };
+    return { type: "query", query: { id, name, type: question.type, packet, datagramBytes } };
   } catch {
-    return { kind: "bad", answer: refusal(id, FORMAT_ERROR) };
+    return { type: "bad", answer: refusal(id, FORMAT_ERROR) };
   }
 }
 
-/** Encodes the cluster's answer. It repeats the name in the client's spelling. */
+/** Encodes the cluster's answer. The name keeps the client's spelling. */
 export function answerOf(
   query: Query,
-  found: Exclude<Lookup, { kind: "elsewhere" }>,
+  found: Exclude<Lookup, { type: "elsewhere" }>,
   domain: string,
 ): Buffer {
   const asked = query.packet.questions?.[0]?.name ?? query.name;
   const written = (record: DnsRecord): Answer =>
     toAnswer(record, record.name === query.name ? asked : record.name);
-  const rcode = found.kind === "no-name" ? NAME_ERROR : NO_ERROR;
+  const rcode = found.type === "no-name" ? NAME_ERROR : NO_ERROR;
   return encodeAnswer(query, AUTHORITATIVE_ANSWER | rcode, {
-    answers: found.kind === "found" ? found.records.map(written) : [],
-    additionals: found.kind === "found" ? found.additionals.map(written) : [],
-    authorities: found.kind === "found" ? [] : [startOfAuthority(domain)],
+    answers: found.type === "found" ? found.records.map(written) : [],
+    additionals: found.type === "found" ? found.additionals.map(written) : [],
+    authorities: found.type === "found" ? [] : [startOfAuthority(domain)],
   });
 }
 
-/** Encodes a failure: no server could be reached. */
+/** Encodes a failure because no server could be reached. */
 export function failureOf(query: Query): Buffer {
   return encodeAnswer(query, SERVER_FAILURE, {});
 }
@@ -151,7 +154,7 @@ function toAnswer(record: DnsRecord, name: string): Answer {
   }
 }
 
-/** The record that says for how long a client may cache a negative answer. */
+/** Returns the SOA record, by which clients bound the caching of a negative answer. */
 function startOfAuthority(domain: string): Answer {
   const data = {
     mname: `ns.dns.${domain}`,

@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { connect, isIPv6 } from "node:net";
 
-/** Asks one server one question; undefined: no answer in time, or none to this question. */
+/** Sends a query to a server. Resolves to undefined if no answer to this query arrives in time. */
 export type QueryServer = (
   server: string,
   question: Buffer,
@@ -13,7 +13,10 @@ export type QueryServer = (
 const DNS_PORT = 53;
 const HEADER_BYTES = 12;
 
-/** Over the network. Each question has an id and a port of its own, so that answers can't be guessed. */
+/**
+ * Returns a function that queries over the network. Each query has its own id and port, so that answers can't be
+ * guessed.
+ */
 export function queryOver(port = DNS_PORT): QueryServer {
   return (server, question, protocol, timeoutMs) => {
     const sent = Buffer.from(question);
@@ -47,7 +50,7 @@ function overUdp(
     socket.on("message", (bytes) => {
       if (isAnswer(bytes)) done(bytes);
     });
-    // A connected socket: the kernel drops datagrams of others and reports a closed port.
+    // A connected socket, so that the kernel drops datagrams of others and reports a closed port.
     socket.connect(port, server, () => {
       if (!over) socket.send(sent, (error) => error && done());
     });
@@ -84,18 +87,18 @@ function overTcp(
   });
 }
 
-/** Returns the message in its form for DNS over TCP, with its length in front. */
+/** Returns the message for DNS over TCP, with its length in front. */
 export function framed(message: Buffer): Buffer {
   const length = Buffer.alloc(2);
   length.writeUInt16BE(message.length, 0);
   return Buffer.concat([length, message]);
 }
 
-/** The id, and the question as it was asked, but for the case of its letters. */
+/** Reports whether an answer has the id and the question of the query, ignoring the case of letters. */
 function answers(bytes: Buffer, sent: Buffer): boolean {
   if (bytes.length < HEADER_BYTES || bytes.readUInt16BE(0) !== sent.readUInt16BE(0)) return false;
   if ((bytes.readUInt16BE(2) & 0x8000) === 0) return false;
-  // A server that could not read the question repeats none.
+  // A server that could not parse the query omits the question.
   if (bytes.readUInt16BE(4) === 0) return (bytes.readUInt16BE(2) & 15) !== 0;
   const end = questionEnd(sent);
   const same = (buffer: Buffer): string => buffer.toString("latin1", HEADER_BYTES, end).toLowerCase();

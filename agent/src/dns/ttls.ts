@@ -4,14 +4,14 @@ const OPT = 41;
 const NAME_ERROR = 3;
 
 export interface Ttls {
-  /** The time for which the whole answer is valid. */
+  /** The TTL of the whole answer. */
   readonly seconds: number;
   readonly offsets: readonly number[];
 }
 
 /**
- * Returns the positions of an answer's times to live, and the smallest of them. A negative answer lives as long as its SOA record
- * says. Returns undefined if the answer must not be cached: it is an error, truncated, or malformed.
+ * Returns the offsets of an answer's TTLs, and the smallest TTL. A negative answer's TTL comes from its SOA record.
+ * Returns undefined if the answer must not be cached because it is an error, truncated or malformed.
  */
 export function ttlsOf(bytes: Buffer): Ttls | undefined {
   try {

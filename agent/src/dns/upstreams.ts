@@ -4,16 +4,16 @@ import { parseResolvConf } from "../network/resolv-conf.ts";
 export interface UpstreamsOptions {
   /** The path of the host's `resolv.conf`. */
   readonly path: string;
-  /** Our own addresses: asking ourselves would go on for ever. */
+  /** The name server's own addresses, which are excluded to prevent a loop. */
   readonly own: readonly string[];
-  /** A clock that never goes back, in milliseconds. */
+  /** A monotonic clock in milliseconds. */
   readonly monotonicMs: () => number;
 }
 
 /** The time for which the file's content is cached. */
 const RECHECK_MS = 5_000;
 
-/** The name servers of the host, as its file says at the time. */
+/** The current name servers of the host, from its file. */
 export class Upstreams {
   readonly #options: UpstreamsOptions;
   #servers: readonly string[] = [];
@@ -25,7 +25,7 @@ export class Upstreams {
     this.#options = options;
   }
 
-  /** Empty: the host has none. */
+  /** Returns the name servers; empty if the host has none. */
   async list(): Promise<readonly string[]> {
     if (this.#options.monotonicMs() - this.#lookedMs >= RECHECK_MS) {
       this.#looking ??= this.#look().finally(() => {

@@ -1,4 +1,4 @@
-/** The reason why a call of the driver failed. */
+/** The reason for the failure of a driver's call. */
 export type DriverErrorCode =
   /** The driver does not know the task's id. */
   | "TASK_NOT_FOUND"
@@ -14,12 +14,12 @@ export type DriverErrorCode =
   | "CANCELLED"
   | "INTERNAL";
 
-/** The one error of the driver; `to-status.ts` maps it to a gRPC status. */
+/** The only error class of the driver. `to-status.ts` maps it to a gRPC status. */
 export class DriverError extends Error {
   readonly code: DriverErrorCode;
   /**
-   * Whether Nomad should try again: true retries, false fails the task (or ends the statistics) for good. Undefined leaves the
-   * decision to Nomad, which treats the error as final where it starts a task.
+   * Whether Nomad should retry: false fails the task (or ends the statistics) for good. Undefined leaves the decision
+   * to Nomad, which treats the error as final if it starts a task.
    */
   readonly recoverable: boolean | undefined;
 
@@ -35,7 +35,7 @@ export class DriverError extends Error {
   }
 }
 
-/** Nomad's clients compare this text. */
+/** Nomad's clients compare errors with this text. */
 export const TASK_NOT_FOUND = "task not found for given id";
 
 export function taskNotFound(): DriverError {

@@ -26,31 +26,40 @@ import { duplexStream, type OnCallError, serverStream, unary } from "./rpc/handl
 import { NEWER_CALLS, NEWER_DRIVER_SERVICE, type NewerCapabilities } from "./rpc/newer-calls.ts";
 
 /**
- * Runs tasks. Every method rejects with a `DriverError`; an unknown task is `taskNotFound()`.
- * A signal aborts when the caller cancels, which never changes the task itself.
+ * Runs tasks. Every method rejects with a `DriverError`, for an unknown task with `taskNotFound()`. A signal aborts
+ * when the caller cancels, which never changes the task itself.
  */
 export interface TaskDriver {
-  /** Starts the task and returns its handle. Cleans up everything it made on failure. A taken `task.id` is ALREADY_EXISTS. */
+  /**
+   * Starts the task and returns its handle. If it fails, it removes everything it has created. Rejects with
+   * ALREADY_EXISTS if `task.id` is in use.
+   */
   start(task: TaskConfig, options: TaskOptions, signal: AbortSignal): Promise<StartTaskResponse>;
-  /** Tracks the task of the handle again. A known task succeeds without effect; a task that is gone rejects. Never waits for the task. */
+  /**
+   * Adopts the task of the handle. Does nothing for a known task, and rejects if the task is gone. Never waits for the
+   * task.
+   */
   recover(handle: TaskHandle): Promise<void>;
-  /** Resolves when the task has exited, also long after; until `destroy`. */
+  /** Resolves when the task has exited. Also works after the exit, until `destroy`. */
   wait(taskId: string, signal: AbortSignal): Promise<WaitTaskResponse>;
-  /** Sends the signal (undefined: the image's or SIGTERM), then SIGKILL after the time limit. Resolves once the task is dead, or unknown. */
+  /**
+   * Sends the signal (undefined: the image's stop signal or SIGTERM), then SIGKILL after the time limit. Resolves once
+   * the task is dead or unknown.
+   */
   stop(taskId: string, stop: StopOptions, signal: AbortSignal): Promise<void>;
   /** Removes the task's container and forgets the task. Rejects a running task without `force`. */
   destroy(taskId: string, force: boolean): Promise<void>;
-  /** Returns `task`, its `result` and both timestamps in any state: Nomad's agent crashes without them. */
+  /** Returns `task`, its `result` and both timestamps in any state, because Nomad's agent crashes without them. */
   inspect(taskId: string): Promise<InspectTaskResponse>;
-  /** Yields a sample now and one each interval; ends when the task exits. */
+  /** Yields a sample at once and at each interval. Ends when the task exits. */
   stats(taskId: string, intervalMs: number, signal: AbortSignal): AsyncIterable<TaskStats>;
-  /** Yields events of all tasks until the signal; never ends before. */
+  /** Yields the events of all tasks until the signal aborts. */
   events(signal: AbortSignal): AsyncIterable<DriverTaskEvent>;
   /** Sends a signal by name, for example `SIGHUP`. */
   signal(taskId: string, signalName: string): Promise<void>;
   /** Runs a command to its end and returns its output. */
   exec(request: ExecTaskRequest, signal: AbortSignal): Promise<ExecTaskResponse>;
-  /** The first request carries `setup`. */
+  /** Runs a command with streams. The first request must contain `setup`. */
   execStreaming(
     requests: AsyncIterable<ExecTaskStreamingRequest>,
     signal: AbortSignal,
@@ -62,20 +71,20 @@ export interface TaskDriver {
 }
 
 export interface StopOptions {
-  /** A signal's name; undefined: the image's stop signal, or SIGTERM. */
+  /** The name of a signal. Undefined: the image's stop signal, or SIGTERM. */
   readonly signalName: string | undefined;
   readonly timeoutMs: number;
 }
 
-/** The part of the service that depends on the configuration and not on any task; `plugin/` provides it. */
+/** The part of the service that depends on the configuration only. `plugin/` implements it. */
 export interface DriverFront {
   taskConfigSchema(): Spec;
   capabilities(): NewerCapabilities;
-  /** Yields the health now and after each change; ends with the signal only. */
+  /** Yields the health at once and after each change. Ends only when the signal aborts. */
   fingerprint(signal: AbortSignal): AsyncIterable<FingerprintResponse>;
   /** Decodes and validates the msgpack of a job's `config` block. Throws INVALID with every violation. */
   parseTask(msgpack: Uint8Array): TaskOptions;
-  /** The task driver, opened on first use after SetConfig. Rejects with FAILED_PRECONDITION before. */
+  /** Returns the task driver, which is opened on first use after SetConfig. Rejects with FAILED_PRECONDITION before. */
   tasks(): Promise<TaskDriver>;
 }
 
@@ -135,7 +144,7 @@ function taskCalls(front: DriverFront, onError: OnCallError): Pick<DriverServer,
 
 type CapabilityCall = "signalTask" | "execTask" | "execTaskStreaming" | "createNetwork" | "destroyNetwork";
 
-/** The calls that Nomad makes only where the capabilities say so. */
+/** Returns the handlers of calls that Nomad makes only if the capabilities include them. */
 function capabilityCalls(front: DriverFront, onError: OnCallError): Pick<DriverServer, CapabilityCall> {
   return {
     signalTask: unary("SignalTask", onError, async ({ taskId, signal }) => {

@@ -16,17 +16,17 @@ import { openTaskDriver } from "./tasks/open-task-driver.ts";
 export interface DriverSocketOptions {
   /** Absolute path of the socket. */
   readonly path: string;
-  /** The addresses and directories of the driver; the plugin's defaults apply to all other options. */
+  /** The driver's addresses and directories. All other options have the plugin's defaults. */
   readonly places: Pick<DriverOptions, "containerdAddress" | "nerdctl" | "cniBinDir" | "dataDir" | "runDir">;
   readonly version: string;
   readonly clock: Clock;
   readonly log: DriverLog;
 }
 
-/** Time for open calls after the socket is closed. */
+/** The time that open calls get to end after the socket is closed. */
 const CLOSE_MS = 1_000;
 
-/** Nomad's Driver service on a Unix socket, for local clients that run as the agent's user. */
+/** Serves Nomad's Driver service on a Unix socket, for local clients that run as the agent's user. */
 export class DriverSocket {
   readonly #path: string;
   readonly #server: Server;
@@ -69,7 +69,7 @@ export class DriverSocket {
   }
 }
 
-/** Removes the socket of a process that was killed. */
+/** Removes the socket of an earlier process that was killed. */
 async function removeStale(path: string): Promise<void> {
   const isServed = await new Promise<boolean>((resolve) => {
     const socket = connect(path);

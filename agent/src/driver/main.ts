@@ -11,7 +11,7 @@ import { openTaskDriver } from "./tasks/open-task-driver.ts";
 const VERSION = "0.1.0";
 const EXIT_FAILED = 1;
 
-/** `forage-nomad-driver`: the task driver as a plugin that Nomad starts. */
+/** Runs `forage-nomad-driver`: the task driver as a plugin that Nomad starts. */
 async function main(): Promise<void> {
   const environment = readPluginEnvironment(process.env);
   const network = readNetwork(process.argv.slice(2));
@@ -39,7 +39,7 @@ async function main(): Promise<void> {
   process.on("SIGTERM", () => plugin.stop());
   process.on("uncaughtException", (error) => {
     log("error", "uncaught-exception", { error });
-    // Nomad starts the plugin again, and tasks outlive it.
+    // Nomad restarts the plugin, and tasks keep running.
     process.exit(EXIT_FAILED);
   });
 }
@@ -50,7 +50,10 @@ function readNetwork(args: readonly string[]): "unix" | "tcp" {
   throw new Error(`--listen must be unix or tcp, and is ${JSON.stringify(values.listen)}`);
 }
 
-/** Nomad's end must not end the plugin, to which a new Nomad attaches: its pipes break, and Ctrl-C reaches the whole group. */
+/**
+ * Keeps the plugin running when Nomad ends, because a new Nomad attaches to it. Nomad's end breaks the plugin's pipes,
+ * and Ctrl-C signals the whole process group.
+ */
 function surviveNomad(): void {
   process.on("SIGINT", () => undefined);
   process.on("SIGPIPE", () => undefined);

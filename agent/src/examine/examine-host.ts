@@ -11,7 +11,7 @@ export interface ExamineOptions {
   readonly probes: PeerProbes;
 }
 
-/** Each costs some sockets, and at most a few seconds beside the others. */
+/** The limit of examined peers. Each peer costs a few sockets, and they are examined concurrently within a few seconds. */
 export const PEERS_MAX = 8;
 
 /** Sends the host's clock at once, and then the findings about the host and its peers. */
@@ -32,7 +32,7 @@ export async function* examineHost(
   yield Examination.fromPartial({ findings: all, peers: found });
 }
 
-/** Asks the name server of this host's pods, as pods do. */
+/** Sends a query to the name server of this host's pods, as pods do. */
 async function examinePodDns(
   host: CheckedHost,
   { dns, podCidr, podCidr6 }: Pick<Config, "dns" | "podCidr" | "podCidr6">,

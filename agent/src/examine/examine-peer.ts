@@ -2,7 +2,7 @@ import { connect, isIP } from "node:net";
 import type { ExaminedPeer, PeerFinding } from "@forage/proto/forage/agent/v1/agent";
 import type { PathSizes } from "./probe-path.ts";
 
-/** Reaches peers over the network. Tests replace it. */
+/** Connects to peers over the network. Tests replace it. */
 export interface PeerProbes {
   /** Returns "open", "refused", "silent", or the system's code of another failure. */
   connection(address: string, port: number): Promise<string>;
@@ -11,7 +11,7 @@ export interface PeerProbes {
 
 const CONNECT_LIMIT_MS = 3_000;
 
-/** Tries a TCP port of another node, and measures the size of packets that arrive there. */
+/** Connects to a TCP port of another node, and measures the size of packets that arrive there. */
 export async function examinePeer(
   { node, address, port: served }: ExaminedPeer,
   unservedPort: number,

@@ -9,7 +9,7 @@ import { measurePath, sendPacket } from "./probe-path.ts";
 const run = async (_file: string, args: readonly string[]) =>
   JSON.stringify(args.includes("route") ? [{ dev: "eth0" }] : [{ mtu: 1_500 }]);
 
-/** Sends packets on a path on which those of up to this size arrive. */
+/** Returns a function that sends packets on a path which passes packets up to this size. */
 function aPath(largestBytes: number) {
   const sent: number[] = [];
   const send = async (_address: string, _port: number, packetBytes: number): Promise<boolean> => {
@@ -19,20 +19,20 @@ function aPath(largestBytes: number) {
   return { sent, measured: () => measurePath("10.0.0.2", 29_999, run, send) };
 }
 
-test("a path takes the link's packets, smaller ones, or answers none", async () => {
+test("a path passes the link's packets, only smaller ones, or can't be measured", async () => {
   const full = aPath(1_500);
   assert.deepEqual(await full.measured(), { link: "eth0", linkMtu: 1_500, pathMtu: 1_500 });
   assert.deepEqual(full.sent, [1_500]);
   const tunnel = aPath(1_425);
   assert.equal((await tunnel.measured()).pathMtu, 1_420);
-  // A host limits its answers, so few packets that it answers are sent.
+  // A host limits the rate of its answers, so few packets that it answers are sent.
   assert.equal(tunnel.sent.filter((size) => size <= 1_425).length, 2);
   const silent = aPath(0);
   assert.equal((await silent.measured()).pathMtu, undefined);
   assert.equal(silent.sent.length, 4);
 });
 
-test("a closed port answers a datagram, and an open one may keep silent", async () => {
+test("a closed port answers a datagram, and an open one may not answer", async () => {
   const socket = createSocket("udp4").bind(0, "127.0.0.1");
   await once(socket, "listening");
   const { port } = socket.address();
@@ -46,7 +46,7 @@ test("an address that can't be connected to answers nothing", async () => {
   assert.equal(await sendPacket("255.255.255.255", 9, 100, 60_000), false);
 });
 
-test("a port is open or refuses", async () => {
+test("a port is open or refuses connections", async () => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
@@ -57,7 +57,7 @@ test("a port is open or refuses", async () => {
   assert.equal(await tryConnection("127.0.0.1", port), "refused");
 });
 
-test("a peer is tried at its served port, or at one that nothing serves, and only by its address", async () => {
+test("connects to a peer's served port, or to an unused one, and only by address", async () => {
   const tried: string[] = [];
   const probes = {
     connection: async (address: string, port: number) => {

@@ -1,7 +1,7 @@
 import type { Config } from "../config.ts";
 import type { ExamineHost } from "../sessions/serve-examine.ts";
 
-/** Returns the examination of this host, which one caller at a time may ask for. Its code is loaded when it is needed for the first time. */
+/** Returns a function that examines this host for one caller at a time. Its code is loaded at the first call. */
 export function oneExamination(config: Config): ExamineHost {
   let isBusy = false;
   return async function* ({ peers }) {

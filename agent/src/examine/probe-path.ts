@@ -4,16 +4,19 @@ import type { RunCommand } from "../network/run-command.ts";
 
 /** The path of packets to another host. */
 export interface PathSizes {
-  /** The link that leads there, and the size of its largest packets. */
+  /** The outgoing link, and the size of its largest packets. */
   readonly link: string;
   readonly linkMtu: number;
-  /** The size of the largest packet that arrived. Undefined: the host answers no datagrams, so that nothing was measured. */
+  /**
+   * The size of the largest packet that arrived. Undefined: the host does not answer datagrams, so nothing was
+   * measured.
+   */
   readonly pathMtu: number | undefined;
 }
 
 /**
- * Sends one packet of this size. Resolves to true if the host answered, as it does to a datagram for a closed port, and to false if it
- * kept silent.
+ * Sends one packet of this size. Resolves to true if the host answered, as it does for a datagram to a closed port, and
+ * to false otherwise.
  */
 export type SendPacket = (
   address: string,
@@ -22,17 +25,20 @@ export type SendPacket = (
   timeoutMs: number,
 ) => Promise<boolean>;
 
-/** Sizes at which links and tunnels commonly end: Ethernet, PPPoE, VXLAN, WireGuard, IPsec, and the least of IPv6. */
+/**
+ * Common maximum packet sizes of links and tunnels: Ethernet, PPPoE, VXLAN, WireGuard, IPsec, and the minimum of IPv6.
+ */
 const COMMON_SIZES = [1_500, 1_492, 1_480, 1_450, 1_420, 1_400, 1_380, 1_340, 1_280, 1_200];
-/** Every path takes packets of this size. */
+/** The size of packets that every path can carry. */
 const SMALL_BYTES = 576;
 const ANSWER_LIMIT_MS = 500;
 const ATTEMPTS = 2;
 const LOOPBACK = "lo";
 
 /**
- * Measures the largest packet that arrives at the address. The kernel forbids fragments of packets that are no larger than the link's.
- * A host limits its answers, so that each size is tried in its turn, the largest first, and the first answer ends the measurement.
+ * Measures the largest packet that arrives at the address. The kernel does not fragment packets up to the link's size.
+ * A host limits the rate of its answers, so sizes are tried one after the other, the largest first, and the first
+ * answer ends the measurement.
  */
 export async function measurePath(
   address: string,
@@ -61,7 +67,10 @@ const UDP_HEADER_BYTES = 8;
 const IPV4_HEADER_BYTES = 20;
 const IPV6_HEADER_BYTES = 40;
 
-/** A connected socket learns from the host's answer that its port is closed. A service that answers counts as well. */
+/**
+ * Sends over a connected socket, which reports if the host answers that the port is closed. A service's answer counts
+ * too.
+ */
 export const sendPacket: SendPacket = (address, port, packetBytes, timeoutMs) =>
   new Promise((resolve) => {
     const family = isIPv6(address) ? "udp6" : "udp4";
@@ -81,7 +90,7 @@ export const sendPacket: SendPacket = (address, port, packetBytes, timeoutMs) =>
     };
     socket.on("error", failed);
     socket.on("message", () => done(true));
-    // The function receives the error of a connection that fails, and no event follows.
+    // A failed connection calls this function with the error, and no event follows.
     socket.connect(port, address, (error?: Error) => {
       if (error) done(false);
       if (!over) socket.send(Buffer.alloc(Math.max(0, packetBytes - headers)), failed);

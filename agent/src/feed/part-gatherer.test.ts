@@ -8,7 +8,7 @@ interface Words {
   readonly more: boolean;
 }
 
-test("returns a message with its last part, and nothing before", () => {
+test("returns a message with its last part, and undefined before", () => {
   const parts = aGatherer();
   assert.equal(parts.add(part(["a"], true)), undefined);
   assert.equal(parts.add(part(["b"], true)), undefined);
@@ -23,7 +23,7 @@ test("drops the parts of an earlier connection", () => {
   assert.deepEqual(parts.add(part(["b"], false))?.words, ["b"]);
 });
 
-test("refuses parts that don't belong together", () => {
+test("rejects parts that don't belong together", () => {
   const parts = aGatherer();
   parts.add(part(["a"], true));
   assert.throws(() => parts.add({ ...part(["b"], false), of: "another" }), {
@@ -33,7 +33,7 @@ test("refuses parts that don't belong together", () => {
   });
 });
 
-test("refuses a message of more than 1,000 parts, and counts each message for itself", () => {
+test("rejects a message of more than 1,000 parts, and counts each message separately", () => {
   const parts = aGatherer();
   const addMany = (count: number) => {
     for (let at = 0; at < count; at++) parts.add(part([], true));

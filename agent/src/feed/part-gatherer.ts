@@ -5,18 +5,21 @@ export interface PartGathererOptions<Message> {
   readonly noun: string;
   /** Reports whether another part of the same message follows. */
   readonly hasMore: (part: Message) => boolean;
-  /** Returns both in one message, which has what the later part says of the whole. Undefined: they don't belong together. */
+  /**
+   * Merges both into one message; fields about the whole come from the later part. Undefined: they don't belong
+   * together.
+   */
   readonly join: (begun: Message, part: Message) => Message | undefined;
 }
 
-// At 512 KiB a message and more, far more than any host's share of a cluster is.
+// At 512 KiB or more per part, this is far more than any host's share of a cluster.
 const PARTS_MAX = 1_000;
 
-/** Joins the parts of messages that are too large for one. No part has an effect before the last one is there. */
+/** Joins the parts of messages that are too large for one. No part has an effect before the last one has arrived. */
 export class PartGatherer<Message> {
   readonly #options: PartGathererOptions<Message>;
   #begun: Message | undefined;
-  #parts = 0;
+  #partCount = 0;
 
   constructor(options: PartGathererOptions<Message>) {
     this.#options = options;
@@ -25,7 +28,7 @@ export class PartGatherer<Message> {
   /** Drops the parts of an earlier connection. A new connection begins with a whole message. */
   restart(): void {
     this.#begun = undefined;
-    this.#parts = 0;
+    this.#partCount = 0;
   }
 
   /**
@@ -34,8 +37,9 @@ export class PartGatherer<Message> {
    */
   add(part: Message): Message | undefined {
     const { noun, hasMore, join } = this.#options;
-    this.#parts += 1;
-    if (this.#parts > PARTS_MAX) throw new LinkError("PROTOCOL", `${noun} of more than ${PARTS_MAX} parts`);
+    this.#partCount += 1;
+    if (this.#partCount > PARTS_MAX)
+      throw new LinkError("PROTOCOL", `${noun} of more than ${PARTS_MAX} parts`);
     const whole = this.#begun === undefined ? part : join(this.#begun, part);
     if (whole === undefined)
       throw new LinkError("PROTOCOL", `${noun} came in parts, and something else between them`);

@@ -1,12 +1,17 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
+import { testStateFiles } from "../../test/state-files-contract.ts";
+import { hostFiles } from "../journal/journal-files.ts";
 import { StateFile, type StateFiles } from "./state-file.ts";
 
 const DIR = "/state";
 const NAME = "words.bin";
 
-test("writes many changes as one, with the newest state", async () => {
+test("coalesces many changes into one write of the newest state", async () => {
   const { file, state, clock, disk } = aFile();
   for (const word of ["a", "b", "c"]) {
     state.word = word;
@@ -19,7 +24,7 @@ test("writes many changes as one, with the newest state", async () => {
   assert.deepEqual(disk.writes, ["c"]);
 });
 
-test("writes a waiting change when it is closed, and nothing without one", async () => {
+test("closing writes a pending change, and nothing without one", async () => {
   const { file, state, disk } = aFile();
   await file.close();
   assert.deepEqual(disk.writes, []);
@@ -57,6 +62,13 @@ test("loads what was written, and distinguishes a missing file from an unreadabl
   disk.bytes = Buffer.alloc(0);
   assert.deepEqual(await load(), { loaded: "damaged" });
   assert.deepEqual(damaged, [file.path]);
+});
+
+testStateFiles("fake", () => ({ files: new FakeFiles(), dir: DIR }));
+testStateFiles("host", (t) => {
+  const parent = mkdtempSync(join(tmpdir(), "forage-state-"));
+  t.after(() => rmSync(parent, { recursive: true }));
+  return { files: hostFiles, dir: join(parent, "state") };
 });
 
 function aFile() {

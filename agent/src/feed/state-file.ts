@@ -3,8 +3,8 @@ import type { Clock } from "../clock.ts";
 import { hostFiles, type JournalFiles } from "../journal/journal-files.ts";
 
 /**
- * The result of loading at the start. "missing" also covers a host that never had such a file: without the file the two look the
- * same.
+ * The result of loading at the start. "missing" also applies to a host that never had such a file, because the two
+ * can't be distinguished.
  */
 export type LoadedState = "sound" | "missing" | "damaged";
 
@@ -12,12 +12,14 @@ export interface StateFileOptions {
   /** The directory of the file. Created if missing. */
   readonly dir: string;
   readonly name: string;
-  /** Returns the bytes of the present state. Called when it is written. */
+  /** Returns the bytes of the current state. Called when it is written. */
   readonly encode: () => Uint8Array | Promise<Uint8Array>;
-  /** Many changes within this time make one write. Changes that a crash loses come again with the next connection. */
+  /**
+   * The delay of a write, which coalesces changes. Changes that a crash loses arrive again with the next connection.
+   */
   readonly writeAfterMs: number;
   readonly clock: Clock;
-  /** A write failed. The next change repeats it. */
+  /** Called when a write has failed. The next change repeats it. */
   readonly onError: (error: unknown) => void;
   /** Default: the host's disk. */
   readonly files?: StateFiles | undefined;
@@ -25,7 +27,7 @@ export interface StateFileOptions {
 
 export type StateFiles = Pick<JournalFiles, "makeDirectory" | "read" | "write">;
 
-/** Keeps the coordinator's last state of something on disk, so that the host goes on without the coordinator. */
+/** Keeps the coordinator's last state of a topic on disk, so that the host works without the coordinator. */
 export class StateFile {
   readonly #options: StateFileOptions;
   #cancelWrite: (() => void) | undefined;
@@ -56,13 +58,13 @@ export class StateFile {
     }
   }
 
-  /** Schedules a write of the present state. */
+  /** Schedules a write of the current state. */
   changed(): void {
     const { clock, writeAfterMs } = this.#options;
     this.#cancelWrite ??= clock.schedule(writeAfterMs, () => this.#write());
   }
 
-  /** Writes what has not been written yet. */
+  /** Writes pending changes. */
   async close(): Promise<void> {
     if (this.#cancelWrite !== undefined) this.#write();
     await this.#writing;

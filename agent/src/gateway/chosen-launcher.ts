@@ -5,14 +5,17 @@ export interface ChosenLauncherOptions {
   /** The paths at which Envoy may be installed, in the order of preference. */
   readonly programs: readonly string[];
   readonly ofProgram: (program: string) => Launcher;
-  /** Starts Envoy from an image if none of the programs is there; undefined: no image is configured. */
+  /** Starts Envoy from an image if none of the programs exists. Undefined: no image is configured. */
   readonly ofImage: Launcher | undefined;
 }
 
 const NO_ENVOY =
-  "there is no Envoy on this host: install it as /usr/bin/envoy, or say where it is (gateway.envoy) or which image has it (gateway.image)";
+  "there is no Envoy on this host: install it as /usr/bin/envoy, or set gateway.envoy to its path or gateway.image to an image that contains it";
 
-/** Chooses Envoy's program or image at each start, because a program may be installed or removed while the agent runs. */
+/**
+ * Chooses between Envoy's program and its image at each start, because a program may be installed or removed while the
+ * agent runs.
+ */
 export class ChosenLauncher implements Launcher {
   readonly #options: ChosenLauncherOptions;
 
@@ -30,7 +33,7 @@ export class ChosenLauncher implements Launcher {
     await chosen.start(args, log, ended);
   }
 
-  /** Also removes the container of an Envoy that was started before a program was installed. */
+  /** Removes the container of an Envoy that was started from the image, even if a program was installed since. */
   async remove(): Promise<void> {
     await this.#options.ofImage?.remove();
   }

@@ -11,7 +11,7 @@ import type { GatewayView } from "./known-gateway.ts";
 import { readRejectedHosts } from "./rejected-hosts.ts";
 import type { GatewayFiles, RenderOptions } from "./render-gateway.ts";
 
-test("writes rejected hosts to disk for the next agent, and nothing while there are none", async (t) => {
+test("stores rejected hosts for the next agent, and deletes the file when there are none", async (t) => {
   const { places, open, apply, loads } = start(t);
   const first = open();
   assert.deepEqual(await apply(first, "good"), []);
@@ -35,7 +35,7 @@ test("writes rejected hosts to disk for the next agent, and nothing while there 
   assert.deepEqual(await readRejectedHosts(places.heldBack), []);
 });
 
-/** A proxy that takes every host but `bad.example`. */
+/** Starts an applier with a proxy that accepts every host except `bad.example`. */
 function start(t: TestContext) {
   const directory = mkdtempSync(join(tmpdir(), "forage-gateway-"));
   t.after(() => rmSync(directory, { recursive: true }));
@@ -47,8 +47,8 @@ function start(t: TestContext) {
       const { text } = routes.http;
       loads.push(text);
       return text.includes("bad.example")
-        ? { kind: "refused", subscription: "http", reason: "too long" }
-        : { kind: "in-force" };
+        ? { type: "refused", subscription: "http", reason: "too long" }
+        : { type: "applied" };
     },
   } as unknown as ConfigLoader;
   const render: RenderOptions = {

@@ -12,7 +12,7 @@ type Services = ReadonlyMap<string, ServiceState>;
 
 /** A part of the desired configuration that is not applied. */
 export interface Problem {
-  /** Empty: it isn't one host's. */
+  /** The host's name. Empty if the problem does not concern a single host. */
   readonly hostname: string;
   readonly message: string;
 }
@@ -24,25 +24,31 @@ interface Wanted {
   readonly problems: readonly Problem[];
 }
 
-/** The limit of tries to find the hosts at fault. After that, each rejected group keeps its previous configuration as a whole. */
+/**
+ * The limit of attempts to find the hosts at fault. After that, each rejected group of hosts keeps its previous
+ * configuration.
+ */
 const TRIES_MAX = 64;
 
 /**
- * Tracks the hosts that Envoy has applied, and their configuration. When Envoy rejects a configuration, it finds the hosts at
- * fault by bisection. They keep their previous configuration, and all others change.
+ * Tracks the hosts that Envoy has applied, and their configuration. When Envoy rejects a configuration, this finds the
+ * hosts at fault by bisection. They keep their previous configuration, and all others change.
  */
 export class ConfigApplier {
   readonly #loader: ConfigLoader;
   readonly #render: RenderOptions;
   #accepted: Hosts = new Map();
-  /** Names of those on disk. */
+  /** The rejected hosts as stored on disk, to avoid repeated writes. */
   #heldBack = "";
-  /** Keyed by id: the last ones that could be used. */
+  /** The last usable certificates by id. */
   #certificates: ReadonlyMap<string, GatewayCertificate> = new Map();
-  /** The rejected hosts with Envoy's reason. They are tried again when they change. */
+  /** The rejected hosts with Envoy's reason. They are retried when they change. */
   readonly #refused = new Map<string, { readonly host: GatewayHost; readonly reason: string }>();
 
-  /** False: something else than a host keeps Envoy from taking it all, which may change by itself. */
+  /**
+   * Whether everything but rejected hosts is applied. If false, the cause may disappear by itself, so the application
+   * is retried.
+   */
   complete = true;
 
   constructor(loader: ConfigLoader, render: RenderOptions) {
@@ -51,7 +57,8 @@ export class ConfigApplier {
   }
 
   /**
-   * Adopts a proxy that an earlier agent configured. Hosts that the earlier agent held back stay as they were and aren't retried.
+   * Adopts a proxy that an earlier agent configured. Hosts that the earlier agent had rejected stay as they were and
+   * aren't retried.
    */
   async adopt(): Promise<void> {
     const accepted = new Map<string, GatewayHost>();
@@ -64,7 +71,9 @@ export class ConfigApplier {
     await this.#loader.adopt();
   }
 
-  /** Prepares the files that Envoy reads at its start. A configuration that another Envoy accepted may fail in this one. */
+  /**
+   * Prepares the files that Envoy reads at its start. A configuration that another Envoy accepted may fail in this one.
+   */
   async prepare(view: GatewayView, services: Services): Promise<void> {
     this.#accepted = new Map();
     this.#refused.clear();
@@ -72,7 +81,7 @@ export class ConfigApplier {
     await this.#loader.prepare(renderGateway(this.#at(view, wanted), wanted.hosts, this.#render), services);
   }
 
-  /** Applies everything that Envoy accepts and returns the rest with the reasons. Rejects when Envoy doesn't answer. */
+  /** Applies everything that Envoy accepts and returns the rest with the reasons. Rejects if Envoy doesn't respond. */
   async apply(view: GatewayView, services: Services): Promise<readonly Problem[]> {
     const wanted = this.#wantedOf(view);
     const load = (hosts: Hosts): Promise<Outcome> =>
@@ -111,7 +120,10 @@ export class ConfigApplier {
     return { certificates, challenges: view.challenges };
   }
 
-  /** Returns the hosts that are still desired, in the form that Envoy accepted. Equal hosts are the view's own objects. */
+  /**
+   * Returns the hosts that are still desired, in the form that Envoy accepted. Unchanged hosts are the same objects as
+   * in the view.
+   */
   #settled(wanted: Hosts): Map<string, GatewayHost> {
     const settled = new Map<string, GatewayHost>();
     for (const [name, host] of wanted) {
@@ -135,23 +147,23 @@ export class ConfigApplier {
       const candidate = new Map([...good, ...group.map((host) => [host.hostname, host] as const)]);
       last = await load(candidate);
       tries++;
-      if (last.kind === "in-force" || last.subscription === "listeners") good = candidate;
+      if (last.type === "applied" || last.subscription === "listeners") good = candidate;
       else if (group.length === 0 || last.subscription === "clusters") break;
       else if (group.length === 1 || tries >= TRIES_MAX)
         for (const host of group) this.#refused.set(host.hostname, { host, reason: last.reason });
       else groups.push(group.slice(group.length / 2), group.slice(0, group.length / 2));
     }
     // The files on disk must match the applied configuration, because Envoy may restart from them.
-    if (last?.kind === "refused" && isOfRoutes(last)) last = await load(good);
+    if (last?.type === "refused" && isOfRoutes(last)) last = await load(good);
     this.#accepted = good;
-    this.complete = last?.kind !== "refused";
-    return last?.kind === "refused" ? [{ hostname: "", message: last.reason }] : [];
+    this.complete = last?.type !== "refused";
+    return last?.type === "refused" ? [{ hostname: "", message: last.reason }] : [];
   }
 }
 
-/** Reports whether the outcome concerns a file that is made from users' routes, host by host. */
+/** Reports whether the outcome concerns a file that is generated from users' routes, host by host. */
 function isOfRoutes(outcome: Outcome): boolean {
-  return outcome.kind === "refused" && (outcome.subscription === "http" || outcome.subscription === "https");
+  return outcome.type === "refused" && (outcome.subscription === "http" || outcome.subscription === "https");
 }
 
 function wantedOf(view: GatewayView, former: ReadonlyMap<string, GatewayCertificate>): Wanted {

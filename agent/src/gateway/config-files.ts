@@ -4,19 +4,19 @@ import type { ResourceFile } from "./envoy/json.ts";
 import type { Places } from "./envoy/places.ts";
 
 /**
- * Writes the files that Envoy reads. Each one is renamed into place, which also notifies Envoy. Nothing is synced, because all of
- * it can be rebuilt. Unchanged files are left alone.
+ * Writes the files that Envoy reads. Each file is renamed into place, which also notifies Envoy. Nothing is synced,
+ * because everything can be rebuilt. Unchanged files are not written.
  */
 export class ConfigFiles {
   readonly #places: Places;
-  /** Versions by path; what an earlier agent left is looked up once. */
+  /** Versions of written files by path. A file of an earlier agent is read once. */
   readonly #written = new Map<string, string>();
 
   private constructor(places: Places) {
     this.#places = places;
   }
 
-  /** Whether there are any, of this agent or one before it. */
+  /** Reports whether configuration files of this or an earlier agent exist. */
   static async exist(places: Places): Promise<boolean> {
     return (await stat(places.dir).catch(() => undefined)) !== undefined;
   }
@@ -61,7 +61,7 @@ export class ConfigFiles {
     }
   }
 
-  /** Envoy has gone for good: nothing of certificates is to stay. */
+  /** Removes all files, including certificates, after Envoy was removed for good. */
   async removeAll(): Promise<void> {
     this.#written.clear();
     await rm(this.#places.dir, { recursive: true, force: true });

@@ -15,30 +15,30 @@ export interface ConfigLoaderOptions {
   readonly clock: Clock;
   /** Returns Envoy's last error about a file that it rejected. */
   readonly reason: () => Promise<string>;
-  /** Called before Envoy has to watch so many files. Rejects if it can't. */
+  /** Called before Envoy has to watch this many files. Rejects if the kernel's limit is too low. */
   readonly makeRoom: (files: number) => Promise<void>;
 }
 
 export type Outcome =
-  | { readonly kind: "in-force" }
-  | { readonly kind: "refused"; readonly subscription: Subscription; readonly reason: string };
+  | { readonly type: "applied" }
+  | { readonly type: "refused"; readonly subscription: Subscription; readonly reason: string };
 
 type Services = ReadonlyMap<string, ServiceState>;
 
 const RECHECK_MS = 5;
 const RECHECK_MAX_MS = 200;
-/** Certificates and endpoints are files, so nothing is waited for that could take long. */
+/** Everything that Envoy needs comes from files, so it never waits for anything slow. */
 const ANSWER_MAX_MS = 30_000;
 
 /**
- * Applies a configuration, make before break: targets appear before the routes that lead to them, and disappear after them. Each
+ * Applies a configuration without gaps: targets are added before the routes that use them, and removed after them. Each
  * file is applied before the next is written. A file that Envoy rejects changes nothing and ends the attempt.
  */
 export class ConfigLoader {
   readonly #options: ConfigLoaderOptions;
   /** The clusters in Envoy's file, with the service port of each. */
   #clusters: ReadonlyMap<string, ServicePortRef> = new Map();
-  /** The clusters to which Envoy speaks HTTP/2. */
+  /** The clusters with which Envoy uses HTTP/2. */
   #http2: ReadonlySet<string> = new Set();
   /** Envoy's last known state. Each query costs Envoy time that grows with the number of services. */
   #known: ReadonlyMap<Subscription, SubscriptionState> | undefined;
@@ -71,30 +71,30 @@ export class ConfigLoader {
     await files.put(places.listeners, next.listeners);
   }
 
-  /** Rejects when Envoy doesn't answer. */
+  /** Applies the configuration. Rejects if Envoy doesn't respond. */
   async load(next: GatewayFiles, services: Services): Promise<Outcome> {
     const { files } = this.#options;
     await this.#putDependencies(next, services);
     this.#clusters = new Map([...this.#clusters, ...next.clusters]);
     const clusters = await this.#bring("clusters", this.#clustersFile(services));
-    if (clusters.kind === "refused") return clusters;
-    // No redirect may lead to a port, or to a name on it, before that is served.
+    if (clusters.type === "refused") return clusters;
+    // Serve a port, or a name on it, before a redirect can lead there.
     const encrypted = await this.#bring("https", next.routes.https);
-    if (encrypted.kind === "refused") return encrypted;
-    // One that can't be bound is no reason to leave the others as they were.
+    if (encrypted.type === "refused") return encrypted;
+    // A listener that can't be bound must not prevent changes of the others.
     const listeners = await this.#bring("listeners", next.listeners);
-    // Envoy reads a listener's routes for the first time when the listener appears.
+    // Envoy reads a listener's routes for the first time when the listener is added.
     for (const name of ["https", "http"] as const) {
       const routes = await this.#bring(name, next.routes[name]);
-      if (routes.kind === "refused") return routes;
+      if (routes.type === "refused") return routes;
     }
     this.#clusters = next.clusters;
     const fewer = await this.#bring("clusters", this.#clustersFile(services));
     await files.keepOnly(this.#pathsOf(next));
-    return listeners.kind === "refused" ? listeners : fewer;
+    return listeners.type === "refused" ? listeners : fewer;
   }
 
-  /** Updates only these services (`namespace/name`). */
+  /** Updates only the given services (`namespace/name`). */
   async updateServices(changed: ReadonlySet<string>, services: Services): Promise<void> {
     let renamed = false;
     for (const [name, ref] of this.#clusters) {
@@ -103,7 +103,7 @@ export class ConfigLoader {
       await this.#putEndpoints(name, ref, services);
       renamed ||= this.#http2.has(name) !== speaksHttp2(ref, services.get(key));
     }
-    // Only a port's name makes another cluster.
+    // Only a change of a port's name requires another cluster.
     if (renamed) await this.#bring("clusters", this.#clustersFile(services));
   }
 
@@ -134,9 +134,9 @@ export class ConfigLoader {
     this.#known ??= await admin.subscriptions();
     const before = this.#known.get(name);
     const changed = await files.put(path, file);
-    // Envoy doesn't read routes before a listener needs them.
-    if (before === undefined || before.version === file.version) return { kind: "in-force" };
-    // It is there, and was refused or not noticed.
+    // Envoy reads routes only once a listener needs them.
+    if (before === undefined || before.version === file.version) return { type: "applied" };
+    // The file exists, but Envoy rejected it or missed the notification.
     if (!changed) await files.write(path, file);
     return this.#answer(name, file, before.rejected);
   }
@@ -147,9 +147,9 @@ export class ConfigLoader {
     for (let waitMs = RECHECK_MS; ; waitMs = Math.min(RECHECK_MAX_MS, waitMs * 2)) {
       this.#known = await admin.subscriptions();
       const now = this.#known.get(name);
-      if (now?.version === file.version) return { kind: "in-force" };
+      if (now?.version === file.version) return { type: "applied" };
       if (now !== undefined && now.rejected > rejected)
-        return { kind: "refused", subscription: name, reason: await reason() };
+        return { type: "refused", subscription: name, reason: await reason() };
       if (clock.monotonicMs() > deadlineMs)
         throw new Error(`Envoy has not read its new ${name} for ${ANSWER_MAX_MS / 1000} s`);
       await pause(clock, waitMs, new AbortController().signal);

@@ -1,33 +1,35 @@
 import { request } from "node:http";
 
-/** The parts of Envoy's configuration that come from files of their own. */
+/** The parts of Envoy's configuration that come from separate files. */
 export type Subscription = "listeners" | "clusters" | "http" | "https";
 
 export interface SubscriptionState {
-  /** The version of the applied file. Empty if there is none, or while Envoy still prepares it. */
+  /** The version of the applied file. Empty if there is none, or while Envoy is still preparing it. */
   readonly version: string;
   /** The number of contents that Envoy has rejected since it started. */
   readonly rejected: number;
 }
 
-/** Envoy's administration interface, as far as the agent needs it. Rejects when Envoy doesn't answer. */
+/** The part of Envoy's administration interface that the agent uses. Rejects if Envoy doesn't respond. */
 export interface EnvoyAdmin {
-  /** Takes requests: all that it was started with is loaded. */
+  /** Reports whether Envoy accepts requests because it has loaded its initial configuration. */
   live(): Promise<boolean>;
-  /** "1.40.0". */
+  /** Returns Envoy's version, such as "1.40.0". */
   version(): Promise<string>;
   /** Returns Envoy's subscriptions; routes only once it has a listener for them. */
   subscriptions(): Promise<ReadonlyMap<Subscription, SubscriptionState>>;
-  /** Names of those that are bound. */
+  /** Returns the names of bound listeners. */
   listeners(): Promise<ReadonlySet<string>>;
   /** Returns the proxy's metrics in Prometheus' text format. */
   metrics(): Promise<string>;
-  /** Returns how many requests were answered since the proxy started, and how many of them with a status of 500 or more. */
+  /**
+   * Returns the number of requests answered since the proxy started, and how many of these had a status of 500 or more.
+   */
   traffic(): Promise<{ readonly requests: number; readonly errors: number }>;
-  /** Clients' connections that are open. */
+  /** Returns the number of open client connections. */
   connections(): Promise<number>;
   reopenLogs(): Promise<void>;
-  /** Fails Envoy's health check, and closes each connection after its present request. */
+  /** Fails Envoy's health check, and closes each connection after its current request. */
   drain(): Promise<void>;
   quit(): Promise<void>;
 }
@@ -43,9 +45,12 @@ const STATS: Readonly<Record<string, Subscription>> = {
 };
 const FILTER =
   "^(listener_manager\\.(lds|total_listeners_warming)|cluster_manager\\.(cds|warming_clusters)|http\\.https?\\.rds\\.https?)(\\.version_text|\\.update_rejected)?$";
-/** The statistics of both entrances. Health checks of load balancers count as well. */
+/** The statistics of both ports. Health checks of load balancers are included. */
 const ANSWERED = "^http\\.https?\\.downstream_rq_(completed|5xx)$";
-/** Accepted, but waiting for a certificate or for endpoints: requests still go the old way. */
+/**
+ * Subscriptions by the statistic that shows that Envoy still waits for certificates or endpoints. Until then requests
+ * use the previous configuration.
+ */
 const WARMING: Readonly<Record<string, Subscription>> = {
   "listener_manager.total_listeners_warming": "listeners",
   "cluster_manager.warming_clusters": "clusters",
@@ -65,7 +70,7 @@ export class EnvoyAdminSocket implements EnvoyAdmin {
 
   async version(): Promise<string> {
     const info = JSON.parse(await this.#text("GET", "/server_info")) as { readonly version?: string };
-    // Commit, version, state of the sources, kind of build, library.
+    // The fields are commit, version, state of the sources, kind of build and TLS library.
     return info.version?.split("/")[1] ?? "";
   }
 
@@ -139,7 +144,7 @@ export class EnvoyAdminSocket implements EnvoyAdmin {
   async #text(method: string, path: string, timeoutMs?: number): Promise<string> {
     const { status, text } = await this.#ask(method, path, timeoutMs);
     if (status === 200) return text;
-    throw new Error(`Envoy answered ${method} ${path} with ${status}: ${text.slice(0, 200)}`);
+    throw new Error(`Envoy responded to ${method} ${path} with status ${status}: ${text.slice(0, 200)}`);
   }
 
   #ask(
@@ -158,7 +163,7 @@ export class EnvoyAdminSocket implements EnvoyAdmin {
         let bytes = 0;
         answer.on("data", (part: Buffer) => {
           bytes += part.length;
-          if (bytes > ANSWER_BYTES_MAX) asking.destroy(new Error("Envoy's answer is too long"));
+          if (bytes > ANSWER_BYTES_MAX) asking.destroy(new Error("Envoy's response is too long"));
           parts.push(part);
         });
         answer.on("end", () =>

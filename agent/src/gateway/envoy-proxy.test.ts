@@ -9,7 +9,7 @@ import { systemClock } from "../clock.ts";
 import { Places } from "./envoy/places.ts";
 import { EnvoyProxy, type Launcher } from "./envoy-proxy.ts";
 
-/** Starts a shell in place of Envoy, with the same arguments. */
+/** Starts a shell instead of Envoy, with the same arguments. */
 const SHELL: Launcher = {
   name: "sh",
   start: async (args, _log, ended) => {

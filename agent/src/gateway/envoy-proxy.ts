@@ -7,11 +7,11 @@ export interface Launcher {
   /** The program's path, or the image. Used in messages. */
   readonly name: string;
   /**
-   * Starts the proxy and appends its output to `log`. Calls `ended` when the proxy's end is noticed. Rejects with an Error
-   * that says what to do.
+   * Starts the proxy and appends its output to `log`. Calls `ended` when the proxy's end is noticed. Rejects with an
+   * error that includes what to do.
    */
   start(args: readonly string[], log: string, ended: () => void): Promise<void>;
-  /** Removes what is left of it once it has ended. */
+  /** Removes what the proxy leaves behind after its end. */
   remove(): Promise<void>;
 }
 
@@ -29,8 +29,8 @@ const GONE_WITHIN_MS = 15_000;
 const RECHECK_MS = 20;
 
 /**
- * Envoy as a process of this host. Which one it is stands nowhere: the one whose command names our configuration. So there is no
- * record that could be lost or be about another process.
+ * Runs Envoy as a process of this host. The process is found by its command line, which names the agent's
+ * configuration. Therefore no record is needed that could be lost or describe another process.
  */
 export class EnvoyProxy implements ProxyProgram {
   readonly #options: EnvoyProxyOptions;
@@ -48,7 +48,7 @@ export class EnvoyProxy implements ProxyProgram {
   async isRunning(): Promise<boolean> {
     if (this.#pid !== undefined && (await this.#isOurs(this.#pid))) return true;
     const [first, ...others] = await this.#find();
-    // Two of them would answer by turns, one with what was true once.
+    // If two of them ran, an outdated one could answer requests.
     for (const pid of others) kill(pid);
     this.#pid = first;
     return first !== undefined;
@@ -60,7 +60,7 @@ export class EnvoyProxy implements ProxyProgram {
     const args = [
       ...["--config-path", bootstrap],
       ...["--log-level", "warning", "--file-flush-interval-msec", "1000"],
-      // Restarts of that kind share memory by a number that is the same for all of a host.
+      // Hot restarts share memory by a number that is the same for the whole host.
       "--disable-hot-restart",
     ];
     await launcher.start(args, log, () => {
@@ -104,7 +104,7 @@ export class EnvoyProxy implements ProxyProgram {
     return found;
   }
 
-  /** Reports whether the process is this proxy's Envoy, or the shell that is about to become it. */
+  /** Reports whether the process is this proxy's Envoy, or the shell that will become it. */
   async #isOurs(pid: number): Promise<boolean> {
     const line = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
     const words = line.split("\0");
@@ -113,7 +113,10 @@ export class EnvoyProxy implements ProxyProgram {
   }
 }
 
-/** Any user, and any pod, can give a command such words; but not as our user in the host's network. */
+/**
+ * Reports whether the process has the agent's user and the host's network. Any user or pod could start a process with
+ * the same command line.
+ */
 async function isOfThisHost(pid: number): Promise<boolean> {
   try {
     const { uid } = await stat(`/proc/${pid}`);
@@ -122,7 +125,7 @@ async function isOfThisHost(pid: number): Promise<boolean> {
     );
     return uid === process.getuid?.() && theirs === ours;
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
     return false;
   }
 }
@@ -131,11 +134,11 @@ function kill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has gone by itself.
+    // The process has ended by itself.
   }
 }
 
-/** Messages are few; those of long ago make room. */
+/** Truncates the log. Envoy writes few messages, and old ones are dropped. */
 async function shorten(log: string): Promise<void> {
   const kept = await readFile(log).catch(() => undefined);
   if (kept !== undefined && kept.length > LOG_KEPT_BYTES) await truncate(log, 0);

@@ -37,17 +37,17 @@ export interface HostGatewayOptions {
   readonly onEvent: (event: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
-/** The delay until the agent notices the death of a proxy that an earlier agent started. */
+/** The interval of checks for the end of a proxy that an earlier agent started. */
 const CHECK_EVERY_MS = 500;
 const ACCESS_LOG_BYTES_MAX = 64 * 1024 * 1024;
-/** A port that is taken, a proxy that doesn't start. */
+/** Applies to a port in use and to a proxy that doesn't start. */
 const RETRY: BackOff = { baseMs: 1_000, capMs: 30_000 };
 const LIVE_WITHIN_MS = 60_000;
 const LIVE_CHECK_MS = 20;
 const DRAIN_MAX_MS = 10_000;
 const DRAIN_CHECK_MS = 100;
 const MESSAGE_LENGTH_MAX = 2_000;
-/** Envoy looks through all its statistics for two of them, and heartbeats come more often than graphs need. */
+/** Reading two of Envoy's statistics makes it search all of them, and heartbeats are more frequent than graphs need. */
 const TRAFFIC_EVERY_MS = 10_000;
 
 const NO_FILES =
@@ -55,7 +55,10 @@ const NO_FILES =
 const LOST_STATE =
   "the stored configuration is lost: Envoy serves by its own files until the coordinator sends the configuration again";
 
-/** A gateway with Envoy. One loop compares the desired and the present state and acts. Everything else only wakes it. */
+/**
+ * Manages a gateway with Envoy. One loop compares the desired and the observed state and acts. Everything else only
+ * wakes the loop.
+ */
 export class HostGateway implements Gateway {
   readonly #options: HostGatewayOptions;
   readonly #closing = new AbortController();
@@ -66,14 +69,17 @@ export class HostGateway implements Gateway {
   #wake: () => void = () => undefined;
   #awake = true;
   #viewChanged = true;
-  /** Whether an answer is due since the coordinator's last update. The coordinator waits for one even if nothing changed. */
-  #told = false;
+  /**
+   * Whether a report was sent since the coordinator's last update. The coordinator waits for one even if nothing
+   * changed.
+   */
+  #reported = false;
   #servicesChanged = new Set<string>();
   #config: { readonly loader: ConfigLoader; readonly hosts: ConfigApplier } | undefined;
   #files: ConfigFiles | undefined;
   #proxyVersion = "";
   #traffic: { readonly readMs: number; readonly totals: GatewayTraffic | undefined } | undefined;
-  /** Whether a proxy may run, whose end has to be noticed. */
+  /** Whether a proxy may be running whose end has to be detected. */
   #hasProxy = false;
   #failures = 0;
   #againAtMs = 0;
@@ -87,7 +93,7 @@ export class HostGateway implements Gateway {
     this.#stop.push(
       known.subscribe(() => {
         this.#viewChanged = true;
-        this.#told = false;
+        this.#reported = false;
         this.#againAtMs = 0;
         this.#rouse();
       }),
@@ -105,8 +111,8 @@ export class HostGateway implements Gateway {
     this.#options.known.restart();
   }
 
-  take(update: GatewayUpdate): void {
-    this.#options.known.take(update);
+  apply(update: GatewayUpdate): void {
+    this.#options.known.apply(update);
   }
 
   status(): GatewayStatus | undefined {
@@ -159,7 +165,7 @@ export class HostGateway implements Gateway {
     }
   }
 
-  /** Waits until woken. A gateway wakes at intervals to check its proxy; other hosts don't. */
+  /** Waits until woken. A gateway also wakes at intervals to check its proxy. */
   async #rest(signal: AbortSignal): Promise<void> {
     if (this.#awake || signal.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -171,7 +177,7 @@ export class HostGateway implements Gateway {
 
   async #round(signal: AbortSignal): Promise<void> {
     const { known, services, proxy, clock, bootstrap } = this.#options;
-    // A lost file must not stop an Envoy that serves: the coordinator sends the configuration again.
+    // A lost file must not stop a running Envoy, because the coordinator sends the configuration again.
     const isLost = known.loaded !== "sound" && (await this.#isServed());
     this.#hasProxy = isLost || known.gateway !== "";
     if (isLost) return this.#keepServing(signal);
@@ -189,13 +195,13 @@ export class HostGateway implements Gateway {
     await this.#rotate();
   }
 
-  /** Reports whether Envoy runs or has files, of this agent or one before it. */
+  /** Reports whether Envoy runs or has files of this or an earlier agent. */
   async #isServed(): Promise<boolean> {
     const { proxy, bootstrap } = this.#options;
     return (await ConfigFiles.exist(bootstrap.places)) || (await proxy.isRunning());
   }
 
-  /** Keeps Envoy running on the files that it has, until the coordinator sends what was lost. */
+  /** Keeps Envoy running on its present files until the coordinator has sent the lost configuration. */
   async #keepServing(signal: AbortSignal): Promise<void> {
     const { proxy, clock, bootstrap } = this.#options;
     if (clock.monotonicMs() < this.#againAtMs || (await proxy.isRunning())) return;
@@ -206,7 +212,7 @@ export class HostGateway implements Gateway {
     if (this.#status !== undefined) this.#report({ ready: true, message: LOST_STATE });
   }
 
-  /** Ends an Envoy whose directory was removed: it could never be configured again. Returns whether it did. */
+  /** Ends an Envoy whose directory was removed, because it could never be configured again. Returns whether it did. */
   async #endLost(proxy: ProxyProgram): Promise<boolean> {
     const { bootstrap, adminSocket, dir } = this.#options.bootstrap.places;
     if (existsSync(bootstrap) || existsSync(adminSocket)) return false;
@@ -225,12 +231,12 @@ export class HostGateway implements Gateway {
     this.#options.onEvent("gateway-proxy-started", { proxy: proxy.name, version: this.#proxyVersion });
   }
 
-  /** Starts the proxy, or takes over the one that runs. */
+  /** Starts the proxy, or adopts the running one. */
   async #attach(proxy: ProxyProgram, runs: boolean, signal: AbortSignal): Promise<void> {
     const { known, services, admin, bootstrap, onEvent } = this.#options;
     const { places } = bootstrap;
     this.#config = undefined;
-    // Reads the files again: a lost or damaged one may be why the proxy ended.
+    // Read the files again, because a lost or damaged file may have ended the proxy.
     if (!runs) this.#files = undefined;
     this.#files ??= await ConfigFiles.open(places);
     const config = this.#makeConfig(proxy, this.#files);
@@ -257,7 +263,7 @@ export class HostGateway implements Gateway {
     return { loader, hosts: new ConfigApplier(loader, render) };
   }
 
-  /** Waits until Envoy answers. Envoy accepts requests only after it has read all its files. */
+  /** Waits until Envoy responds. Envoy accepts requests only after it has read all its files. */
   async #live(proxy: ProxyProgram, signal: AbortSignal): Promise<void> {
     const { admin, clock } = this.#options;
     const deadlineMs = clock.monotonicMs() + LIVE_WITHIN_MS;
@@ -266,7 +272,7 @@ export class HostGateway implements Gateway {
       const ended = !(await proxy.isRunning());
       if (ended || clock.monotonicMs() > deadlineMs) {
         const words = rejectionIn(await proxy.lastWords());
-        throw new Error(ended ? `Envoy ended at once: ${words}` : `Envoy does not get ready: ${words}`);
+        throw new Error(ended ? `Envoy ended at once: ${words}` : `Envoy did not become ready: ${words}`);
       }
       await pause(clock, LIVE_CHECK_MS, signal);
     }
@@ -293,7 +299,7 @@ export class HostGateway implements Gateway {
     });
     if (ready) this.#failures = 0;
     if (this.#config.hosts.complete) return;
-    // A port may become free.
+    // A port in use may become free.
     this.#viewChanged = true;
     this.#againLater();
   }
@@ -318,7 +324,7 @@ export class HostGateway implements Gateway {
     if (await rotateLog(render.accessLog, ACCESS_LOG_BYTES_MAX)) await admin.reopenLogs();
   }
 
-  /** The host is no gateway any more: requests under way end, then the proxy. */
+  /** Stops the gateway because the host is no longer one. Open requests end first, then the proxy. */
   async #retire(): Promise<void> {
     const { proxy, admin, clock, bootstrap } = this.#options;
     if (!(await this.#isServed())) return this.#retired();
@@ -340,7 +346,7 @@ export class HostGateway implements Gateway {
   }
 
   #retired(): void {
-    if (this.#status !== undefined) this.#report({ ready: false, message: "this node is no gateway" });
+    if (this.#status !== undefined) this.#report({ ready: false, message: "this node is not a gateway" });
   }
 
   #report(news: Partial<GatewayStatus>): void {
@@ -353,14 +359,14 @@ export class HostGateway implements Gateway {
       version: news.version ?? version,
       problems,
     };
-    if (this.#told && isDeepStrictEqual(status, this.#status)) return;
-    this.#told = true;
+    if (this.#reported && isDeepStrictEqual(status, this.#status)) return;
+    this.#reported = true;
     this.#status = status;
     for (const listener of this.#listeners) listener(status);
   }
 }
 
-/** The largest number of reported problems. The message covers more, as far as it fits. */
+/** The largest number of reported problems. The message mentions more, as far as they fit. */
 const PROBLEMS_MAX = 200;
 
 function shownProblems(problems: readonly Problem[]): GatewayHostProblem[] {

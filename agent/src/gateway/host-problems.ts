@@ -4,11 +4,11 @@ import type { GatewayCertificate, GatewayHost } from "@forage/proto/forage/agent
 const HOSTNAME = /^(\*|(\*\.)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*)$/;
 const HOSTNAME_LENGTH_MAX = 253;
 
-/** Returns the reason why this host can't be served at all; undefined without one. */
+/** Returns the reason why this host can't be served at all, or undefined if there is none. */
 export function problemOfHost({ hostname }: GatewayHost): string | undefined {
   return hostname.length <= HOSTNAME_LENGTH_MAX && HOSTNAME.test(hostname)
     ? undefined
-    : "it is no name of a host, in lower case";
+    : "it is not a host name in lower case";
 }
 
 /** Returns the reason why the certificate can't be served. Undefined if no fault is known. Reveals nothing about the key. */
@@ -17,13 +17,13 @@ export function problemOfCertificate({ chainPem, keyPem }: GatewayCertificate): 
   try {
     certificate = new X509Certificate(chainPem);
   } catch {
-    return "its chain is no certificate in PEM";
+    return "its chain is not a certificate in PEM";
   }
   try {
     return certificate.checkPrivateKey(createPrivateKey(keyPem))
       ? undefined
       : "its key belongs to another certificate";
   } catch {
-    return "its key is no private key in PEM";
+    return "its key is not a private key in PEM";
   }
 }

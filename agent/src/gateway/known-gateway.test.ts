@@ -12,36 +12,36 @@ import { KnownGateway } from "./known-gateway.ts";
 type Update = Parameters<typeof GatewayUpdate.fromPartial>[0];
 const key = new JournalKey(randomBytes(32), "test");
 
-test("everything, then changes, in parts that count as one", async (t) => {
-  const { known, take, told } = await open(t);
-  take({ full: true, hosts: [host("a"), host("b")], certificates: [{ id: "c" }], version: 1n });
-  assert.equal(told(), 1);
-  take({ hosts: [host("c")], more: true });
-  assert.equal(told(), 0);
+test("applies a full update and then changes, and counts several parts as one update", async (t) => {
+  const { known, apply, notified } = await open(t);
+  apply({ full: true, hosts: [host("a"), host("b")], certificates: [{ id: "c" }], version: 1n });
+  assert.equal(notified(), 1);
+  apply({ hosts: [host("c")], more: true });
+  assert.equal(notified(), 0);
   assert.deepEqual([...known.hosts.keys()], ["a", "b"]);
-  take({ removedHosts: ["a"], removedCertificates: ["c"], challenges: [{ token: "t" }], version: 2n });
-  assert.equal(told(), 1);
+  apply({ removedHosts: ["a"], removedCertificates: ["c"], challenges: [{ token: "t" }], version: 2n });
+  assert.equal(notified(), 1);
   assert.deepEqual([...known.hosts.keys()].sort(), ["b", "c"]);
   assert.equal(known.certificates.size, 0);
   assert.deepEqual([known.challenges.length, known.version], [1, 2n]);
-  take({ full: true, hosts: [host("d")], more: true });
-  take({ hosts: [host("e")], version: 3n });
+  apply({ full: true, hosts: [host("d")], more: true });
+  apply({ hosts: [host("e")], version: 3n });
   assert.deepEqual([...known.hosts.keys()].sort(), ["d", "e"]);
   assert.equal(known.challenges.length, 0);
 });
 
 test("discards an update that was incomplete when the connection broke", async (t) => {
-  const { known, take } = await open(t);
-  take({ full: true, hosts: [host("a")] });
-  take({ full: true, hosts: [host("b")], more: true });
+  const { known, apply } = await open(t);
+  apply({ full: true, hosts: [host("a")] });
+  apply({ full: true, hosts: [host("b")], more: true });
   known.restart();
-  take({ hosts: [host("c")] });
+  apply({ hosts: [host("c")] });
   assert.deepEqual([...known.hosts.keys()].sort(), ["a", "c"]);
 });
 
-test("it is there again after a restart, unreadable to others, and a file that can't be read is as good as none", async (t) => {
-  const { known, take, dir } = await open(t);
-  take({
+test("restores the stored configuration after a restart, encrypts it, and ignores an unreadable file", async (t) => {
+  const { known, apply, dir } = await open(t);
+  apply({
     ...{ full: true, gateway: "edge", version: 7n, hosts: [host("app.example.com")] },
     certificates: [{ id: "c", chainPem: "chain", keyPem: "very secret" }],
   });
@@ -71,14 +71,14 @@ async function open(t: TestContext, at?: string) {
     await known.close();
     if (at === undefined) await rm(dir, { recursive: true });
   });
-  const take = (update: Update): void =>
-    known.take(GatewayUpdate.fromPartial({ gateway: "default", ...update }));
-  const told = (): number => {
+  const apply = (update: Update): void =>
+    known.apply(GatewayUpdate.fromPartial({ gateway: "default", ...update }));
+  const notified = (): number => {
     const since = count;
     count = 0;
     return since;
   };
-  return { dir, known, errors, take, told };
+  return { dir, known, errors, apply, notified };
 }
 
 function host(hostname: string) {

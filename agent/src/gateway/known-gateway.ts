@@ -12,11 +12,11 @@ import type { JournalKey } from "../journal/journal-key.ts";
 
 /** The coordinator's last state of this node's gateway. */
 export interface GatewayView {
-  /** Empty: the node is none. */
+  /** The name of the gateway. Empty if the node is not a gateway. */
   readonly gateway: string;
-  /** Keyed by hostname. */
+  /** Hosts by name. */
   readonly hosts: ReadonlyMap<string, GatewayHost>;
-  /** Keyed by id. */
+  /** Certificates by id. */
   readonly certificates: ReadonlyMap<string, GatewayCertificate>;
   readonly challenges: readonly GatewayChallenge[];
   readonly version: bigint;
@@ -25,25 +25,27 @@ export interface GatewayView {
 export interface KnownGatewayOptions {
   /** The directory of the stored configuration. Created if missing. */
   readonly dir: string;
-  /** Certificates come with their keys, so what is kept is encrypted. */
+  /** The stored configuration is encrypted with this key, because it contains the certificates' private keys. */
   readonly key: Pick<JournalKey, "seal" | "unseal">;
   readonly clock: Clock;
   readonly onError: (error: unknown) => void;
-  /** The stored configuration can't be read. By default it counts as an error. */
+  /** Called if the stored configuration is unreadable. By default that is reported as an error. */
   readonly onDamage?: (path: string, reason: string) => void;
   /** Default: the host's disk. */
   readonly files?: StateFiles | undefined;
 }
 
 const FILE = "gateway.sealed";
-/** Binds the sealed file to the gateway. It is no pod's uid, so a pod's record is never accepted in its place. */
+/**
+ * The context to which the sealed file is bound. It is not a pod's uid, so a pod's record is never accepted instead.
+ */
 const BOUND_TO = "gateway";
 const WRITE_AFTER_MS = 200;
 
-/** Holds the gateway's configuration as received, and keeps it on disk so that it survives without the coordinator. */
+/** Holds the gateway's configuration as received, and stores it on disk for times without a coordinator. */
 export class KnownGateway implements GatewayView {
   readonly #options: KnownGatewayOptions;
-  readonly #parts = new PartGatherer<GatewayUpdate>({
+  readonly #gatherer = new PartGatherer<GatewayUpdate>({
     ...{ noun: "a gateway's configuration", hasMore: ({ more }) => more, join: joined },
   });
   readonly #file: StateFile;
@@ -74,7 +76,7 @@ export class KnownGateway implements GatewayView {
     return new KnownGateway(options, state, loaded);
   }
 
-  /** Reports whether the stored configuration could be read; `sound` as well once the coordinator has sent all of it. */
+  /** Reports whether the stored configuration could be read. Also `sound` once the coordinator has sent all of it. */
   get loaded(): LoadedState {
     return this.#loaded;
   }
@@ -103,27 +105,27 @@ export class KnownGateway implements GatewayView {
     return this.#version;
   }
 
-  /** Calls after each update, whether or not it changed anything. Returns how to stop. */
+  /** Calls the listener after each update, even if nothing changed. Returns a function that unsubscribes. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** A new connection begins with everything: parts of an older one no longer count. */
+  /** Discards incomplete parts, because a new connection begins with the whole configuration. */
   restart(): void {
-    this.#parts.restart();
+    this.#gatherer.restart();
   }
 
-  /** Throws LinkError PROTOCOL if the parts are too many. */
-  take(update: GatewayUpdate): void {
-    const whole = this.#parts.add(update);
+  /** Applies an update. Throws LinkError PROTOCOL if it has too many parts. */
+  apply(update: GatewayUpdate): void {
+    const whole = this.#gatherer.add(update);
     if (whole === undefined) return;
     this.#set(whole);
     this.#file.changed();
     for (const listener of this.#listeners) listener();
   }
 
-  /** Writes down what has not been written yet. */
+  /** Writes pending changes to disk. */
   close(): Promise<void> {
     return this.#file.close();
   }

@@ -7,7 +7,7 @@ export interface ContainerLauncherOptions {
   readonly image: string;
   readonly instance: string;
   readonly runtime: Pick<ContainerRuntime, "hasImage" | "pull" | "run" | "list" | "remove">;
-  /** The container sees these under the same names, and may write there. */
+  /** Directories that are mounted into the container at the same paths, writable. */
   readonly directories: readonly string[];
   readonly clock: Clock;
 }
@@ -15,7 +15,10 @@ export interface ContainerLauncherOptions {
 const LABEL = "forage.dev/gateway-proxy";
 const START_WITHIN_MS = 600_000;
 
-/** Runs Envoy as a container on the host's network. The container belongs to no pod. Only this class starts and removes it. */
+/**
+ * Runs Envoy as a container on the host's network. The container belongs to no pod, and only this class starts and
+ * removes it.
+ */
 export class ContainerLauncher implements Launcher {
   readonly #options: ContainerLauncherOptions;
 
@@ -44,7 +47,7 @@ export class ContainerLauncher implements Launcher {
         hostname: "",
         binds: directories.map((path) => ({ source: path, target: path, readOnly: false })),
         logFile: log,
-        // Its files are for root alone.
+        // Envoy's files are readable by root only.
         user: { uid: 0, gid: 0, supplementalGroups: [] },
       },
       signal,

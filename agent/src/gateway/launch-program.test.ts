@@ -38,7 +38,7 @@ async function argumentsOf(): Promise<readonly string[]> {
   return args;
 }
 
-/** The same as a unit in a file, since systemd-run needs a running systemd. */
+/** Runs systemd-analyze verify on an equal unit file, because systemd-run needs a running systemd. */
 function verify(t: TestContext, args: readonly string[]): string {
   const dir = mkdtempSync(join(tmpdir(), "forage-gateway-"));
   t.after(() => rmSync(dir, { recursive: true }));
@@ -63,7 +63,7 @@ test("systemd accepts the gateway's unit", { skip }, async (t) => {
   assert.equal(verify(t, args), "");
 });
 
-test("without systemd, Envoy leads a session of its own, so that no signal to the agent's reaches it", async (t) => {
+test("without systemd, Envoy leads its own session, so that signals to the agent's session don't reach it", async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "forage-gateway-"));
   t.after(() => rmSync(dir, { recursive: true }));
   const log = join(dir, "envoy.log");
@@ -79,7 +79,7 @@ test("without systemd, Envoy leads a session of its own, so that no signal to th
   assert.equal(session, pid);
 });
 
-test("without systemd, Envoy keeps no file of the agent open, inherits no environment, and keeps no process waiting", async (t) => {
+test("without systemd, Envoy inherits no open file and no environment of the agent and blocks no process", async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "forage-gateway-"));
   t.after(() => rmSync(dir, { recursive: true }));
   const log = join(dir, "envoy.log");
@@ -92,7 +92,7 @@ test("without systemd, Envoy keeps no file of the agent open, inherits no enviro
   process.env.FORAGE_TEST_SECRET = "s3cr3t";
   t.after(() => delete process.env.FORAGE_TEST_SECRET);
 
-  // It runs until the test lets it end.
+  // The script runs until the test lets it end.
   const script = `env; until [ -e "$0/over" ]; do sleep 0.01; done`;
   await launcher.start(["-c", script, dir], log, resolve);
 
@@ -116,7 +116,7 @@ function linkOf(path: string): string | undefined {
   }
 }
 
-test("systemd would refuse an unknown property or value", { skip }, async (t) => {
+test("systemd rejects an unknown property or value", { skip }, async (t) => {
   const args = await argumentsOf();
   const wrong = args.map((arg) => arg.replace("LimitNOFILE=", "LimitNOFILES=").replace("=-500", "=-5000"));
   const found = verify(t, wrong);

@@ -5,18 +5,18 @@ import type { RunCommand } from "../network/run-command.ts";
 import type { Launcher } from "./envoy-proxy.ts";
 
 export interface ProgramLauncherOptions {
-  /** Envoy's program. */
+  /** The path of Envoy's program. */
   readonly program: string;
   readonly instance: string;
-  /** Whether systemd is there to keep it in a unit of its own: what belongs to the agent's unit ends with it. */
+  /** Whether systemd can run Envoy in a unit of its own. Otherwise processes of the agent's unit would end with it. */
   readonly systemd: boolean;
   readonly run: RunCommand;
 }
 
-/** The limit of files that Envoy has open: two for each active request, one for each service and certificate. */
+/** The limit of Envoy's open files: two for each active request, one for each service and certificate. */
 const OPEN_FILES_MAX = 262_144;
 /**
- * The size limit of each file of the proxy, in blocks of 512 bytes (1 GiB). It applies while no agent runs that could rotate
+ * The size limit of each file of the proxy, in blocks of 512 bytes (1 GiB). It applies while no agent runs to rotate
  * the log.
  */
 const FILE_BLOCKS_MAX = 2_097_152;
@@ -36,8 +36,9 @@ export class ProgramLauncher implements Launcher {
   async start(args: readonly string[], log: string, ended: () => void): Promise<void> {
     const { program, instance, systemd, run } = this.#options;
     if (!existsSync(program)) throw new Error(`${program} is not there: install Envoy again`);
-    // A limit that may not be raised stays at the agent's own. There is no second process, because it would look like another
-    // Envoy. Without the trap, the signal for a full file would end Envoy; with it, only the write fails.
+    // If the limit can't be raised, it stays at the agent's own. exec replaces the shell, because a second process with
+    // these arguments would look like another Envoy. Without the trap, the signal for a full file would end Envoy; with
+    // it, only the write fails.
     const script = `trap "" XFSZ; ulimit -f ${FILE_BLOCKS_MAX}; ulimit -n ${OPEN_FILES_MAX} 2>/dev/null || :; exec "$@"`;
     const command = ["/bin/sh", "-c", script, "forage-gateway", program, ...args];
     if (!systemd) return spawnDetached(command, log, ended);

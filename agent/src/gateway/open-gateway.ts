@@ -20,7 +20,7 @@ import { ProgramLauncher } from "./launch-program.ts";
 export interface OpenGatewayOptions {
   readonly settings: GatewaySettings;
   readonly dataDir: string;
-  /** A directory on tmpfs, so that the keys of certificates are gone once the host loses power. */
+  /** A directory on tmpfs, so that the certificates' keys disappear when the host loses power. */
   readonly runDir: string;
   readonly nodeName: string;
   readonly instance: string;
@@ -35,7 +35,7 @@ export interface OpenGatewayOptions {
 
 const DAMAGE_REMEDY = "the gateway keeps the configuration it has until the coordinator sends it again";
 
-/** The default places of Envoy. The first one is for operators' own. */
+/** The default paths of Envoy. The first is reserved for operators. */
 const PROGRAMS = ["/usr/lib/forage/envoy", "/usr/bin/envoy", "/usr/local/bin/envoy"];
 
 /** Opens the gateway of a Linux host with its stored configuration. */
@@ -66,7 +66,7 @@ export interface OpenKnownGatewayOptions extends Omit<KnownGatewayOptions, "onDa
   readonly noteDamage: NoteDamage;
 }
 
-/** Opens the stored configuration, and notes whether it is damaged or lost. */
+/** Opens the stored configuration, and reports if it is damaged or lost. */
 export async function openKnownGateway(options: OpenKnownGatewayOptions): Promise<KnownGateway> {
   const { places, noteDamage } = options;
   const onDamage = (path: string, reason: string): void => noteDamage(path, reason, DAMAGE_REMEDY);
@@ -76,7 +76,7 @@ export async function openKnownGateway(options: OpenKnownGatewayOptions): Promis
   return known;
 }
 
-/** The host's own goes before an image. */
+/** Returns the launcher. A program of the host takes precedence over an image. */
 function launcherOf(
   directories: readonly string[],
   { settings, instance, run, runtime, clock }: OpenGatewayOptions,
@@ -90,7 +90,7 @@ function launcherOf(
   return new ChosenLauncher({ programs: PROGRAMS, ofProgram, ofImage });
 }
 
-/** Returns the address that stands for every address of the host: that of IPv6 covers both families where the kernel has it. */
+/** Returns the wildcard address: the IPv6 one, which includes both families, if the kernel has IPv6. */
 function anyAddress(): string {
   return existsSync("/proc/net/if_inet6") ? "::" : "0.0.0.0";
 }

@@ -1,15 +1,15 @@
-/** The proxy as a process of its own, which neither needs the agent to live nor ends with it. */
+/** The proxy as an independent process, which runs without the agent and doesn't end with it. */
 export interface ProxyProgram {
-  /** The name for messages: a program's path or an image. */
+  /** The proxy's name in messages: a program's path or an image. */
   readonly name: string;
-  /** Reports whether it runs, started by this agent or one before it. */
+  /** Reports whether the proxy runs, started by this or an earlier agent. */
   isRunning(): Promise<boolean>;
-  /** Rejects with an Error that says what to do if it can't be started. */
+  /** Starts the proxy. Rejects with an error that includes what to do. */
   start(): Promise<void>;
-  /** Ends it, at once if it must be. Resolves when it is gone. */
+  /** Ends the proxy, by force if necessary. Resolves when it has ended. */
   kill(): Promise<void>;
   /** Returns the end of the proxy's log of problems. */
   lastWords(): Promise<string>;
-  /** Calls when it ends, as far as that can be known without looking. Returns how to stop. */
+  /** Calls the listener when the proxy's end is detected without polling. Returns a function that unsubscribes. */
   onExit(listener: () => void): () => void;
 }

@@ -1,12 +1,12 @@
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { GatewayHost } from "@forage/proto/forage/agent/v1/agent";
 
-/** A host in a form that Envoy refuses. */
+/** A host that Envoy rejects in its current form. */
 export interface RejectedHosts {
   readonly host: GatewayHost;
-  /** Envoy's words. */
+  /** Envoy's error message. */
   readonly reason: string;
-  /** The form that it has instead; undefined: none. */
+  /** The accepted form that is served instead. Undefined: none. */
   readonly former: GatewayHost | undefined;
 }
 
@@ -16,7 +16,7 @@ interface Entry {
   readonly former: string;
 }
 
-/** Reads the hosts that an earlier agent held back. Empty if the file can't be read. */
+/** Reads the hosts that an earlier agent had rejected. Empty if the file can't be read. */
 export async function readRejectedHosts(path: string): Promise<RejectedHosts[]> {
   try {
     const entries = JSON.parse(await readFile(path, "utf8")) as readonly Entry[];
@@ -30,7 +30,7 @@ export async function readRejectedHosts(path: string): Promise<RejectedHosts[]> 
   }
 }
 
-/** Lies with Envoy's files, and is worth as much as they are. */
+/** Writes the rejected hosts. The file is stored with Envoy's files, because it is useful only with them. */
 export async function writeRejectedHosts(path: string, held: readonly RejectedHosts[]): Promise<void> {
   const entries = held.map(({ host, reason, former }): Entry => {
     return { host: encode(host), reason, former: former === undefined ? "" : encode(former) };

@@ -8,7 +8,7 @@ export function rejectionIn(words: string): string {
   return last.slice(0, TEXT_MAX);
 }
 
-/** Returns the line without time, thread, level and source position of Envoy's log format. */
+/** Returns the message without time, thread, level and source position of Envoy's log format. */
 function withoutHead(line: string): string {
   return line.replace(/^(\[[^\]]*\]\s*)+/, "");
 }

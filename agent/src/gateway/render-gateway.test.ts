@@ -40,14 +40,14 @@ function resources(file: { readonly text: string }): Tree[] {
   return (JSON.parse(file.text) as { resources: Tree[] }).resources;
 }
 
-/** The routes of one host on the plain port. */
+/** Returns the routes of one host on the plain HTTP port. */
 function routesOf(rules: readonly Rule[]): Tree[] {
   const [configuration] = resources(render([{ hostname: "a.example", rules: [...rules] }]).routes.http);
   const virtualHosts = (configuration?.virtual_hosts ?? []) as { routes: Tree[] }[];
   return virtualHosts[0]?.routes ?? [];
 }
 
-describe("a rule as Envoy's route", () => {
+describe("renders a rule as Envoy's route", () => {
   const retry = {
     retry_on: "connect-failure,refused-stream,reset-before-request",
     num_retries: 3,
@@ -173,7 +173,7 @@ describe("a rule as Envoy's route", () => {
   }
 });
 
-test("plain HTTP of a host with a certificate: proofs first, then a redirect", () => {
+test("plain HTTP for a host with a certificate serves challenges and redirects the rest", () => {
   const files = render([{ hostname: "a.example", rules: [{ backends: [WEB] }], certificate: "c" }], {
     certificates: [{ id: "c", chainPem: "CHAIN", keyPem: "KEY" }],
     challenges: [{ hostname: "a.example", token: "t", keyAuthorization: "t.proof" }],
@@ -208,7 +208,7 @@ test("plain HTTP of a host with a certificate: proofs first, then a redirect", (
   });
 });
 
-test("the encrypted port has a chain for each name that has a use for it, and none without", () => {
+test("the HTTPS port has a filter chain for exactly the names that need one", () => {
   const certificates = [{ id: "c" }];
   const names = (hosts: readonly Host[]): unknown => {
     const listeners = resources(render(hosts, { certificates }).listeners);
@@ -234,7 +234,7 @@ test("the encrypted port has a chain for each name that has a use for it, and no
   );
 });
 
-test("a service's endpoints, as this host reaches them", () => {
+test("renders a service's endpoints as this host reaches them", () => {
   const here = { node: "n1", podIp: "10.64.0.2", hostIp: "192.0.2.1", hostPorts: [0, 20_000] };
   const there = { node: "n2", podIp: "10.64.0.2", hostIp: "192.0.2.2", hostPorts: [0, 20_005] };
   const state = ServiceState.fromPartial({
@@ -273,7 +273,7 @@ test("a service's endpoints, as this host reaches them", () => {
   assert.deepEqual(addresses(80, new Map()), []);
 });
 
-test("a port's name declares HTTP/2", () => {
+test("the name of a port declares HTTP/2", () => {
   const http2 = (name: string): boolean => {
     const state = ServiceState.fromPartial({ ports: [{ name, port: 80, protocol: "TCP" }] });
     const { text } = clustersFile(new Map([["w", WEB]]), new Map([["shop/web", state]]), options);
@@ -283,7 +283,7 @@ test("a port's name declares HTTP/2", () => {
   for (const name of ["", "http", "grpcx", "https", "h2", "web-grpc"]) assert.equal(http2(name), false, name);
 });
 
-test("any history of changes ends in the files that everything at once gives", async (t) => {
+test("any sequence of changes gives the same files as one change to the final state", async (t) => {
   const random = randomOf(7).next;
   const dir = await mkdtemp(join(tmpdir(), "forage-gateway-"));
   const key = new JournalKey(randomBytes(32), "test");
@@ -298,7 +298,7 @@ test("any history of changes ends in the files that everything at once gives", a
     await rm(dir, { recursive: true });
   });
   for (let round = 0; round < 200; round++) {
-    known.take(GatewayUpdate.fromPartial({ full: true, certificates: [{ id: "c" }] }));
+    known.apply(GatewayUpdate.fromPartial({ full: true, certificates: [{ id: "c" }] }));
     const final = new Map<string, Host>();
     for (let step = 0; step < 12; step++) {
       const hostname = `h${Math.floor(random() * 4)}.example`;
@@ -312,7 +312,7 @@ test("any history of changes ends in the files that everything at once gives", a
       if (gone) final.delete(hostname);
       else final.set(hostname, host);
       const change = gone ? { removedHosts: [hostname] } : { hosts: [host] };
-      known.take(GatewayUpdate.fromPartial({ ...change, more: step < 11 && random() < 0.3 }));
+      known.apply(GatewayUpdate.fromPartial({ ...change, more: step < 11 && random() < 0.3 }));
     }
     const whole = render([...final.values()].reverse(), { certificates: [{ id: "c" }] });
     assert.deepEqual(renderGateway(known, known.hosts, options), whole);
@@ -323,7 +323,7 @@ test("any history of changes ends in the files that everything at once gives", a
   }
 });
 
-test("no text of a user's becomes structure", () => {
+test("user text never changes the structure of the configuration", () => {
   const hostile = '"}],"x":{"%REQ(:path)%\n\\';
   const [route] = routesOf([
     {

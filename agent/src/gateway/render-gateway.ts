@@ -12,13 +12,13 @@ export interface RenderOptions extends Omit<ListenerOptions, "certificates"> {
   readonly node: string;
 }
 
-/** Envoy's whole configuration, as the contents of files. */
+/** Envoy's whole configuration as the contents of files. */
 export interface GatewayFiles {
   readonly listeners: ResourceFile;
   readonly routes: { readonly http: ResourceFile; readonly https: ResourceFile };
-  /** Keyed by name; the file is made of those that are needed at the time. */
+  /** Clusters by name; the file contains the currently needed ones. */
   readonly clusters: ReadonlyMap<string, ServicePortRef>;
-  /** Keyed by certificate. */
+  /** Secrets by certificate id. */
   readonly secrets: ReadonlyMap<string, ResourceFile>;
 }
 

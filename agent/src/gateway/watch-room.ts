@@ -1,13 +1,14 @@
 import { readFile, writeFile } from "node:fs/promises";
 
 const LIMIT_FILE = "/proc/sys/fs/inotify/max_user_instances";
-/** Envoy's own, and those of other programs of the same user. */
+/** The inotify instances of Envoy itself and of other programs of the same user. */
 const OTHERS = 128;
 const AT_LEAST = 4_096;
 
 /**
- * Makes sure that this many files can be watched, each of which takes Envoy one of the instances that the kernel gives a user: 128
- * as a rule, and Envoy ends when there is none left. Rejects with an Error that says what to do.
+ * Ensures that Envoy can watch this many files by raising the kernel's limit if necessary. Each file takes one of the
+ * inotify instances of a user, usually 128, and Envoy ends when none is left. Rejects with an error that includes what
+ * to do.
  */
 export async function makeRoomToWatch(files: number, limitFile = LIMIT_FILE): Promise<void> {
   const needed = files + OTHERS;

@@ -1,9 +1,9 @@
 import type { ProbeHandler } from "../probes/probe-spec.ts";
 
-/** The action of a lifecycle hook: the same as a probe's, except for gRPC. */
+/** The action of a lifecycle hook. It is like a probe's, without gRPC. */
 export type HookAction = Exclude<ProbeHandler, { readonly type: "grpc" }>;
 
-/** One container's hooks. */
+/** The hooks of one container. */
 export interface ContainerHooks {
   readonly postStart?: HookAction;
   readonly preStop?: HookAction;
@@ -12,5 +12,5 @@ export interface ContainerHooks {
 export type HookResult =
   | { readonly outcome: "done"; readonly message: string }
   | { readonly outcome: "failed"; readonly message: string }
-  /** The signal aborted: the hook may or may not have had its effect. */
+  /** The signal aborted, so the hook may or may not have had an effect. */
   | { readonly outcome: "aborted" };

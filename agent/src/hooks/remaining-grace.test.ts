@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GRACE_LEAST_MS, remainingGraceMs } from "./remaining-grace.ts";
 
-test("the time of pre_stop counts against the grace period, except for two seconds", () => {
+test("the duration of pre_stop reduces the grace period, except for the last two seconds", () => {
   for (const [graceMs, usedMs, left] of [
     [30_000, 0, 30_000],
     [30_000, 10_000, 20_000],
@@ -16,7 +16,7 @@ test("the time of pre_stop counts against the grace period, except for two secon
   }
 });
 
-test("it never grows while time passes, and hook and stop together never exceed grace and the least", () => {
+test("the remaining time never increases, and hook and stop together never exceed the grace period plus the minimum", () => {
   for (const graceMs of [0, 1, 1_999, 2_000, 2_001, 30_000]) {
     let before = Number.POSITIVE_INFINITY;
     for (let usedMs = 0; usedMs <= 40_000; usedMs += 500) {

@@ -12,7 +12,7 @@ const TCP: HookAction = { type: "tcp", port: 80 };
 const REFUSED: ProbeAnswer = { outcome: "failure", message: "connect ECONNREFUSED 10.64.0.2:80" };
 const DONE: ProbeAnswer = { outcome: "success", message: "exit code 0" };
 
-/** Runs a hook whose tries end as `answers` say; the last one stands for all that come after. */
+/** Runs a hook whose attempts end as in `answers`; the last one repeats. */
 async function play(
   action: HookAction,
   answers: readonly ProbeAnswer[],
@@ -43,7 +43,7 @@ async function play(
   return { result, tries: limits.length, limits, tookMs };
 }
 
-test("a command runs once, whatever comes of it", async () => {
+test("runs a command once, whatever its result", async () => {
   assert.deepEqual((await play(COMMAND, [DONE])).result, {
     outcome: "done",
     message: "post_start hook: exit code 0",
@@ -75,7 +75,7 @@ test("post_start over the network waits for the process to listen", async () => 
   assert.ok(never.tookMs > 29_000 && never.tookMs <= 30_000, `${never.tookMs}`);
 });
 
-test("any HTTP status counts as done", async () => {
+test("any HTTP status counts as success", async () => {
   const answer: ProbeAnswer = {
     outcome: "failure",
     message: "HTTP 500 Internal Server Error",
@@ -86,7 +86,7 @@ test("any HTTP status counts as done", async () => {
   assert.equal(tries, 1);
 });
 
-test("pre_stop is tried once, within what it is given", async () => {
+test("runs pre_stop once, within the given limit", async () => {
   const { result, limits } = await play(TCP, [REFUSED], "preStop");
   assert.deepEqual(result, {
     outcome: "failed",
@@ -95,7 +95,7 @@ test("pre_stop is tried once, within what it is given", async () => {
   assert.deepEqual(limits, [5_000]);
 });
 
-test("an abort ends it, between tries too", async () => {
+test("an abort ends the hook, also between attempts", async () => {
   const clock = new VirtualClock();
   const abort = new AbortController();
   const parts = { clock, run: () => Promise.resolve(REFUSED) };

@@ -4,13 +4,15 @@ import type { ProbeTarget, RunProbe } from "../probes/run-probe.ts";
 import type { HookAction, HookResult } from "./hook.ts";
 
 /**
- * The limit of a post_start hook. Kubernetes has none, which leaves a container that is neither started nor failed. The limit is
- * the longest start that is known: a database that restores itself.
+ * The limit of a post_start hook. Kubernetes has none, so a container may remain neither started nor failed. The value
+ * allows for the longest known start: a database that restores itself.
  */
 export const POST_START_LIMIT_MS = 600_000;
-/** The limit of each attempt over the network. Kubernetes has no limit here either. */
+/** The limit of each attempt over the network. Kubernetes has none here either. */
 const ATTEMPT_LIMIT_MS = 30_000;
-/** The time for which a post_start hook tries to connect, because a process that has just started does not listen yet. */
+/**
+ * The time for which a post_start hook retries to connect, because a process that has just started does not listen yet.
+ */
 const LISTEN_WAIT_MS = 30_000;
 const RETRY_MS = 250;
 
@@ -20,9 +22,9 @@ export interface HookOptions {
 }
 
 /**
- * Runs once the container has started. After `failed` the container is killed, with the message as the reason, and its restart
- * policy decides what follows. Over the network any HTTP status is a success, as in Kubernetes; only an unreachable server is a
- * failure.
+ * Runs the hook once the container has started. After `failed` the container is killed, with the message as the reason,
+ * and its restart policy decides what follows. Over the network any HTTP status is a success, as in Kubernetes; only an
+ * unreachable server is a failure.
  */
 export async function runPostStart(
   options: HookOptions,
@@ -43,8 +45,8 @@ export async function runPostStart(
 }
 
 /**
- * Runs before the stop signal, for at most `limitMs`: the grace period, of which it takes its part (see `remainingGraceMs`). The
- * container is stopped afterwards in any case. A failure is only reported.
+ * Runs the hook before the stop signal, for at most `limitMs`: the grace period, which the hook's duration reduces (see
+ * `remainingGraceMs`). The container is stopped afterwards in any case. A failure is only reported.
  */
 export async function runPreStop(
   options: HookOptions,

@@ -1,4 +1,4 @@
-/** An agent that runs in a network namespace, as the other agents there see it. */
+/** An agent that runs in a network namespace, as other agents there see it. */
 export interface RunningAgent {
   readonly instance: string;
   readonly nodeName: string;
@@ -9,8 +9,9 @@ export interface RunningAgent {
 }
 
 /**
- * Returns why an agent can't run beside the others of its network namespace, and what to do; undefined if it can. Agents of one
- * cluster translate the same virtual IPs and node ports, so each would take the other's connections.
+ * Returns the reason why an agent can't run beside the others in its network namespace, with a remedy. Undefined if it
+ * can. Agents of the same cluster translate the same virtual IPs and node ports, so each would intercept the other's
+ * connections.
  */
 export function conflictOf(own: RunningAgent, others: readonly RunningAgent[]): string | undefined {
   const other = others.find((it) => it.authorities.some((pin) => own.authorities.includes(pin)));
@@ -18,7 +19,7 @@ export function conflictOf(own: RunningAgent, others: readonly RunningAgent[]): 
   return `${describeAgent(other)} belongs to the same cluster and uses the same network namespace, so each would break the services of the other: stop one of them, or give it a network namespace of its own`;
 }
 
-/** Returns why the instance's name can't be used. The other agent's record may be missing. */
+/** Returns the reason why the instance's name can't be used. The other agent's record may be missing. */
 export function takenInstance(instance: string, other: RunningAgent | undefined): string {
   const holder = other === undefined ? "another agent" : describeAgent(other);
   return `${holder} uses the instance "${instance}" in this network namespace already: set another \`instance\`, or stop that agent`;

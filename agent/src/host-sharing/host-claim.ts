@@ -5,32 +5,35 @@ import { type Clock, pause } from "../clock.ts";
 import { conflictOf, type RunningAgent, takenInstance } from "./conflict.ts";
 
 export interface HostClaimOptions {
-  /** Holds `NAMESPACE/INSTANCE/agent.json` of all agents of the host, and is for root only. */
+  /** The directory of all agents' `NAMESPACE/INSTANCE/agent.json`. Accessible to root only. */
   readonly directory: string;
-  /** Name of the network namespace that the agent runs in. */
+  /** The name of the network namespace in which the agent runs. */
   readonly namespace: string;
   readonly agent: RunningAgent;
   readonly clock: Clock;
 }
 
-/** Two agents of one host conflict. The message names the other one. */
+/** The error of two conflicting agents on one host. The message names the other agent. */
 export class HostConflict extends Error {
   override readonly name = "HostConflict";
 }
 
 const RECORD = "agent.json";
-/** The longest wait for the directory's lock. Another agent holds it for some milliseconds for each agent of the host. */
+/** The longest wait for the directory's lock. Another agent holds it for a few milliseconds per agent of the host. */
 const LOCK_WAIT_MS = 10_000;
 const LOCK_RETRY_MS = 50;
 
-/** Returns the name of this process's network namespace, which is the same for all processes in it: `net:[4026531840]`. */
+/**
+ * Returns the name of this process's network namespace, such as `net:[4026531840]`, which is the same for all processes
+ * in it.
+ */
 export function networkNamespace(): Promise<string> {
   return readlink("/proc/self/ns/net");
 }
 
 /**
- * The agent's place among the agents of its network namespace. The kernel gives the place back however the process ends, so an
- * agent that was killed is in no one's way.
+ * The agent's claim to its instance in its network namespace. The kernel releases it however the process ends, so a
+ * killed agent never blocks another one.
  */
 export class HostClaim {
   readonly #options: HostClaimOptions;
@@ -43,8 +46,11 @@ export class HostClaim {
     this.#agent = options.agent;
   }
 
-  /** Rejects with HostConflict if another agent of the network namespace has the same instance or belongs to the same cluster. */
-  static async take(options: HostClaimOptions): Promise<HostClaim> {
+  /**
+   * Acquires the claim. Rejects with HostConflict if another agent in the network namespace has the same instance or
+   * belongs to the same cluster.
+   */
+  static async acquire(options: HostClaimOptions): Promise<HostClaim> {
     const { instance } = options.agent;
     const own = placeOf(options);
     await mkdir(options.directory, { recursive: true, mode: 0o700 });
@@ -63,7 +69,10 @@ export class HostClaim {
     });
   }
 
-  /** Rejects with HostConflict if another agent of the network namespace belongs to a cluster with this authority. */
+  /**
+   * Records that the agent joins a cluster. Rejects with HostConflict if another agent in the network namespace belongs
+   * to a cluster with this authority.
+   */
   async joins(authority: string): Promise<void> {
     const { authorities } = this.#agent;
     if (authorities.includes(authority)) return;
@@ -111,7 +120,7 @@ async function withLock<T>({ directory, clock }: HostClaimOptions, run: () => Pr
   }
 }
 
-/** Returns the other agents of the network namespace that run, and removes what agents that have ended left behind. */
+/** Returns the running other agents in the network namespace, and removes the files of agents that have ended. */
 async function othersOf(options: HostClaimOptions): Promise<readonly RunningAgent[]> {
   const { directory, namespace } = options;
   const own = placeOf(options);
@@ -123,7 +132,7 @@ async function othersOf(options: HostClaimOptions): Promise<readonly RunningAgen
       const agent = inNamespace === namespaceDirectory(namespace) ? await readRecord(place) : undefined;
       if (agent !== undefined) others.push(agent);
     }
-    // Fails while it holds agents.
+    // Fails if the directory contains agents.
     await rmdir(join(directory, inNamespace)).catch(() => {});
   }
   return others;
@@ -134,7 +143,7 @@ async function removeIfEnded(place: string): Promise<boolean> {
   try {
     lock = await lockDirectory(place);
   } catch (error) {
-    // An agent that ends removes its directory itself, also after this one has listed it.
+    // An agent that ends removes its directory itself, possibly after this listing.
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return true;
     throw error;
   }

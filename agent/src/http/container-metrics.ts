@@ -17,12 +17,12 @@ const FIGURES: readonly {
 }[] = [
   {
     name: "forage_container_cpu_seconds_total",
-    help: "CPU time of a running container, since it was started.",
+    help: "CPU time of a running container since its start.",
     of: ({ cpuNanos }) => cpuNanos / 1e9,
   },
   {
     name: "forage_container_memory_bytes",
-    help: "Memory of a running container, with its file cache.",
+    help: "Memory of a running container, including its file cache.",
     of: ({ memoryBytes }) => memoryBytes,
   },
   {
@@ -42,7 +42,7 @@ interface Sample {
   readonly usage: ContainerUsage;
 }
 
-/** Reports the usage of each running container. Each scrape reads the cgroup once for all metrics. */
+/** Registers metrics of the usage of each running container. Each scrape reads each cgroup once. */
 export function addContainerMetrics(registry: Registry, sources: ContainerMetricSources): void {
   let reading: Promise<readonly Sample[]> | undefined;
   const read = (): Promise<readonly Sample[]> => {
@@ -69,7 +69,7 @@ export function addContainerMetrics(registry: Registry, sources: ContainerMetric
 async function sample({ statuses, usage }: ContainerMetricSources): Promise<readonly Sample[]> {
   const running = statuses().flatMap(({ namespace, name: pod, containers }) =>
     containers
-      .filter(({ state }) => state.kind === "running")
+      .filter(({ state }) => state.type === "running")
       .map(({ name: container, containerId }) => ({ labels: { namespace, pod, container }, containerId })),
   );
   const samples = await Promise.all(

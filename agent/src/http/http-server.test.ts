@@ -4,7 +4,7 @@ import type { PodStatus } from "../pods/decide/pod-status.ts";
 import { startHttpServer } from "./http-server.ts";
 import { Metrics } from "./metrics.ts";
 
-test("health, readiness with reasons, and metrics", async (t) => {
+test("serves health, readiness with reasons, and metrics", async (t) => {
   let figures: string | undefined;
   const problems: string[] = ["coordinator: connecting"];
   let isRefused = false;
@@ -18,7 +18,7 @@ test("health, readiness with reasons, and metrics", async (t) => {
     disk: async () => ({ totalBytes: 100, availableBytes: 40 }),
     nowMs: () => 0,
   });
-  metrics.stepped({ kind: "attachSandbox" }, 20, false);
+  metrics.stepped({ type: "attachSandbox" }, 20, false);
   metrics.journalWriteFailed();
   const server = await startHttpServer({
     listen: { host: "127.0.0.1", port: 0 },
@@ -68,8 +68,8 @@ test("health, readiness with reasons, and metrics", async (t) => {
 });
 
 function aStatus(phase: PodStatus["phase"], ready: boolean): PodStatus {
-  const waiting = { kind: "waiting", reason: "ContainerCreating", message: "" } as const;
-  const state = phase === "RUNNING" ? ({ kind: "running", startedAtMs: 0 } as const) : waiting;
+  const waiting = { type: "waiting", reason: "ContainerCreating", message: "" } as const;
+  const state = phase === "RUNNING" ? ({ type: "running", startedAtMs: 0 } as const) : waiting;
   const more = { terminations: [], init: false, started: ready };
   const container = { name: "main", image: "app:1", containerId: "", state, restarts: 3, ready, ...more };
   return {

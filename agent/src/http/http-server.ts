@@ -4,12 +4,12 @@ import type { HostPort } from "../settings.ts";
 
 export interface HttpServerOptions {
   readonly listen: HostPort;
-  /** The faults that keep the agent from its work. Empty if there are none. */
+  /** Returns the problems that prevent the agent from working. Empty if there are none. */
   readonly problems: () => readonly string[];
-  /** Whether the coordinator refuses this host until an operator does something. */
+  /** Reports whether the coordinator rejects this host until an operator acts. */
   readonly isRefused: () => boolean;
   readonly metrics: { render(): Promise<string>; readonly contentType: string };
-  /** Returns the metrics of the gateway's proxy; undefined: it does not run. */
+  /** Returns the metrics of the gateway's proxy. Undefined if it does not run. */
   readonly gatewayMetrics: () => Promise<string | undefined>;
 }
 
@@ -18,18 +18,18 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-// A scraper and a health check; anything more is a mistake or an attack.
+// Enough for a scraper and health checks.
 const CONNECTIONS_MAX = 64;
 
 /**
- * Serves health, readiness and metrics on loopback, without credentials. It uses Node's own server, because a framework would
- * bring the fetch API, which costs the agent 5 MB.
+ * Serves health, readiness and metrics on loopback, without credentials. It uses Node's own server, because a framework
+ * would load the fetch API, which costs the agent 5 MB.
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { listen } = options;
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 5_000 }, (request, response) => {
     const send = ({ status = 200, type = "text/plain; charset=utf-8", body }: Answer): void => {
-      // No body for HEAD is node's doing.
+      // Node omits the body for HEAD.
       response
         .writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(body) })
         .end(body);
@@ -79,11 +79,14 @@ async function answer(
     case "/gateway/metrics": {
       const text = await gatewayMetrics();
       return text === undefined
-        ? { status: 503, body: "no gateway's proxy runs here\n" }
+        ? { status: 503, body: "no gateway proxy runs on this node\n" }
         : { type: metrics.contentType, body: text };
     }
     default:
-      return { status: 404, body: "not found: /healthz, /readyz, /metrics and /gateway/metrics are here\n" };
+      return {
+        status: 404,
+        body: "not found; the paths are /healthz, /readyz, /metrics and /gateway/metrics\n",
+      };
   }
 }
 

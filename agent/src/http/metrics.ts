@@ -4,22 +4,22 @@ import type { LinkState } from "../link/link-state.ts";
 import type { Step } from "../pods/step.ts";
 import { addContainerMetrics, type ContainerMetricSources } from "./container-metrics.ts";
 
-/** The sources of the metrics. They are read at each scrape. */
+/** The sources of the metrics, which are read at each scrape. */
 export interface MetricSources extends ContainerMetricSources {
   readonly link: () => LinkState;
   readonly assignmentRevision: () => bigint;
   readonly sessions: () => number;
-  /** Reports whether its proxy takes requests; undefined: the host is no gateway. */
+  /** Reports whether the gateway's proxy accepts requests. Undefined if the host is not a gateway. */
   readonly gatewayReady: () => boolean | undefined;
   readonly disk: () => Promise<{ readonly totalBytes: number; readonly availableBytes: number }>;
   readonly nowMs: () => number;
 }
 
 const PHASES = ["PENDING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPING", "REMOVED"] as const;
-// From a memory-only step to a slow pull or a long grace period.
+// From a step in memory to a slow pull or a long grace period.
 const STEP_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** The agent's metrics in a registry of their own. Values are read at each scrape, and nothing runs in between. */
+/** The agent's metrics in a separate registry. Values are read at each scrape, and nothing runs in between. */
 export class Metrics {
   readonly #registry = new Registry();
   readonly #steps: Histogram<"step" | "outcome">;
@@ -29,7 +29,7 @@ export class Metrics {
     const registers = [this.#registry];
     this.#steps = new Histogram({
       name: "forage_agent_pod_step_seconds",
-      help: "How long the steps of pods took, by kind and outcome.",
+      help: "Duration of pods' steps, by kind and outcome.",
       labelNames: ["step", "outcome"],
       buckets: STEP_SECONDS,
       registers,
@@ -50,7 +50,7 @@ export class Metrics {
   }
 
   stepped(step: Step, tookMs: number, failed: boolean): void {
-    this.#steps.observe({ step: step.kind, outcome: failed ? "error" : "ok" }, tookMs / 1000);
+    this.#steps.observe({ step: step.type, outcome: failed ? "error" : "ok" }, tookMs / 1000);
   }
 
   journalWriteFailed(): void {
@@ -82,7 +82,7 @@ export class Metrics {
     });
     new Gauge({
       name: "forage_agent_container_restarts",
-      help: "Restarts of the containers that are on this host now.",
+      help: "Restarts of the containers that are currently on this host.",
       registers,
       collect() {
         const containers = statuses().flatMap((it) => it.containers);
@@ -95,7 +95,7 @@ export class Metrics {
     const registers = [this.#registry];
     new Gauge({
       name: "forage_agent_gateway_ready",
-      help: "1 while the gateway takes requests; only of hosts that are one.",
+      help: "1 while the gateway accepts requests; only on gateways.",
       registers,
       collect() {
         const ready = gatewayReady();
@@ -113,7 +113,7 @@ export class Metrics {
     });
     new Gauge({
       name: "forage_agent_certificate_seconds",
-      help: "How long the node's certificate is still good for.",
+      help: "Remaining validity of the node's certificate.",
       registers,
       collect() {
         const endsMs = link().certificateEndsMs;
@@ -162,7 +162,7 @@ export class Metrics {
     });
     new Gauge({
       name: "process_cpu_seconds_total",
-      help: "CPU time of the agent itself; the programs it calls are not in it.",
+      help: "CPU time of the agent itself, without the programs that it calls.",
       registers,
       collect() {
         const { user, system } = process.cpuUsage();

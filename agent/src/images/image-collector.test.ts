@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000;
 const LIMITS = { unusedMs: 7 * DAY_MS, highPercent: 85, lowPercent: 80 };
 const { signal } = new AbortController();
 
-test("unused images go after a week; those of pods and of containers stay", async (t) => {
+test("removes images that are unused for a week, except those of pods and containers", async (t) => {
   const { runtime, clock, wanted, collector, removed } = await aHost(t, ["pod", "container", "unused"]);
   wanted.push("pod");
   const { id } = await runtime.run(aSpec("container"), signal);
@@ -33,7 +33,7 @@ test("unused images go after a week; those of pods and of containers stay", asyn
   assert.deepEqual([...runtime.images], []);
 });
 
-test("a full disk takes those unused longest, until there is room", async (t) => {
+test("on a full disk, removes the images unused longest until there is room", async (t) => {
   const { runtime, clock, wanted, collector, disk, removed } = await aHost(t, ["a", "b", "c", "used"]);
   for (const name of ["used", "a", "b"]) {
     wanted.push(name);
@@ -42,14 +42,14 @@ test("a full disk takes those unused longest, until there is room", async (t) =>
     wanted.push("used");
     clock.ms += 3_600_000;
   }
-  // Each image takes four hundredths of the disk.
+  // Each image takes 4 % of the disk.
   disk.used = () => 72 + 4 * runtime.images.size;
   await collector.collect(signal);
   assert.deepEqual(removed, [`${full("c")} disk-pressure`, `${full("a")} disk-pressure`]);
 });
 
 test("removes nothing below the upper threshold, and reports when it can't free enough", async (t) => {
-  const { clock, wanted, collector, disk, removed, told } = await aHost(t, ["a", "used"]);
+  const { clock, wanted, collector, disk, removed, reports } = await aHost(t, ["a", "used"]);
   wanted.push("used");
   await collector.collect(signal);
   clock.ms += DAY_MS;
@@ -58,22 +58,22 @@ test("removes nothing below the upper threshold, and reports when it can't free 
   assert.deepEqual(removed, []);
   disk.used = () => 99;
   await collector.collect(signal);
-  assert.deepEqual([removed.length, told], [1, ["still 99"]]);
+  assert.deepEqual([removed.length, reports], [1, ["still 99"]]);
   disk.used = () => LIMITS.highPercent;
   await collector.collect(signal);
-  assert.deepEqual(told.slice(1), ["still 85"]);
+  assert.deepEqual(reports.slice(1), ["still 85"]);
 });
 
-test("an image that can't be removed keeps none of the others", async (t) => {
-  const { runtime, clock, collector, removed, told } = await aHost(t, ["a", "b"]);
+test("an image that can't be removed does not prevent the removal of others", async (t) => {
+  const { runtime, clock, collector, removed, reports } = await aHost(t, ["a", "b"]);
   await collector.collect(signal);
   clock.ms += 8 * DAY_MS;
   runtime.faults.fail("removeImage", new RuntimeError("UNKNOWN", "no", { retryable: true }));
   await collector.collect(signal);
-  assert.deepEqual([removed.length, told], [1, ["no"]]);
+  assert.deepEqual([removed.length, reports], [1, ["no"]]);
 });
 
-test("a pod that comes while others are removed keeps its image", async (t) => {
+test("a pod that arrives while other images are removed keeps its image", async (t) => {
   const { runtime, clock, wanted, collector, removed } = await aHost(t, ["a", "b"]);
   await collector.collect(signal);
   clock.ms += 8 * DAY_MS;
@@ -84,7 +84,7 @@ test("a pod that comes while others are removed keeps its image", async (t) => {
   assert.equal(removed.length, 1);
 });
 
-test("remembers the images' last uses over a restart, and starts over if the records are unreadable", async (t) => {
+test("keeps the images' last uses over a restart, and starts over if the records are unreadable", async (t) => {
   const { runtime, clock, dir, wanted, collector, collectorOf } = await aHost(t, ["a"]);
   await collector.collect(signal);
   assert.equal(statSync(join(dir, "images.json")).mode & 0o777, 0o600);
@@ -101,7 +101,7 @@ test("remembers the images' last uses over a restart, and starts over if the rec
   assert.deepEqual(wanted, []);
 });
 
-test("remembers the namespaces that may use an image until the image is removed", async (t) => {
+test("keeps the namespaces that may use an image until the image is removed", async (t) => {
   const { records, dir, clock } = await aHost(t, []);
   records.pulled("private:1", "a", true);
   records.pulled("public:1", "a", false);
@@ -125,7 +125,7 @@ test("remembers the namespaces that may use an image until the image is removed"
   await again.save();
 });
 
-test("an image that was pushed stays whatever its age, and goes last when the disk is full", async (t) => {
+test("keeps a pushed image whatever its age, and removes it last when the disk is full", async (t) => {
   const { runtime, clock, collector, records, disk, removed } = await aHost(t, ["a", "b", "c"]);
   await records.pushed("a", undefined, []);
   await collector.collect(signal);
@@ -139,7 +139,7 @@ test("an image that was pushed stays whatever its age, and goes last when the di
   assert.deepEqual(removed.slice(2), [`${full("d")} disk-pressure`, `${full("a")} disk-pressure`]);
 });
 
-test("the record of an image that came while images were listed is kept", async (t) => {
+test("keeps the record of an image that was added while images were listed", async (t) => {
   const { records, clock } = await aHost(t, []);
   await records.pushed("a", "shop", ["sha256:1"]);
   records.keep([], clock.ms);
@@ -175,7 +175,7 @@ async function aHost(t: TestContext, images: readonly string[]) {
   const runtime = new FakeRuntime({ clock, images });
   const wanted: string[] = [];
   const removed: string[] = [];
-  const told: string[] = [];
+  const reports: string[] = [];
   const disk = { used: () => 50 };
   const openRecords = () => ImageRecords.open({ dir, nowMs: () => clock.ms, onError: () => undefined });
   const collectorWith = (records: ImageRecords) =>
@@ -188,8 +188,8 @@ async function aHost(t: TestContext, images: readonly string[]) {
       usedPercent: async () => disk.used(),
       events: {
         removed: (reference, why) => removed.push(`${reference} ${why}`),
-        failed: (error) => told.push(messageOf(error)),
-        stillFull: (percent) => told.push(`still ${percent}`),
+        failed: (error) => reports.push(messageOf(error)),
+        stillFull: (percent) => reports.push(`still ${percent}`),
       },
     });
   const records = await openRecords();
@@ -200,7 +200,7 @@ async function aHost(t: TestContext, images: readonly string[]) {
     runtime,
     wanted,
     removed,
-    told,
+    reports,
     disk,
     records,
     collector: collectorWith(records),

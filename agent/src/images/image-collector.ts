@@ -9,7 +9,7 @@ export interface ImageCollectorOptions {
   readonly clock: Clock;
   readonly records: ImageRecords;
   readonly limits: CollectionLimits;
-  /** Returns the images that the pods assigned to this host name, in whatever state the pods are. */
+  /** Returns the images named by the pods assigned to this host, in whatever state the pods are. */
   readonly wanted: () => readonly string[];
   /** Returns the use of a directory's file system, in percent of the usable space. */
   readonly usedPercent: (directory: string) => Promise<number>;
@@ -20,14 +20,14 @@ export interface ImageCollectorEvents {
   /** Called after an image was removed. Caches of present images must drop it. */
   removed(reference: string, why: "age" | "disk-pressure"): void;
   failed(error: unknown): void;
-  /** The disk is above its threshold and no image is left that could go. */
+  /** Called when the disk is above its threshold and no removable image is left. */
   stillFull(usedPercent: number): void;
 }
 
 const INTERVAL_MS = 300_000;
-// Pods that were on the host before must be known first.
+// Pods that were on the host before a start must be known first.
 const FIRST_MS = 120_000;
-// The rest follows in the next round.
+// Further images are removed in the next round.
 const REMOVALS_MOST = 100;
 
 /** Removes images that have been unused for long and, when the disk is nearly full, those unused longest. */
@@ -50,7 +50,7 @@ export class ImageCollector {
     }
   }
 
-  /** Collects once. */
+  /** Runs one collection. */
   async collect(signal: AbortSignal): Promise<void> {
     const { limits, clock, records } = this.#options;
     const plan = planCollection(await this.#look(signal), limits, clock.nowMs());
@@ -67,7 +67,7 @@ export class ImageCollector {
     const { runtime, records, wanted, clock } = this.#options;
     const listedAtMs = clock.nowMs();
     const [images, containers] = await Promise.all([runtime.listImages(signal), runtime.list(signal)]);
-    // Asked last: a pod that came while the runtime was looking must count.
+    // Queried last, so that a pod counts that arrived while the runtime listed images.
     const used = new Set([...wanted(), ...containers.map((it) => it.image)].map(fullForm));
     records.keep(images, listedAtMs);
     records.used(images.filter((it) => used.has(it) || records.get(it) === undefined));
@@ -101,7 +101,7 @@ export class ImageCollector {
       if ((await runtime.removeImage(reference, signal)) === "removed") events.removed(reference, why);
     } catch (error) {
       if (signal.aborted) throw error;
-      // The others may go all the same.
+      // Other images can still be removed.
       events.failed(error);
     }
   }

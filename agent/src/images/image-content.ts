@@ -1,7 +1,10 @@
-/** Reads stored images. The real one is `CtrImages`. All calls reject with a RuntimeError. */
+/** Reads stored images. The implementation is `CtrImages`. All calls reject with a RuntimeError. */
 export interface ImageContent {
-  /** Returns the digest of the manifest or index that the image's full name stands for. Undefined: there is no such image. */
+  /**
+   * Returns the digest of the manifest or index to which the image's full name refers. Undefined if there is no such
+   * image.
+   */
   target(reference: string, signal: AbortSignal): Promise<string | undefined>;
-  /** Reads what has this digest. */
+  /** Reads the content with this digest. */
   read(digest: string, signal: AbortSignal): AsyncIterable<Buffer>;
 }

@@ -3,8 +3,8 @@ import { encodeHeader, paddingFor, TAR_END } from "@forage/archive";
 import type { PushedImage, PushedLayer } from "./pushed-image.ts";
 
 /**
- * Packs an image as an OCI layout in a tar, with these of its layers. They are read from `content`, one after the other, and their
- * digests are checked. Throws when a layer is damaged or cut off, before the archive has its end.
+ * Packs an image as a tar archive with an OCI layout and the given layers. They are read from `content`, one after the
+ * other, and their digests are checked. If a layer is damaged or truncated, throws before the end of the archive.
  */
 export async function* packLayout(
   name: string,
@@ -32,7 +32,7 @@ export async function* packLayout(
   yield TAR_END;
 }
 
-/** Cuts a stream into layers. */
+/** Splits a stream into layers. */
 class LayerSource {
   readonly #chunks: AsyncIterator<Buffer>;
   #held: Buffer = Buffer.alloc(0);
@@ -52,11 +52,11 @@ class LayerSource {
       yield piece;
     }
     if (`sha256:${hash.digest("hex")}` !== digest)
-      throw new Error(`layer ${digest} is damaged: what came has another digest`);
+      throw new Error(`layer ${digest} is damaged: the received data has another digest`);
   }
 
   async expectEnd(): Promise<void> {
-    if (await this.#fill()) throw new Error("more came than the missing layers");
+    if (await this.#fill()) throw new Error("more data arrived than the missing layers");
   }
 
   async #fill(): Promise<boolean> {

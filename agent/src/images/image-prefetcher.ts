@@ -14,7 +14,7 @@ export interface ImagePrefetcherOptions {
   readonly images: Pick<ImageStore, "state" | "fetch">;
 }
 
-/** Receives the images' progress. */
+/** Receives the progress of images. */
 export interface PullSink {
   send(message: { readonly $case: "imagePulls"; readonly value: ImagePulls }): Promise<void>;
 }
@@ -23,24 +23,24 @@ interface PullRequest {
   readonly asked: ImagePrefetch;
   readonly policy: PullPolicy;
   readonly user: ImageUser;
-  /** The time of the request. A moving tag that was pulled before it is pulled again. */
+  /** The time of the request. A moving tag whose last pull is older is pulled again. */
   readonly sinceMs: number;
 }
 
-// Several for each workload that changes right now.
-const WISHES_MAX = 500;
-// A text for people, repeated with each change.
+// Several for each workload whose rollout is in progress.
+const REQUESTS_MAX = 500;
+// The message is repeated with each change, so it is kept short.
 const MESSAGE_MAX = 300;
 
 /**
- * Pulls images at the coordinator's request, before pods need them, and reports progress. A request lasts as long as the
- * connection. A pull that has begun continues without it.
+ * Pulls images at the coordinator's request, before pods need them, and reports progress. A request lasts as long as
+ * the connection. A pull in progress continues without it.
  */
 export class ImagePrefetcher {
   readonly #options: ImagePrefetcherOptions;
-  #wishes: readonly PullRequest[] = [];
+  #requests: readonly PullRequest[] = [];
   #sink: PullSink | undefined;
-  #told = "";
+  #lastReport = "";
   #looking = false;
   #cancel: (() => void) | undefined;
 
@@ -48,44 +48,44 @@ export class ImagePrefetcher {
     this.#options = options;
   }
 
-  /** Replaces what was asked before, through whichever connection. */
+  /** Replaces earlier requests, whichever connection they came from. */
   ask({ images }: ImagePrefetches, sink: PullSink): void {
     const nowMs = this.#options.clock.monotonicMs();
-    const before = new Map(this.#wishes.map((wish) => [wish.asked.id, wish]));
-    this.#wishes = images.slice(0, WISHES_MAX).map((asked) => {
+    const before = new Map(this.#requests.map((request) => [request.asked.id, request]));
+    this.#requests = images.slice(0, REQUESTS_MAX).map((asked) => {
       const known = before.get(asked.id);
       const isSame = known?.asked.image === asked.image && known.asked.pullPolicy === asked.pullPolicy;
-      return wishOf(asked, isSame ? known.sinceMs : nowMs);
+      return requestOf(asked, isSame ? known.sinceMs : nowMs);
     });
     this.#sink = sink;
     // Every request gets a report, even if nothing has changed.
-    this.#told = "";
+    this.#lastReport = "";
     this.#look();
   }
 
-  /** Forgets a closed connection. The next one brings new requests. */
+  /** Drops the requests of a closed connection. The next one sends new requests. */
   ended(sink: PullSink): void {
     if (this.#sink === sink) this.close();
   }
 
   /** Called by the image store when the state of an image has changed. */
   changed(image: string): void {
-    if (!this.#wishes.some(({ asked }) => asked.image === image) || this.#looking) return;
+    if (!this.#requests.some(({ asked }) => asked.image === image) || this.#looking) return;
     this.#looking = true;
-    // The store is in the middle of it.
+    // The store is still changing its state at this point.
     queueMicrotask(() => {
       this.#looking = false;
       this.#look();
     });
   }
 
-  /** Returns the present requests. */
+  /** Returns the images currently requested. */
   wanted(): readonly string[] {
-    return this.#wishes.map(({ asked }) => asked.image);
+    return this.#requests.map(({ asked }) => asked.image);
   }
 
   close(): void {
-    this.#wishes = [];
+    this.#requests = [];
     this.#sink = undefined;
     this.#look();
   }
@@ -93,26 +93,26 @@ export class ImagePrefetcher {
   #look(): void {
     const { clock, images } = this.#options;
     this.#cancel?.();
-    const states = this.#wishes.map((wish) => ({ wish, state: stateOf(images, wish) }));
+    const states = this.#requests.map((request) => ({ request, state: stateOf(images, request) }));
     let retryMs = Number.POSITIVE_INFINITY;
-    for (const { wish, state } of states) {
-      const isDue = state.kind === "failed" && state.notBeforeMs <= clock.monotonicMs();
-      if (state.kind === "unknown" || isDue) images.fetch(wish.asked.image, wish.policy, wish.user);
-      else if (state.kind === "failed") retryMs = Math.min(retryMs, state.notBeforeMs - clock.monotonicMs());
+    for (const { request, state } of states) {
+      const isDue = state.type === "failed" && state.notBeforeMs <= clock.monotonicMs();
+      if (state.type === "unknown" || isDue) images.fetch(request.asked.image, request.policy, request.user);
+      else if (state.type === "failed") retryMs = Math.min(retryMs, state.notBeforeMs - clock.monotonicMs());
     }
     this.#cancel = Number.isFinite(retryMs) ? clock.schedule(retryMs, () => this.#look()) : undefined;
-    if (states.length > 0) this.#report(states.map(({ wish, state }) => pullOf(wish.asked.id, state)));
+    if (states.length > 0) this.#report(states.map(({ request, state }) => pullOf(request.asked.id, state)));
   }
 
   #report(images: ImagePull[]): void {
     const text = JSON.stringify(images);
-    if (text === this.#told) return;
-    this.#told = text;
+    if (text === this.#lastReport) return;
+    this.#lastReport = text;
     void this.#sink?.send({ $case: "imagePulls", value: { images } });
   }
 }
 
-function wishOf(asked: ImagePrefetch, sinceMs: number): PullRequest {
+function requestOf(asked: ImagePrefetch, sinceMs: number): PullRequest {
   const registryCredentials = asked.registryCredentials.map(({ server, username, password }) => ({
     ...{ server, username, password },
   }));
@@ -144,7 +144,7 @@ function stateOf(
 }
 
 function pullOf(id: string, state: ImageState): ImagePull {
-  switch (state.kind) {
+  switch (state.type) {
     case "present":
       return { id, present: true, failure: "", message: "" };
     case "failed":

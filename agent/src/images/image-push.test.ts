@@ -14,7 +14,7 @@ import { digestOf } from "./pushed-image.ts";
 const NAME = "registry.invalid/shop/web:1";
 const { signal } = new AbortController();
 
-test("requests missing layers only, and stores the image under its name", async (t) => {
+test("requests only the missing layers, and stores the image under its name", async (t) => {
   const host = await aHost(t);
   host.images.stored.add(digestOf(Buffer.from("base")));
   const asked = await host.push(anImage(["base", "app", "app"]), ["app"], "");
@@ -27,16 +27,16 @@ test("requests missing layers only, and stores the image under its name", async 
 for (const [what, sent, message] of [
   ["damaged", ["apX"], /layer sha256:[0-9a-f]{64} is damaged/],
   ["cut off", ["a"], /layer sha256:[0-9a-f]{64} was cut off/],
-  ["followed by something else", ["app", "x"], /more came than the missing layers/],
+  ["followed by something else", ["app", "x"], /more data arrived than the missing layers/],
 ] as const) {
-  test(`an image with a layer that is ${what} is not stored`, async (t) => {
+  test(`does not store an image with a layer that is ${what}`, async (t) => {
     const host = await aHost(t);
     await assert.rejects(host.push(anImage(["app"]), sent, ""), message);
     assert.deepEqual([host.images.names, host.events], [new Set(), []]);
   });
 }
 
-test("a namespace does not replace or remove an image that others may use", async (t) => {
+test("a namespace can't replace or remove an image that others may use", async (t) => {
   const host = await aHost(t);
   host.images.names.add(NAME);
   const refused = /is on this node for other namespaces too/;
@@ -46,7 +46,7 @@ test("a namespace does not replace or remove an image that others may use", asyn
   await assert.rejects(host.push(anImage(["app"]), ["app"], "shop"), refused);
 });
 
-test("an image that was pushed for a namespace is for that one only, which may replace and remove it", async (t) => {
+test("an image pushed for a namespace is usable only in it, and the namespace may replace and remove it", async (t) => {
   const host = await aHost(t);
   await host.push(anImage(["app"]), ["app"], "shop");
   const may = (namespace: string) => host.records.isOpenTo(NAME, namespace);
@@ -57,7 +57,7 @@ test("an image that was pushed for a namespace is for that one only, which may r
   assert.deepEqual(host.events.at(-1), `removed ${NAME}`);
 });
 
-test("a namespace sends layers that it has not sent before, even if others have them here", async (t) => {
+test("a namespace has to send layers that it has not sent before, even if others have them on the host", async (t) => {
   const host = await aHost(t);
   await host.push(anImage(["secret"], "registry.invalid/other:1"), ["secret"], "other");
   const asked = await host.push(anImage(["secret"]), ["secret"], "shop");
@@ -65,7 +65,7 @@ test("a namespace sends layers that it has not sent before, even if others have 
   assert.deepEqual(await host.push(anImage(["secret"], "registry.invalid/shop/api:1"), [], "shop"), []);
 });
 
-test("keeps an image that the namespace may use, if that is requested", async (t) => {
+test("keeps a usable image of the same name if that is requested", async (t) => {
   const host = await aHost(t);
   await host.push(anImage(["app"]), ["app"], "");
   assert.deepEqual(await host.push({ ...anImage(["b"]), keepPresent: true }, [], "shop"), []);
@@ -76,7 +76,7 @@ test("keeps an image that the namespace may use, if that is requested", async (t
   await assert.rejects(host.push({ ...private_, keepPresent: true }, [], "shop"), /for other namespaces too/);
 });
 
-test("an image of another node: any layer that is here is skipped, and each namespace is added", async (t) => {
+test("an image from another node may skip every present layer, and each namespace is added to it", async (t) => {
   const host = await aHost(t);
   host.images.stored.add(digestOf(Buffer.from("base")));
   const sent = anImage(["base", "app"]);
@@ -87,12 +87,12 @@ test("an image of another node: any layer that is here is skipped, and each name
   const may = (namespace: string) => host.records.isOpenTo(name, namespace);
   assert.deepEqual([may("shop"), may("other"), may("third")], [true, true, false]);
   assert.deepEqual(host.events, [`stored ${name}`, `stored ${name}`]);
-  // By a tag it counts as a push of a client.
+  // With a tag it counts as a push of a client.
   await host.push({ ...sent, fromNode: true }, ["base", "app"], "shop");
   await assert.rejects(host.push({ ...sent, fromNode: true }, [], "other"), /for other namespaces too/);
 });
 
-test("an image by the digest of an index is stored with it, and a wrong digest is refused", async (t) => {
+test("stores an image named by the digest of an index with the index, and rejects a wrong digest", async (t) => {
   const host = await aHost(t);
   const sent = anImage(["app"]);
   const index = (digest: string) => Buffer.from(JSON.stringify({ manifests: [{ digest }] }));
@@ -107,7 +107,7 @@ test("an image by the digest of an index is stored with it, and a wrong digest i
   await assert.rejects(push(named(other), [other]), /an index of the image does not name sha256/);
 });
 
-test("refuses an image that the disk has no room for, before any layer is sent", async (t) => {
+test("rejects an image without enough disk space before any layer is sent", async (t) => {
   const host = await aHost(t, 11);
   await assert.rejects(
     host.push(anImage(["app"]), [], ""),
@@ -120,13 +120,13 @@ for (const [what, change, message] of [
   ["of another kind", { manifest: Buffer.from('{"schemaVersion":1}') }, /is not an image manifest/],
   ["with another configuration", { config: Buffer.from("{}") }, /the configuration is damaged/],
 ] as const) {
-  test(`refuses a manifest that is ${what}`, async (t) => {
+  test(`rejects a manifest that is ${what}`, async (t) => {
     const host = await aHost(t);
     await assert.rejects(host.push({ ...anImage(["app"]), ...change }, ["app"], ""), message);
   });
 }
 
-test("refuses layers that aren't tar archives, and names the field", async (t) => {
+test("rejects layers that are not tar archives, and names the field", async (t) => {
   const host = await aHost(t);
   const image = anImage(["app"]);
   const manifest = Buffer.from(image.manifest.toString().replace("layer.v1.tar", "layer.v1.exe"));
@@ -136,7 +136,7 @@ test("refuses layers that aren't tar archives, and names the field", async (t) =
   );
 });
 
-test("refuses an image for machines of another kind", async (t) => {
+test("rejects an image of another platform", async (t) => {
   const host = await aHost(t);
   await assert.rejects(
     host.push(anImage(["app"], NAME, "nonesuch"), ["app"], ""),
@@ -168,7 +168,7 @@ function anImage(
   return { image, manifest: Buffer.from(JSON.stringify(manifest)), config };
 }
 
-/** Keeps what archives contain, and images only of archives that are complete. */
+/** Stores the content of archives. Stores an image only if its archive is complete. */
 class FakeImport implements ImageImport {
   readonly stored = new Set<string>();
   readonly names = new Set<string>();
@@ -215,7 +215,7 @@ async function aHost(t: TestContext, freeBytes = 2 ** 40) {
       removed: (reference) => events.push(`removed ${reference}`),
     },
   });
-  /** Returns the digests of the missing layers. */
+  /** Pushes an image and returns the digests of the layers that were requested. */
   const push = async (image: Omit<Push, "namespace">, layers: readonly string[], namespace: string) => {
     let asked: readonly string[] = [];
     const content = async function* () {

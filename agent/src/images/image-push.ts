@@ -23,30 +23,33 @@ export interface PushRecords {
   isOpenTo(reference: string, namespace: string): boolean;
   /** Reports whether the image belongs to this namespace alone. */
   isOnlyOf(reference: string, namespace: string): boolean;
-  /** Records that a namespace may use an image that another node has sent, as if it had pulled it with a login. */
+  /**
+   * Records that a namespace may use an image that another node has sent, as if the namespace had pulled it with a
+   * login.
+   */
   pulled(reference: string, namespace: string, withLogin: boolean): void;
   /** Returns the layers of images that were pushed for the namespace. */
   layersOf(namespace: string): ReadonlySet<string>;
-  /** Records an image that was pushed, on disk too. Undefined: for all namespaces. */
+  /** Records a pushed image, also on disk. `namespace` undefined means all namespaces. */
   pushed(reference: string, namespace: string | undefined, layers: readonly string[]): Promise<void>;
 }
 
-/** An image as a client sends it. An empty namespace means all. */
+/** An image as a client sends it. An empty namespace means all namespaces. */
 export interface Push {
   readonly image: string;
   readonly namespace: string;
   readonly manifest: Uint8Array;
   readonly config: Uint8Array;
-  /** Whether an image of this name that the namespace may use is kept. */
+  /** Whether an existing image of this name is kept if the namespace may use it. */
   readonly keepPresent?: boolean;
   readonly indexes?: readonly Uint8Array[];
-  /** Whether another node sends it, where pods of the namespace may use it. */
+  /** Whether another node sends the image. Pods of the namespace may use the image there. */
   readonly fromNode?: boolean;
 }
 
-// Each is a process that unpacks onto the disk that the containers use.
+// Each change is a process that unpacks to the disk that containers use.
 const CHANGES_MAX = 4;
-// A compressed layer takes this much more once it is unpacked, at worst in practice.
+// The ratio of unpacked to compressed size, at worst in practice.
 const UNPACKED_FACTOR = 4;
 const INCOMING = "forage.invalid/incoming";
 
@@ -60,7 +63,9 @@ export class ImagePushes {
     this.#options = options;
   }
 
-  /** Throws what the client is to read. `ask` is called once, with the layers that `content` must then consist of. */
+  /**
+   * Stores an image. Errors are for the client. `ask` is called once, with the layers that `content` must then contain.
+   */
   async push(
     { image: name, namespace, manifest, config, indexes, keepPresent = false, fromNode = false }: Push,
     content: AsyncIterable<Buffer>,
@@ -69,7 +74,7 @@ export class ImagePushes {
   ): Promise<void> {
     const reference = normalizeImage(name);
     const image = readPushedImage(reference, manifest, config, indexes);
-    // Content that a digest names is the same everywhere. A tag's may not be.
+    // Content named by a digest is the same everywhere. Content named by a tag may differ.
     const isShared = fromNode && namespace !== "" && namedDigest(reference) !== undefined;
     const outcome = await this.#inTurn(reference, signal, async () => {
       if (keepPresent && (await this.#isUsable(reference, namespace, signal))) {
@@ -90,7 +95,7 @@ export class ImagePushes {
           recorded,
           image.layers.map(({ digest }) => digest),
         );
-      // Recorded first: without a record the image would be everybody's.
+      // Recorded before the import, because an image without a record is open to every namespace.
       const before = namespace === "" ? async () => undefined : () => record(namespace);
       await this.#store(reference, { image, missing, content }, before, signal);
       if (namespace === "") await record(undefined);
@@ -99,7 +104,7 @@ export class ImagePushes {
     if (outcome === "stored") this.#options.events.stored(reference);
   }
 
-  /** Returns `absent` for an image that isn't here. Throws while a container uses it. */
+  /** Removes a name. Returns `absent` if there is no such image. Throws while a container uses the image. */
   async remove(name: string, namespace: string, signal: AbortSignal): Promise<"removed" | "absent"> {
     const { runtime, events } = this.#options;
     const reference = normalizeImage(name);
@@ -115,7 +120,9 @@ export class ImagePushes {
     });
   }
 
-  /** Another node lets the namespace use all layers of the image, so that none that is here has to be sent. */
+  /**
+   * Records that the namespace may use all layers of the image, as on the other node. Present layers are then skipped.
+   */
   async #share(
     reference: string,
     namespace: string,
@@ -139,7 +146,10 @@ export class ImagePushes {
     await this.#store(reference, { image, missing, content }, record, signal);
   }
 
-  /** One change of a name at a time, and few at all. The sessions of the host limit how many wait. */
+  /**
+   * Runs changes of the same name one after the other, and few changes at a time. The number of waiting changes is
+   * limited by the host's limit on sessions.
+   */
   #inTurn<Result>(reference: string, signal: AbortSignal, change: () => Promise<Result>): Promise<Result> {
     return this.#names.run(reference, () => this.#places.run(signal, change));
   }
@@ -149,7 +159,7 @@ export class ImagePushes {
     return records.isOpenTo(reference, namespace) && (await runtime.hasImage(reference, signal));
   }
 
-  /** A namespace can't replace or remove what other namespaces run. */
+  /** Rejects if other namespaces may use the image, because a namespace must not replace or remove what others run. */
   async #assertMayChange(reference: string, namespace: string, signal: AbortSignal): Promise<void> {
     const { runtime, records } = this.#options;
     if (namespace === "" || records.isOnlyOf(reference, namespace)) return;
@@ -159,7 +169,10 @@ export class ImagePushes {
     );
   }
 
-  /** A namespace that could skip any layer would get the content of others' images by their digests. */
+  /**
+   * Returns the present layers that the client need not send. If a namespace could skip any layer, it would get access
+   * to others' images by their digests.
+   */
   async #present(namespace: string, signal: AbortSignal): Promise<ReadonlySet<string>> {
     const { importer, records } = this.#options;
     const stored = await importer.contents(signal);
@@ -179,7 +192,10 @@ export class ImagePushes {
       );
   }
 
-  /** The image has another name until all of it is there, so that a push that fails leaves the image of this name as it was. */
+  /**
+   * Imports the image under a temporary name until it is complete, so that a failed push leaves the existing image of
+   * this name unchanged.
+   */
   async #store(
     reference: string,
     sent: {
@@ -203,5 +219,5 @@ export class ImagePushes {
   }
 }
 
-// The client may be gone by then.
+// The client may have disconnected by then.
 const CLEANUP_MS = 30_000;

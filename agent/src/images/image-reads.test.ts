@@ -7,14 +7,14 @@ const NAME = "registry.invalid/shop/web:1";
 const OCI = "application/vnd.oci.image";
 const { signal } = new AbortController();
 
-test("describes the image, and sends the layers that are missing", async () => {
+test("describes the image, and sends the missing layers", async () => {
   const host = aHost();
   const { described, sent } = await host.send("shop", [host.layers[1] ?? ""]);
   assert.deepEqual(described, [host.manifest, host.config]);
   assert.equal(sent, "app");
 });
 
-test("sends the platform of the host from an index", async () => {
+test("sends the host's platform from an index", async () => {
   const host = aHost();
   const platform = (architecture: string) => ({ os: "linux", architecture });
   const index = host.store({
@@ -30,7 +30,7 @@ test("sends the platform of the host from an index", async () => {
   await assert.rejects(host.send("shop", []), /is not for linux\/amd64, which this node is/);
 });
 
-test("answers the same for an image of other namespaces as for none", async () => {
+test("answers the same for an image of other namespaces as for an absent one", async () => {
   const host = aHost();
   const refused = { message: `image ${NAME} is not on this node for the namespace other` };
   await assert.rejects(host.send("other", []), refused);
@@ -38,13 +38,13 @@ test("answers the same for an image of other namespaces as for none", async () =
   await assert.rejects(host.send("other", []), refused);
 });
 
-test("refuses a layer that the image does not have", async () => {
+test("rejects a layer that the image does not have", async () => {
   const host = aHost();
   const secret = digestOf(host.store({ secret: true }));
   await assert.rejects(host.send("shop", [secret]), new RegExp(`the image has no layer ${secret}`));
 });
 
-test("sends nothing of an image that is damaged", async () => {
+test("sends nothing of a damaged image", async () => {
   for (const part of ["manifest", "config"] as const) {
     const host = aHost();
     host.content.set(digestOf(host[part]), Buffer.from("{}"));
@@ -52,7 +52,7 @@ test("sends nothing of an image that is damaged", async () => {
   }
 });
 
-test("reads no document that is larger than a manifest can be", async () => {
+test("reads no document larger than a manifest can be", async () => {
   const host = aHost();
   const large = host.store(Buffer.alloc(1024 * 1024 + 1, " "));
   host.images.set(NAME, digestOf(large));
@@ -62,7 +62,7 @@ test("reads no document that is larger than a manifest can be", async () => {
   await assert.rejects(host.send("shop", []), /is not a JSON object/);
 });
 
-test("describes the indexes that lead from the digest in the name to the manifest", async () => {
+test("describes the indexes between the digest in the name and the manifest", async () => {
   const host = aHost();
   const platform = { os: "linux", architecture: "amd64" };
   const index = host.store({ manifests: [{ digest: digestOf(host.manifest), platform }] });
@@ -74,7 +74,7 @@ test("describes the indexes that lead from the digest in the name to the manifes
   await assert.rejects(host.send("shop", [], wrong), /has another digest than its name/);
 });
 
-test("waits for its share of the rate before each piece, and sends nothing if the settings say so", async () => {
+test("waits for its share of the rate before each piece, and sends nothing if disabled", async () => {
   const host = aHost();
   await host.send("shop", host.layers);
   assert.deepEqual(
@@ -84,7 +84,7 @@ test("waits for its share of the rate before each piece, and sends nothing if th
   await assert.rejects(aHost(0).send("shop", []), /this node sends no images/);
 });
 
-/** A host with one image of two layers, for the namespace `shop`. */
+/** Returns a host with one image of two layers, for the namespace `shop`. */
 function aHost(transfers = 2) {
   const paced: number[] = [];
   const content = new Map<string, Buffer>();

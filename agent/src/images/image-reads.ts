@@ -7,17 +7,17 @@ import { digestOf, INDEXES_MAX, type PushedImage, readPushedImage } from "./push
 export interface ImageReadsOptions {
   readonly content: ImageContent;
   readonly access: Pick<ImageAccess, "isOpenTo">;
-  /** The host's, as images name it: other platforms of an image are not stored. */
+  /** The host's architecture in the terms of images. Other platforms of an image are not stored. */
   readonly architecture: string;
-  /** Images that are sent at one time. 0: none is sent. */
+  /** The number of images sent at the same time. 0 disables sending. */
   readonly transfers: number;
-  /** Resolves once so many further bytes may be sent. All transfers share the rate. */
+  /** Resolves once this many more bytes may be sent. All transfers share the rate. */
   readonly pace: (bytes: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** Takes an image that is sent. */
+/** Receives an image. */
 export interface ImageSink {
-  /** Returns the layers that are missing there. */
+  /** Receives the description of the image, and returns the layers that are missing at the receiver. */
   describe(
     manifest: Uint8Array,
     config: Uint8Array,
@@ -26,7 +26,7 @@ export interface ImageSink {
   data(chunk: Uint8Array): Promise<void>;
 }
 
-/** The coordinator passes on no larger ones. */
+/** The coordinator does not relay larger documents. */
 const DOCUMENT_MAX_BYTES = 1024 * 1024;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
@@ -45,7 +45,7 @@ export class ImageReads {
     this.#places = new Semaphore(options.transfers);
   }
 
-  /** Throws what the client is to read. */
+  /** Sends an image. Errors are for the client. */
   async send(
     { image: name, namespace }: { readonly image: string; readonly namespace: string },
     sink: ImageSink,
@@ -73,7 +73,7 @@ export class ImageReads {
   async #find(reference: string, namespace: string, signal: AbortSignal): Promise<PushedImage> {
     const { content, access } = this.#options;
     const target = await content.target(reference, signal);
-    // One answer for both hides the images of other namespaces.
+    // The same answer for both cases hides the images of other namespaces.
     if (target === undefined || !access.isOpenTo(reference, namespace))
       throw new Error(`image ${reference} is not on this node for the namespace ${namespace}`);
     const indexes: Buffer[] = [];
@@ -83,7 +83,7 @@ export class ImageReads {
     return readPushedImage(reference, manifest, await this.#document(config?.digest, signal), chain);
   }
 
-  /** Collects the indexes that lead to the manifest for this host, which names with a digest may stand for. */
+  /** Returns the manifest for this host and the indexes that lead to it, to which a name with a digest may refer. */
   async #manifest(
     reference: string,
     digest: unknown,
@@ -124,7 +124,7 @@ function parse(document: Buffer): object {
     const value: unknown = JSON.parse(document.toString());
     if (typeof value === "object" && value !== null) return value;
   } catch {
-    // Reported below.
+    // The error is reported below.
   }
   throw new Error("a manifest of the image is not a JSON object");
 }

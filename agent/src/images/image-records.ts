@@ -6,19 +6,19 @@ import type { PushRecords } from "./image-push.ts";
 
 /** The record of a local image. */
 export interface ImageRecord {
-  /** Wall clock. */
+  /** The wall-clock time of the image's last use. */
   readonly lastUsedMs: number;
   /**
    * The namespaces that may use the image because they pulled it with their own credentials, or because it was pushed for them.
    * Undefined: every namespace may.
    */
   readonly namespaces?: readonly string[];
-  /** Set for an image that was pushed to this host. It may be in no registry. */
+  /** Set for an image that was pushed to this host and may be in no registry. */
   readonly pushed?: PushRecord;
 }
 
 export interface PushRecord {
-  /** Digests. */
+  /** The digests of the layers. */
   readonly layers: readonly string[];
 }
 
@@ -33,8 +33,8 @@ export interface ImageRecordsOptions {
 const FILE = "images.json";
 
 /**
- * Records, by full reference, when images were last used and which namespaces may use them, in one small file. After a failed
- * write the records stay in memory, and the next write includes them.
+ * Records when images were last used and which namespaces may use them, by full reference, in one small file. After a
+ * failed write the records stay in memory, and the next write includes them.
  */
 export class ImageRecords implements ImageAccess, PushRecords {
   readonly #options: ImageRecordsOptions;
@@ -104,14 +104,14 @@ export class ImageRecords implements ImageAccess, PushRecords {
     }
   }
 
-  /** Forgets the records of all other images, except those that came since the images were listed. */
+  /** Removes the records of all other images, except those added since the images were listed. */
   keep(references: Iterable<string>, listedAtMs = Number.POSITIVE_INFINITY): void {
     const keys = new Set([...references].map(fullForm));
     for (const [key, { lastUsedMs }] of [...this.#records])
       if (!keys.has(key) && lastUsedMs < listedAtMs) this.#records.delete(key);
   }
 
-  /** Resolves when it is written, or can't be. */
+  /** Writes the records. Resolves also if that fails. */
   save(): Promise<void> {
     this.#saving = this.#saving.then(() => this.#write());
     return this.#saving;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { pacer } from "./pacer.ts";
 
-test("all callers together send no faster than the rate", async () => {
+test("all callers together don't exceed the rate", async () => {
   const clock = new VirtualClock();
   const startMs = clock.monotonicMs();
   const pace = pacer(1_000, clock);
@@ -18,7 +18,7 @@ test("all callers together send no faster than the rate", async () => {
   const sending = Promise.all([send("a"), send("b")]);
   await clock.run(10_000);
   await sending;
-  // 3,000 bytes take 3 s, of which a quarter may be sent ahead.
+  // 3,000 bytes take 3 s, and a quarter of a second may be sent in advance.
   assert.deepEqual(sent.at(-1)?.[1], 2_750);
   assert.equal(sent.length, 6);
 });

@@ -1,9 +1,12 @@
 import { type Clock, pause } from "../clock.ts";
 
-/** Bytes may be sent ahead for so long, so that a transfer of small pieces isn't slowed by timers. */
+/**
+ * The amount that may be sent in advance, in time at the given rate. Otherwise timers would slow transfers of small
+ * pieces.
+ */
 const BURST_MS = 250;
 
-/** Returns a function that resolves once so many further bytes may be sent. All callers share the rate. */
+/** Returns a function that resolves once this many more bytes may be sent. All callers share the rate. */
 export function pacer(
   bytesPerSecond: number,
   clock: Clock,

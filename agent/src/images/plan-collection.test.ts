@@ -13,7 +13,7 @@ const anImage = (reference: string, ageMs: number, inUse = false): StoredImage =
   inUse,
 });
 
-test("unused for a week: goes; less: may go if room is needed, the longest unused first", () => {
+test("removes images unused for a week, and lists others by age for when space is needed", () => {
   const images = [
     anImage("b", 2 * DAY_MS),
     anImage("old", 8 * DAY_MS),
@@ -32,12 +32,12 @@ test("keeps images that are in use or were used just now", () => {
   assert.deepEqual(planCollection(images, LIMITS, NOW_MS), { expired: [], spare: [] });
 });
 
-test("age can be left out of it", () => {
+test("removal by age can be disabled", () => {
   const plan = planCollection([anImage("a", 50 * DAY_MS)], { unusedMs: 0 }, NOW_MS);
   assert.deepEqual(plan, { expired: [], spare: ["a"] });
 });
 
-test("for any images: names none in use, none twice, and in the order of age", () => {
+test("for any images: lists none in use and none twice, in the order of age", () => {
   for (let seed = 1; seed <= 200; seed += 1) {
     const random = randomOf(seed).next;
     const images = Array.from({ length: Math.floor(random() * 20) }, (_, i) =>

@@ -1,35 +1,41 @@
-/** An image that lies here. */
+/** An image stored on this host. */
 export interface StoredImage {
-  /** Full form. */
+  /** The full reference, including the registry. */
   readonly reference: string;
-  /** Wall clock; an image that is used now has the present time. */
+  /** The wall-clock time of the image's last use, or the current time if it is in use. */
   readonly lastUsedMs: number;
-  /** A pod that is assigned here names it, or a container was made from it, running or not. */
+  /** Whether an assigned pod names the image, or a container was created from it, running or not. */
   readonly inUse: boolean;
-  /** It was pushed to this host, and may be in no registry. */
+  /** Whether the image was pushed to this host, so that it may be in no registry. */
   readonly pushed?: boolean;
 }
 
 export interface CollectionLimits {
-  /** An image that has been unused for this time is removed. 0: images are not removed for their age. */
+  /** The time after which an unused image is removed. 0 disables removal by age. */
   readonly unusedMs: number;
-  /** Used shares of the file system that images lie on, in percent: above `high` images go until it is at `low`. */
+  /**
+   * Thresholds for the use of the images' file system, in percent. Above `high`, images are removed until the use is at
+   * `low`.
+   */
   readonly highPercent: number;
   readonly lowPercent: number;
 }
 
 export interface CollectionPlan {
   readonly expired: readonly string[];
-  /** The images that may be removed next to free space, those unused longest first. */
+  /** Images that may be removed to free space, in order: those unused longest come first. */
   readonly spare: readonly string[];
 }
 
-/** An image may be pulled just before its pod is assigned, and clocks jump a little. */
+/**
+ * The shortest time without use before an image may be removed. It may have been pulled just before its pod is
+ * assigned, and clocks jump a little.
+ */
 export const SPARE_AGE_LEAST_MS = 300_000;
 
 /**
- * Plans which images to remove. Images in use are never removed. Images that were pushed are not removed for their age, and go last.
- * A record from the future counts as used now. Pure.
+ * Plans which images to remove. Images in use are never removed. Pushed images are not removed by age, and are removed
+ * last for space. A record from the future counts as used now. Pure.
  */
 export function planCollection(
   images: readonly StoredImage[],

@@ -2,16 +2,16 @@ import { createHash } from "node:crypto";
 import { namedDigest } from "../runtime/image-reference.ts";
 import { checkPlatform } from "../runtime/nerdctl/foreign-image.ts";
 
-/** An image that a client sends: its manifest, its configuration and the layers that they name. */
+/** An image that a client sends: its manifest, its configuration and the layers named there. */
 export interface PushedImage {
   readonly manifest: Uint8Array;
   readonly manifestDigest: string;
   readonly manifestType: string;
   readonly config: Uint8Array;
   readonly configDigest: string;
-  /** In the order of the manifest. The same layer may appear more than once. */
+  /** The layers in the order of the manifest. The same layer may appear more than once. */
   readonly layers: readonly PushedLayer[];
-  /** The indexes that lead to the manifest, outermost first. The image's name stands for the first one. */
+  /** The indexes that lead to the manifest, outermost first. The image's name refers to the first one. */
   readonly indexes: readonly PushedIndex[];
 }
 
@@ -26,9 +26,9 @@ export interface PushedLayer {
   readonly sizeBytes: number;
 }
 
-/** overlayfs mounts no more layers. */
+/** overlayfs can't mount more layers. */
 const LAYERS_MAX = 127;
-/** Far above every image in use, and below what a disk of a host holds. */
+/** Far larger than images in practice, and smaller than the disk of a host. */
 const IMAGE_MAX_BYTES = 256 * 1024 ** 3;
 
 const MANIFEST_TYPES: ReadonlySet<string> = new Set([
@@ -40,13 +40,16 @@ const INDEX_TYPES: ReadonlySet<string> = new Set([
   OCI_INDEX,
   "application/vnd.docker.distribution.manifest.list.v2+json",
 ]);
-/** Indexes contain manifests, and no further level is in use. */
+/** Indexes contain manifests; deeper nesting is not in use. */
 export const INDEXES_MAX = 3;
 const LAYER_TYPE =
   /^application\/vnd\.(oci\.image\.layer\.v1\.tar(\+(gzip|zstd))?|docker\.image\.rootfs\.diff\.tar(\.(gzip|zstd))?)$/;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
-/** Checks an image that is about to be sent. Throws an error that names the wrong field, or a digest that the name does not have. */
+/**
+ * Checks an image that is about to be sent. Throws an error that names the invalid field, or a digest that differs from
+ * the name's.
+ */
 export function readPushedImage(
   reference: string,
   manifest: Uint8Array,
@@ -77,7 +80,10 @@ export function readPushedImage(
   return { ...image, layers: read, indexes: chain };
 }
 
-/** Each index must name the next one, and the last the manifest. The image's name must end with the digest of the first, if with any. */
+/**
+ * Returns the indexes. Each must name the next one, and the last must name the manifest. If the image's name has a
+ * digest, it must be that of the first.
+ */
 function readIndexes(
   reference: string,
   indexes: readonly Uint8Array[],
@@ -125,7 +131,7 @@ function parse(bytes: Uint8Array, what: string): Readonly<Record<string, unknown
     const value: unknown = JSON.parse(Buffer.from(bytes).toString());
     if (typeof value === "object" && value !== null) return value as Record<string, unknown>;
   } catch {
-    // Reported below.
+    // The error is reported below.
   }
   throw new Error(`${what} of the image is not a JSON object`);
 }

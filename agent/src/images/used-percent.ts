@@ -1,13 +1,14 @@
 import { statfs } from "node:fs/promises";
 
-/** Returns the bytes that users other than root can still use. */
+/** Returns the bytes that are free for users other than root. */
 export async function freeBytes(directory: string): Promise<number> {
   const { bavail, bsize } = await statfs(directory);
   return bavail * bsize;
 }
 
 /**
- * Returns the use in percent of the space that users other than root can use, as `df` does. 0 for file systems without a size.
+ * Returns the use in percent of the space available to users other than root, like `df`. Returns 0 for file systems
+ * without a size.
  */
 export async function usedPercent(directory: string): Promise<number> {
   const { blocks, bfree, bavail } = await statfs(directory);

@@ -7,7 +7,7 @@ import { writeFilesDurably } from "./durable-files.ts";
 import { hostFiles } from "./journal-files.ts";
 import { StateFiles } from "./state-files.ts";
 
-test("files are on disk before they get their names, and the names after that", async (t) => {
+test("syncs files before renaming them, and the directory afterwards", async (t) => {
   const dir = await aDirectory(t);
   const synced = await recordSyncs(t, async (path) =>
     path === dir

@@ -1,7 +1,10 @@
 import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Syncs run in the thread pool, which has four threads; twice that keeps it busy and bounds open files. */
+/**
+ * Syncs run in the thread pool, which has four threads. Twice as many writes keep it busy and bound the number of open
+ * files.
+ */
 const PARALLEL_WRITES = 8;
 const TEMPORARY_SUFFIX = ".tmp";
 export const ASIDE_SUFFIX = ".corrupt";
@@ -12,21 +15,22 @@ export interface NamedFile {
 }
 
 /**
- * Puts all files in place so that each is there whole, and survives a power cut, once this resolves.
- * Each is synced by itself, their names by one sync of the directory.
+ * Writes all files so that each is complete and survives a power cut once this resolves. Each file is synced
+ * separately, and all names by one sync of the directory.
  */
 export async function writeFilesDurably(dir: string, files: readonly NamedFile[]): Promise<void> {
   const waiting = [...files];
   const workers = Array.from({ length: Math.min(PARALLEL_WRITES, files.length) }, async () => {
     for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) await writeSynced(dir, file);
   });
-  // All writes must end before an error is reported. Otherwise a late one would write after the caller has moved on.
+  // All writes must end before an error is reported. Otherwise a late write would change files after the caller has
+  // continued.
   const failed = (await Promise.allSettled(workers)).find((result) => result.status === "rejected");
   if (failed !== undefined) throw failed.reason;
   await syncDirectory(dir);
 }
 
-/** Makes the directory and its names durable: renames and removals before this call are on disk after it. */
+/** Syncs the directory, so that earlier renames and removals are durable. */
 export async function syncDirectory(dir: string): Promise<void> {
   const handle = await open(dir, "r");
   try {
@@ -40,7 +44,7 @@ export async function makePrivateDirectory(dir: string): Promise<void> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
 }
 
-/** Names in the directory, after removing what a write cut off by a crash has left. */
+/** Lists the names in the directory, after removing files of writes that a crash interrupted. */
 export async function listSettled(dir: string): Promise<string[]> {
   const names = await readdir(dir);
   const unfinished = names.filter((name) => name.endsWith(TEMPORARY_SUFFIX));
@@ -48,7 +52,7 @@ export async function listSettled(dir: string): Promise<string[]> {
   return names.filter((name) => !name.endsWith(TEMPORARY_SUFFIX));
 }
 
-/** Returns the name of a file that was set aside. */
+/** Returns the path of a file after it was set aside. */
 export function asideOf(path: string): string {
   return path + ASIDE_SUFFIX;
 }

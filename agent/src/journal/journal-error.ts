@@ -1,20 +1,23 @@
 export type JournalErrorCode =
   /** The coordinator belongs to another cluster than this host's pods. */
   | "OTHER_CLUSTER"
-  /** The coordinator's revision is behind what it had already sent: it runs on older data. */
+  /** The coordinator's revision is lower than one it had already sent, so it uses older data. */
   | "REVISION_WENT_BACK"
-  /** The argument can't be a record: an invalid uid, too large, or a duplicate. */
+  /** The argument can't be stored: an invalid uid, a duplicate, or too large. */
   | "INVALID_RECORD"
-  /** The disk refused; nothing was taken over. */
+  /** The disk rejected the write; nothing was changed. */
   | "WRITE_FAILED"
-  /** The directory can't be read or made. */
+  /** The directory can't be read or created. */
   | "OPEN_FAILED"
   | "CLOSED";
 
-/** The message names both sides of a conflict, so that it can be shown to the operator as it is. */
+/**
+ * An error of the journal. For a conflict, the message names both sides, so that it can be shown to the operator
+ * unchanged.
+ */
 export class JournalError extends Error {
   readonly code: JournalErrorCode;
-  /** Whether the same call may succeed later with nothing changed by the operator. */
+  /** Whether the same call may succeed later without any change by the operator. */
   readonly retryable: boolean;
 
   constructor(code: JournalErrorCode, message: string, options: { cause?: unknown } = {}) {

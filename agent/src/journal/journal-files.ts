@@ -8,14 +8,14 @@ import {
   writeFilesDurably,
 } from "./durable-files.ts";
 
-/** The files in which the journal is kept. Every change survives a crash of the agent and a power cut once its promise resolves. */
+/** The files of the journal. Every change survives a crash of the agent and a power cut once its promise resolves. */
 export interface JournalFiles {
-  /** Makes the directory if it is missing. */
+  /** Creates the directory if it is missing. */
   makeDirectory(dir: string): Promise<void>;
-  /** Returns the names in the directory, after removing what a write cut off by a crash has left. */
+  /** Returns the names in the directory, after removing files of writes that a crash interrupted. */
   list(dir: string): Promise<readonly string[]>;
   read(path: string): Promise<Buffer>;
-  /** Puts each file in place as a whole. A crash may leave some of the files in place and others not. */
+  /** Writes each file atomically. A crash may leave some of the files written and others not. */
   write(dir: string, files: readonly NamedFile[]): Promise<void>;
   /** Succeeds if the file is missing. The removal may be lost in a power cut before the next `sync`. */
   remove(path: string): Promise<void>;
@@ -25,7 +25,7 @@ export interface JournalFiles {
   sync(dir: string): Promise<void>;
 }
 
-/** The host's disk. */
+/** Keeps the files on the host's disk. */
 export const hostFiles: JournalFiles = {
   makeDirectory: makePrivateDirectory,
   list: listSettled,

@@ -2,18 +2,20 @@ import { decodeRecord, encodeRecord, RECORD_KIND } from "./record-frame.ts";
 
 export const INDEX_FILE = "index";
 
-/** The one file whose replacement commits a change: it names the pod files that count. */
+/** The file whose replacement commits a change: it names the current pod files. */
 export interface JournalIndex {
   /** Empty before the first snapshot. */
   readonly clusterId: string;
-  /** The epoch. A restore of older data by an operator increases it. */
+  /** The coordinator's epoch. It increases when an operator restores older data. */
   readonly epoch: bigint;
   readonly revision: bigint;
-  /** The lineage of the coordinator's data that the revision belongs to, as the coordinator named it. Absent if unknown. */
+  /** The lineage of the coordinator's data to which the revision belongs. Absent if unknown. */
   readonly lineage?: string | undefined;
-  /** Grows with each commit; part of pod files' names, so that no file in use is ever overwritten. */
+  /**
+   * A number that grows with each commit. It is part of pod files' names, so that no file in use is ever overwritten.
+   */
   readonly generation: number;
-  /** Uid to the generation of its file. */
+  /** The generation of each pod's file, by uid. */
   readonly pods: ReadonlyMap<string, number>;
 }
 
@@ -37,7 +39,7 @@ export function encodeIndex(index: JournalIndex): Buffer {
   return encodeRecord(RECORD_KIND.index, Buffer.from(text));
 }
 
-/** Throws an Error that says what is wrong. */
+/** Decodes an index. Throws an error with the reason if it is invalid. */
 export function decodeIndex(bytes: Buffer): JournalIndex {
   const read: unknown = JSON.parse(decodeRecord(RECORD_KIND.index, bytes).toString());
   if (!isStoredIndex(read)) throw new Error("fields are missing");
@@ -62,7 +64,7 @@ interface StoredIndex {
   readonly pods: readonly [string, number][];
 }
 
-// The checksum has vouched for the bytes, so this only guards against another writer's format.
+// The checksum already guarantees the bytes, so this only detects a different format.
 function isStoredIndex(value: unknown): value is StoredIndex {
   if (typeof value !== "object" || value === null) return false;
   const { clusterId, epoch, revision, lineage, generation, pods } = value as Partial<StoredIndex>;

@@ -37,7 +37,7 @@ test("unseals a value with the same key for the same pod only", async () => {
   }
 });
 
-test("a key that can't be written yet seals nothing before it is written, and is written once", async () => {
+test("a key that can't be written encrypts nothing, and is later written once", async () => {
   const disk = { isFull: true, writes: 0 };
   const key = new JournalKey(Buffer.alloc(32, 1), "here", async () => {
     disk.writes += 1;
@@ -52,9 +52,9 @@ test("a key that can't be written yet seals nothing before it is written, and is
   assert.equal(disk.writes, 1);
 });
 
-test("a key that can't be written is reported, and written once that is possible", async (t) => {
+test("reports a key that can't be written, and writes it once that is possible", async (t) => {
   const dir = directory(t);
-  // A directory in the place of the temporary file makes every write fail.
+  // A directory in place of the temporary file makes every write fail.
   mkdirSync(join(dir, "journal.key.tmp"));
   const noted: string[] = [];
   const key = await loadJournalKey({ dir, noteDamage: (...note) => noted.push(note.join()) }).catch(String);
@@ -66,7 +66,7 @@ test("a key that can't be written is reported, and written once that is possible
   assert.equal((await loadJournalKey({ dir })).id, key.id);
 });
 
-test("a host's key is made once, for its owner alone", async (t) => {
+test("creates a host's key once, readable for its owner only", async (t) => {
   const dir = join(directory(t), "data");
   const key = await loadJournalKey({ dir });
   assert.equal((await loadJournalKey({ dir })).id, key.id);
@@ -76,7 +76,7 @@ test("a host's key is made once, for its owner alone", async (t) => {
   assert.notEqual((await loadJournalKey({ dir })).id, key.id);
 });
 
-test("an operator's key is taken before ours, raw or in hex, if it is there", async (t) => {
+test("prefers an operator's key, raw or in hex, to a generated one", async (t) => {
   const dir = directory(t);
   const file = join(dir, "theirs");
   const ours = await loadJournalKey({ dir, file });
@@ -88,7 +88,7 @@ test("an operator's key is taken before ours, raw or in hex, if it is there", as
   assert.equal((await loadJournalKey({ dir, file })).id, theirs.id);
 });
 
-test("an operator's file that can't be a key is refused, and nothing is put in its place", async (t) => {
+test("rejects an operator's file without a valid key, and creates no replacement", async (t) => {
   const dir = directory(t);
   const file = join(dir, "theirs");
   writeFileSync(file, "too short");
@@ -96,7 +96,7 @@ test("an operator's file that can't be a key is refused, and nothing is put in i
   assert.equal(readFileSync(file, "utf8"), "too short");
 });
 
-test("a key of ours that is damaged is set aside for a new one", async (t) => {
+test("sets a damaged generated key aside and creates a new one", async (t) => {
   const dir = directory(t);
   const damageReports: string[] = [];
   writeFileSync(join(dir, "journal.key"), "too short");

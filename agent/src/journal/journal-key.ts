@@ -8,18 +8,18 @@ export const KEY_FILE = "journal.key";
 
 const KEY_BYTES = 32;
 const ID_BYTES = 8;
-// The size that GCM is designed for. Random nonces are safe for four thousand million records of one key.
+// The nonce size that GCM is designed for. Random nonces are safe for 4 × 10⁹ records with one key.
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const CIPHER = "aes-256-gcm";
 
-/** Encrypts what the journal holds of pods: AES-256-GCM, bound to the pod's uid, with the key's id in front. */
+/** Encrypts the journal's records of pods with AES-256-GCM, bound to the pod's uid. The key's id precedes the data. */
 export class JournalKey {
   readonly #key: Buffer;
   readonly #id: Buffer;
   /** The origin of the key, for messages. */
   readonly source: string;
-  /** Writes the key; undefined once it is on disk. */
+  /** Writes the key. Undefined once it is on disk. */
   #store: (() => Promise<void>) | undefined;
   #storing: Promise<void> | undefined;
 
@@ -32,12 +32,15 @@ export class JournalKey {
     this.source = source;
   }
 
-  /** An identifier that reveals nothing about the key. */
+  /** Returns an identifier that reveals nothing about the key. */
   get id(): string {
     return this.#id.toString("hex");
   }
 
-  /** Rejects if the key is not on disk and can't be written, because the record could not be read after a restart. */
+  /**
+   * Encrypts a record. Rejects if the key is not on disk and can't be written, because the record would be unreadable
+   * after a restart.
+   */
   async seal(uid: string, plain: Uint8Array): Promise<Buffer> {
     await this.store();
     const nonce = randomBytes(NONCE_BYTES);
@@ -56,7 +59,7 @@ export class JournalKey {
     this.#store = undefined;
   }
 
-  /** Throws WrongKeyError, or an Error if the bytes are not what was sealed for this uid. */
+  /** Decrypts a record. Throws WrongKeyError for another key, or an error if the bytes were not sealed for this uid. */
   unseal(uid: string, sealed: Buffer): Buffer {
     const nonceEnd = ID_BYTES + NONCE_BYTES;
     if (sealed.length < nonceEnd + TAG_BYTES) throw new Error("too short to be encrypted");
@@ -75,22 +78,22 @@ export class JournalKey {
   }
 }
 
-/** The record may be good, but it takes another key to read it. */
+/** The record may be intact, but was encrypted with another key. */
 export class WrongKeyError extends Error {
   constructor(wantedId: string, key: JournalKey) {
     super(
       `it is encrypted with key ${wantedId}, and this is key ${key.id} (${key.source}): ` +
-        "put the former key back and restart, or let the coordinator tell again what the pod is",
+        "put the former key back and restart, or wait until the coordinator sends the pod again",
     );
     this.name = "WrongKeyError";
   }
 }
 
 /**
- * Loads the host's key: the operator's own (32 bytes, or 64 hex digits) if its file exists, otherwise a generated one in `dir`,
- * created at the first start. An operator's file without a valid key is an Error. A damaged generated key is set aside and
- * replaced. Its records can no longer be read then, but the agent starts. It also starts if a new key can't be written, because the
- * disk is full: the key is written before the first record is.
+ * Loads the host's key: the operator's own (32 bytes, or 64 hex digits) if its file exists, otherwise a generated one
+ * in `dir`, created at the first start. Throws if the operator's file has no valid key. A damaged generated key is set
+ * aside and replaced; its records are then unreadable, but the agent starts. The agent also starts if a new key can't
+ * be written because the disk is full: the key is then written before the first record.
  */
 export async function loadJournalKey(options: {
   readonly dir: string;

@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dir, { recursive: true, force: true }));
 
-test("a fresh journal is empty and belongs to no cluster", async () => {
+test("a new journal is empty and belongs to no cluster", async () => {
   const journal = await open();
   assert.equal(journal.desired().size, 0);
   assert.equal(journal.clusterId, "");
@@ -41,7 +41,7 @@ test("a snapshot and later deltas survive a restart", async () => {
   }
 });
 
-test("a snapshot drops the pods it lacks, and their files", async () => {
+test("a snapshot removes the pods that it does not contain, and their files", async () => {
   const journal = await open();
   await journal.replace({ clusterId: "c", revision: 1n, pods: [aPod("a"), aPod("b")] });
   await journal.replace({ clusterId: "c", revision: 2n, pods: [aPod("b")] });
@@ -49,7 +49,7 @@ test("a snapshot drops the pods it lacks, and their files", async () => {
   assert.equal((await podFiles()).length, 1);
 });
 
-test("pods that did not change are not written again", async () => {
+test("does not write unchanged pods again", async () => {
   const journal = await open();
   await journal.replace({ clusterId: "c", revision: 1n, pods: [aPod("a")] });
   const before = await podFiles();
@@ -59,7 +59,7 @@ test("pods that did not change are not written again", async () => {
   assert.notDeepEqual(await podFiles(), before);
 });
 
-test("changes handed in at once are taken in order", async () => {
+test("applies concurrent changes in order", async () => {
   const journal = await open();
   const changes = [journal.replace({ clusterId: "c", revision: 1n, pods: [] })];
   for (let at = 2n; at <= 20n; at++) {
@@ -69,7 +69,7 @@ test("changes handed in at once are taken in order", async () => {
   assert.equal((await open()).desired().get("a")?.specHash, "20");
 });
 
-test("another cluster's snapshot is refused and leaves all as it was", async () => {
+test("rejects a snapshot of another cluster and changes nothing", async () => {
   const journal = await open();
   await journal.replace({ clusterId: "c", revision: 1n, pods: [aPod("a")] });
   await assert.rejects(
@@ -83,7 +83,7 @@ test("another cluster's snapshot is refused and leaves all as it was", async () 
   assert.deepEqual([...(await open()).desired().keys()], ["a"]);
 });
 
-test("a revision that went back is refused, unless the epoch was raised", async () => {
+test("rejects a lower revision unless the epoch has increased", async () => {
   const journal = await open();
   await journal.replace({ clusterId: "c", revision: 7n, pods: [aPod("a")] });
   const back = failsWith("REVISION_WENT_BACK");
@@ -97,7 +97,7 @@ test("a revision that went back is refused, unless the epoch was raised", async 
   await assert.rejects(again.replace({ clusterId: "c", epoch: 0n, revision: 9n, pods: [] }), back);
 });
 
-test("uids that can't be file names, doubles and giants are refused as a whole", async () => {
+test("rejects changes with uids that can't be file names, duplicates or oversized pods as a whole", async () => {
   const journal = await open();
   const bad = failsWith("INVALID_RECORD");
   for (const uid of ["", "../a", ".a", "a/b", "a\0", "x".repeat(201)]) {
@@ -114,7 +114,7 @@ test("uids that can't be file names, doubles and giants are refused as a whole",
   assert.equal(journal.revision, 0n);
 });
 
-test("a corrupt pod file is set aside and reported, and the others are read", async () => {
+test("sets a corrupt pod file aside, reports it and reads the others", async () => {
   const journal = await open();
   await journal.replace({ clusterId: "c", revision: 4n, pods: [aPod("a"), aPod("b"), aPod("gone")] });
   const flipped = join(dir, "pods", fileOf(await podFiles(), "a"));
@@ -128,7 +128,7 @@ test("a corrupt pod file is set aside and reported, and the others are read", as
   assert.deepEqual([...again.damaged].sort(), ["a", "gone"]);
   const problem = again.problems.find(({ uid }) => uid === "a");
   assert.deepEqual(problem, {
-    kind: "pod",
+    type: "pod",
     uid: "a",
     path: `${flipped}.corrupt`,
     reason: "checksum differs",
@@ -151,7 +151,7 @@ for (const [what, spoil] of [
   ["corrupt", (path: string) => writeFile(path, "nonsense, and more of it")],
   ["missing", (path: string) => rm(path)],
 ] as const) {
-  test(`with its index ${what}, the newest record of each pod is used until the next snapshot`, async () => {
+  test(`with its index ${what}, uses the newest record of each pod until the next snapshot`, async () => {
     const journal = await open();
     await journal.replace({ clusterId: "c", revision: 4n, pods: [aPod("a"), aPod("b")] });
     await journal.apply({ revision: 5n, upserts: [aPod("a", "two")], removals: [] });
@@ -160,7 +160,7 @@ for (const [what, spoil] of [
     assert.equal(again.desired().get("a")?.specHash, "two");
     assert.equal(again.desired().size, 2);
     assert.deepEqual(
-      again.problems.map(({ kind }) => kind),
+      again.problems.map(({ type }) => type),
       ["index"],
     );
     assert.equal(again.resumeRevision, 0n);
@@ -169,7 +169,7 @@ for (const [what, spoil] of [
   });
 }
 
-test("clears away what a crash has left half done", async () => {
+test("removes what an interrupted write has left", async () => {
   const journal = await open();
   await journal.replace({ clusterId: "c", revision: 1n, pods: [aPod("a")] });
   await writeFile(join(dir, "pods", "a.9.pod.tmp"), "half");
@@ -196,7 +196,7 @@ test("a failed write rejects and changes nothing", async () => {
   assert.equal(journal.revision, 2n);
 });
 
-test("the files of a failed change are never written again", async () => {
+test("never overwrites the files of a failed change", async () => {
   const journal = await open();
   await journal.replace({ clusterId: "c", revision: 1n, pods: [] });
   await rm(join(dir, "index"));
@@ -226,7 +226,7 @@ test("states are visible at once, and survive a restart", async () => {
   assert.deepEqual([...again.states().keys()].sort(), ["a", "b"]);
 });
 
-test("remove forgets a pod's state and assignment", async () => {
+test("remove deletes a pod's state and assignment", async () => {
   const journal = await open();
   await journal.replace({ clusterId: "c", revision: 1n, pods: [aPod("a"), aPod("b")] });
   await journal.saveState("a", aState());
@@ -239,7 +239,7 @@ test("remove forgets a pod's state and assignment", async () => {
   }
 });
 
-test("a corrupt state is set aside, and its pod stays", async () => {
+test("sets a corrupt state aside and keeps its pod", async () => {
   const journal = await open();
   await journal.replace({ clusterId: "c", revision: 1n, pods: [aPod("a")] });
   await journal.saveState("a", aState());
@@ -248,7 +248,7 @@ test("a corrupt state is set aside, and its pod stays", async () => {
   assert.equal(again.desired().size, 1);
   assert.equal(again.state("a"), undefined);
   assert.deepEqual(
-    again.problems.map(({ kind, uid }) => [kind, uid]),
+    again.problems.map(({ type, uid }) => [type, uid]),
     [["state", "a"]],
   );
   assert.deepEqual(await readdir(join(dir, "states")), ["a.state.corrupt"]);
@@ -257,7 +257,7 @@ test("a corrupt state is set aside, and its pod stays", async () => {
   assert.deepEqual(await readdir(join(dir, "states")), [], "nothing is left once the pod is removed");
 });
 
-test("nothing of a pod can be read from the disk without the key", async () => {
+test("nothing about a pod is readable on disk without the key", async () => {
   const journal = await open();
   await journal.replace({ clusterId: "c", revision: 1n, pods: [aPod("a", "a-plain-text-to-look-for")] });
   for (const name of await readdir(dir, { recursive: true, withFileTypes: true })) {
@@ -268,7 +268,7 @@ test("nothing of a pod can be read from the disk without the key", async () => {
   assert.equal((await open()).desired().get("a")?.specHash, "a-plain-text-to-look-for");
 });
 
-test("without its key a record stays untouched and damaged until the key is back or the coordinator sends the pod", async () => {
+test("without its key, a record stays unchanged and damaged until the key returns or the coordinator sends the pod", async () => {
   await (await open()).replace({ clusterId: "c", revision: 4n, pods: [aPod("a"), aPod("b")] });
   const before = await podFiles();
   const other = await open(aKey(2));
@@ -284,15 +284,15 @@ test("without its key a record stays untouched and damaged until the key is back
   const back = await open();
   assert.deepEqual([back.desired().size, back.damaged.size], [2, 0]);
 
-  const told = await open(aKey(2));
-  await told.replace({ clusterId: "c", revision: 5n, pods: [aPod("a")] });
-  assert.deepEqual([told.damaged.size, told.problems.length], [0, 2]);
+  const reopened = await open(aKey(2));
+  await reopened.replace({ clusterId: "c", revision: 5n, pods: [aPod("a")] });
+  assert.deepEqual([reopened.damaged.size, reopened.problems.length], [0, 2]);
   const again = await open(aKey(2));
   assert.deepEqual([...again.desired().keys()], ["a"]);
   assert.deepEqual(again.problems, []);
 });
 
-test("a pod's record put in another's place is refused", async () => {
+test("rejects a pod's record in another pod's place", async () => {
   await (await open()).replace({ clusterId: "c", revision: 1n, pods: [aPod("a"), aPod("b")] });
   await copyFile(join(dir, "pods", "a.1.pod"), join(dir, "pods", "b.1.pod"));
   const again = await open();
@@ -300,7 +300,7 @@ test("a pod's record put in another's place is refused", async () => {
   assert.match(again.problems[0]?.reason ?? "", /for another pod/);
 });
 
-test("unencrypted records of earlier versions are read, and encrypted", async () => {
+test("reads unencrypted records of earlier versions, and encrypts them", async () => {
   await (await open()).replace({ clusterId: "c", revision: 3n, pods: [aPod("a"), aPod("b")] });
   const plain = PodAssignment.encode(aPod("a", "a-plain-text")).finish();
   await writeFile(join(dir, "pods", "a.1.pod"), encodeRecord(RECORD_KIND.pod, plain));
@@ -312,7 +312,7 @@ test("unencrypted records of earlier versions are read, and encrypted", async ()
   assert.deepEqual([again.desired().size, again.revision, again.problems.length], [2, 3n, 0]);
 });
 
-test("only the owner can read it", async () => {
+test("the files are readable for the owner only", async () => {
   const journal = await open();
   await journal.replace({ clusterId: "c", revision: 1n, pods: [aPod("a")] });
   await journal.saveState("a", aState());
@@ -324,7 +324,7 @@ test("only the owner can read it", async () => {
   assert.deepEqual([...modes].sort(), ["dir 700", "file 600"]);
 });
 
-test("a directory that can't be one is OPEN_FAILED", async () => {
+test("a path that can't be a directory fails with OPEN_FAILED", async () => {
   await writeFile(join(dir, "file"), "");
   await chmod(dir, 0o700);
   await assert.rejects(
@@ -333,7 +333,7 @@ test("a directory that can't be one is OPEN_FAILED", async () => {
   );
 });
 
-test("a closed journal has written all, and takes nothing more", async () => {
+test("closing writes all changes, and later changes are rejected", async () => {
   const journal = await open();
   const pending = journal.replace({ clusterId: "c", revision: 1n, pods: [] });
   await pending;

@@ -18,17 +18,20 @@ import type { PodState } from "./pod-state.ts";
 import { encodeRecord, RECORD_KIND } from "./record-frame.ts";
 import { StateFiles } from "./state-files.ts";
 
-/** A record holds one pod with its configuration; the coordinator's store takes no value above 1.5 MiB. */
+/** A record contains one pod with its configuration. The coordinator's store accepts no value above 1.5 MiB. */
 const MAX_POD_BYTES = 4 * 1024 * 1024;
-/** Uids become file names; 255 bytes is what file systems take, less room for suffixes. */
+/** Uids become file names. File systems accept 255 bytes, of which suffixes need some. */
 const UID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
 
 export interface Snapshot {
   readonly clusterId: string;
-  /** The coordinator's epoch. A higher one than before means that the operator restored older data on purpose. Default: unchanged. */
+  /**
+   * The coordinator's epoch. If it is higher than before, the operator has restored older data on purpose. Default:
+   * unchanged.
+   */
   readonly epoch?: bigint;
   readonly revision: bigint;
-  /** The history of the coordinator's data that the revision belongs to. */
+  /** The lineage of the coordinator's data to which the revision belongs. */
   readonly lineage?: string | undefined;
   readonly pods: readonly PodAssignment[];
 }
@@ -49,8 +52,8 @@ export interface JournalOptions {
 }
 
 /**
- * The agent's durable memory: its assignment and the pods' states. A change is on disk when its promise resolves. A crash at any
- * time leaves all of a change or nothing.
+ * The agent's durable records: its assignment and the states of pods. A change is on disk when its promise resolves. A
+ * crash at any time leaves a change complete or absent.
  */
 export class Journal {
   readonly #dir: string;
@@ -76,18 +79,21 @@ export class Journal {
     this.#states = loaded.states;
     this.#stateFiles = new StateFiles(join(dir, STATES_DIRECTORY), files);
     this.problems = loaded.problems;
-    const lost = loaded.problems.filter((problem) => problem.kind === "pod");
+    const lost = loaded.problems.filter((problem) => problem.type === "pod");
     this.#damaged = new Set(lost.flatMap((problem) => problem.uid ?? []));
-    this.#incomplete = loaded.problems.some((problem) => problem.kind !== "state");
+    this.#incomplete = loaded.problems.some((problem) => problem.type !== "state");
   }
 
-  /** Makes the directory if there is none. The caller sees to it that only one process has it open. */
+  /**
+   * Opens the journal and creates the directory if it is missing. The caller must ensure that only one process has it
+   * open.
+   */
   static async open(options: JournalOptions): Promise<Journal> {
     const { dir, key, signal, files = hostFiles } = options;
     try {
       const loaded = await loadJournal(dir, key, files, signal);
       const journal = new Journal(dir, key, files, loaded);
-      // A disk that can't be written now must not keep the pods from being known.
+      // If the disk can't be written now, the pods must be known nevertheless.
       if (loaded.plain.length > 0) await journal.#encrypt(loaded.plain).catch(() => undefined);
       return journal;
     } catch (cause) {
@@ -101,8 +107,8 @@ export class Journal {
   }
 
   /**
-   * The pods that were assigned here but whose records could not be read. Nothing of theirs may be removed before the next
-   * snapshot, which empties this set.
+   * Assigned pods whose records could not be read. Nothing of them may be removed before the next snapshot, which
+   * empties this set.
    */
   get damaged(): ReadonlySet<string> {
     return this.#damaged;
@@ -121,17 +127,21 @@ export class Journal {
     return this.#index.revision;
   }
 
-  /** The history of the coordinator's data that the revision belongs to. */
+  /** The lineage of the coordinator's data to which the revision belongs. */
   get lineage(): string | undefined {
     return this.#index.lineage;
   }
 
-  /** The revision to report to the coordinator. It is 0 while records are missing, so that the coordinator sends everything. */
+  /**
+   * The revision to report to the coordinator. 0 while records are missing, so that the coordinator sends everything.
+   */
   get resumeRevision(): bigint {
     return this.#incomplete ? 0n : this.#index.revision;
   }
 
-  /** Replaces the whole assignment. OTHER_CLUSTER, REVISION_WENT_BACK and INVALID_RECORD leave everything as it was. */
+  /**
+   * Replaces the whole assignment. Rejects with OTHER_CLUSTER, REVISION_WENT_BACK or INVALID_RECORD without a change.
+   */
   replace(snapshot: Snapshot): Promise<void> {
     return this.#serially(async () => {
       const epoch = snapshot.epoch ?? this.#index.epoch;
@@ -147,8 +157,8 @@ export class Journal {
   }
 
   /**
-   * Applies the changes since the last revision.
-   * @throws JournalError REVISION_WENT_BACK for a revision that was applied before.
+   * Applies the changes since the last revision. @throws JournalError REVISION_WENT_BACK for a revision that was
+   * already applied.
    */
   apply(delta: Delta): Promise<void> {
     return this.#serially(async () => {
@@ -180,8 +190,8 @@ export class Journal {
   }
 
   /**
-   * Saves the pod's state. `state()` returns it at once; the promise resolves when it, or a later state of this pod, is on
-   * disk.
+   * Saves the pod's state. `states()` returns it at once. The promise resolves when this or a later state of the pod is
+   * on disk.
    */
   async saveState(uid: string, state: PodState): Promise<void> {
     this.#assertOpen();
@@ -197,7 +207,7 @@ export class Journal {
     if (state !== undefined) {
       this.#states.delete(uid);
       await this.#stateFiles.write(uid, undefined).catch((error) => {
-        // Still on disk, so that a later call removes it.
+        // The state is still on disk, so keep it for a later call to remove.
         if (!this.#states.has(uid)) this.#states.set(uid, state);
         writeFailed(error);
       });
@@ -209,8 +219,8 @@ export class Journal {
   }
 
   /**
-   * Removes the pod's assignment without writing anything, which a full disk allows. The pod counts as damaged from then on, also
-   * after a restart: nothing of it is started before the next snapshot. Ignores unknown uids.
+   * Removes the pod's assignment without writing anything, so it works on a full disk. The pod counts as damaged from
+   * then on, also after a restart: it is not started before the next snapshot. Ignores unknown uids.
    */
   removeRecord(uid: string): Promise<void> {
     return this.#serially(async () => {
@@ -225,7 +235,7 @@ export class Journal {
     });
   }
 
-  /** Resolves when all that was handed in is written. */
+  /** Resolves when all changes are written. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#commits.catch(() => undefined);
@@ -268,7 +278,7 @@ export class Journal {
     for (const uid of removals) pods.delete(uid);
     const { clusterId, epoch, revision, lineage } = head;
     const index: JournalIndex = { clusterId, epoch, revision, lineage, generation, pods };
-    // Counted even if it fails, so that a half-written generation is never written into again.
+    // Counted even if the commit fails, so that files of a half-written generation are never overwritten.
     const previous = this.#index;
     this.#index = { ...previous, generation };
     try {
@@ -299,7 +309,7 @@ export class Journal {
     return held !== undefined && Buffer.compare(PodAssignment.encode(held).finish(), bytes) === 0;
   }
 
-  // The index no longer names them, so a failure costs a little space until the next open.
+  // The index no longer names these files, so a failure only costs some space until the next open.
   async #removeSuperseded(
     before: ReadonlyMap<string, number>,
     now: ReadonlyMap<string, number>,

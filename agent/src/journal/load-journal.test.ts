@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dir, { recursive: true, force: true }));
 
-test("a damaged pod that is no longer assigned is damaged no longer", async () => {
+test("a damaged pod that is no longer assigned does not count as damaged", async () => {
   await (await open()).replace({ clusterId: "c", revision: 1n, pods: [aPod("a"), aPod("b")] });
   const journal = await open(aKey(2));
   assert.deepEqual([...journal.damaged].sort(), ["a", "b"]);
@@ -25,7 +25,7 @@ test("a damaged pod that is no longer assigned is damaged no longer", async () =
   assert.deepEqual([...journal.damaged], ["b"]);
 });
 
-test("a record of before encryption put in another pod's place is refused", async () => {
+test("rejects an unencrypted record in another pod's place", async () => {
   await (await open()).replace({ clusterId: "c", revision: 1n, pods: [aPod("a"), aPod("b")] });
   const plain = PodAssignment.encode(aPod("a")).finish();
   await writeFile(join(dir, "pods", "b.1.pod"), encodeRecord(RECORD_KIND.pod, plain));

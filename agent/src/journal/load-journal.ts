@@ -19,11 +19,13 @@ export const PODS_DIRECTORY = "pods";
 export const STATES_DIRECTORY = "states";
 const STATE_SUFFIX = ".state";
 
-/** A file that could not be read. It was kept as `path`, for an operator to inspect, or until the key is back. */
+/**
+ * A file that could not be read. It was kept as `path`, for an operator to inspect or until the key is available again.
+ */
 export interface JournalProblem {
   /** The file's pod. Undefined for the index. */
   readonly uid?: string;
-  readonly kind: "index" | "pod" | "state";
+  readonly type: "index" | "pod" | "state";
   readonly path: string;
   readonly reason: string;
 }
@@ -37,7 +39,7 @@ export interface LoadedJournal {
   readonly problems: readonly JournalProblem[];
 }
 
-/** Reads all there is, one file at a time; what can't be read is set aside and reported, and the rest goes on. */
+/** Reads all files, one at a time. Unreadable files are set aside and reported, and do not affect the others. */
 export async function loadJournal(
   dir: string,
   key: JournalKey,
@@ -82,13 +84,13 @@ async function loadIndex(
 ): Promise<JournalIndex | undefined> {
   const names = await files.list(dir);
   if (!names.includes(INDEX_FILE)) {
-    if (expected) problems.push({ kind: "index", path: join(dir, INDEX_FILE), reason: "missing" });
+    if (expected) problems.push({ type: "index", path: join(dir, INDEX_FILE), reason: "missing" });
     return undefined;
   }
   try {
     return decodeIndex(await files.read(join(dir, INDEX_FILE)));
   } catch (error) {
-    problems.push({ kind: "index", path: await files.setAside(dir, INDEX_FILE), reason: reasonOf(error) });
+    problems.push({ type: "index", path: await files.setAside(dir, INDEX_FILE), reason: reasonOf(error) });
     return undefined;
   }
 }
@@ -98,7 +100,7 @@ async function listPodFiles(files: JournalFiles, dir: string): Promise<PodFile[]
   return parsed.filter((file) => file !== undefined);
 }
 
-// Without an index the newest file of each pod is the best knowledge there is; the next snapshot sets it right.
+// Without an index, the newest file of each pod is the best available state. The next snapshot corrects it.
 function newestOfEach(files: readonly PodFile[]): Map<string, number> {
   const newest = new Map<string, number>();
   for (const { uid, generation } of files) newest.set(uid, Math.max(generation, newest.get(uid) ?? 0));
@@ -133,9 +135,9 @@ async function loadPods(
       desired.set(uid, pod);
       if (!sealed) plain.push(uid);
     } catch (error) {
-      // Nothing is wrong with the file if it is only the key that is missing.
+      // Only the key is missing; the file itself may be intact.
       const path = error instanceof WrongKeyError ? join(dir, name) : await setAsideIfThere(files, dir, name);
-      problems.push({ kind: "pod", uid, path, reason: reasonOf(error) });
+      problems.push({ type: "pod", uid, path, reason: reasonOf(error) });
     }
   }
   return { desired, plain };
@@ -172,7 +174,7 @@ async function loadStates(
       states.set(uid, decodePodState(decodeRecord(RECORD_KIND.state, await files.read(join(dir, name)))));
     } catch (error) {
       problems.push({
-        kind: "state",
+        type: "state",
         uid,
         path: await setAsideIfThere(files, dir, name),
         reason: reasonOf(error),
@@ -186,7 +188,7 @@ async function setAsideIfThere(files: JournalFiles, dir: string, name: string): 
   try {
     return await files.setAside(dir, name);
   } catch {
-    return join(dir, name); // Missing, or on a disk that doesn't allow renaming any more. The reason says which.
+    return join(dir, name); // The file is missing, or on a disk that allows no renaming. The reason says which.
   }
 }
 

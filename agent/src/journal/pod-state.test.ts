@@ -11,13 +11,13 @@ const FULL: PodState = {
   readyAtMs: 2.5,
 };
 
-test("a state comes back as it was", () => {
+test("a decoded state equals the encoded one", () => {
   assert.deepEqual(decodePodState(encodePodState(FULL)), FULL);
   const least: PodState = { hostPorts: [], containers: {} };
   assert.deepEqual(decodePodState(encodePodState(least)), least);
 });
 
-test("unknown fields of a later version are dropped", () => {
+test("drops unknown fields of a later version", () => {
   assert.deepEqual(decodePodState(bytesOf({ ...FULL, later: 1 })), FULL);
 });
 
@@ -40,7 +40,7 @@ for (const [field, broken] of [
     },
   ],
 ] as const) {
-  test(`a wrong ${field} is named`, () => {
+  test(`names an invalid ${field}`, () => {
     assert.throws(() => decodePodState(bytesOf(broken)), new RegExp(`^Error: ${field} is not`));
   });
 }

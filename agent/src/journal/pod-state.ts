@@ -1,19 +1,22 @@
-/** The agent's record of a pod's life on this host, apart from its specification. Times are milliseconds since the epoch. */
+/**
+ * The agent's record of a pod's execution on this host, without its specification. Times are milliseconds since the
+ * epoch.
+ */
 export interface PodState {
-  /** Last known network namespace; after a reboot it no longer exists. */
+  /** The last known network namespace, which no longer exists after a reboot. */
   readonly sandbox?: SandboxState;
-  /** Whether ports were allocated: an empty list may mean that it has none. */
+  /** Whether ports were allocated. An empty list may mean that the pod has none. */
   readonly portsAllocated?: boolean;
   readonly hostPorts: readonly HostPortState[];
-  /** Keyed by container name. */
+  /** States by container name. */
   readonly containers: Readonly<Record<string, ContainerState>>;
-  /** Set once nothing of the pod will be started again. */
+  /** Set when no container of the pod will be started again. */
   readonly outcome?: "SUCCEEDED" | "FAILED";
-  /** The pod is removed from the host completely. */
+  /** Whether the pod was removed from the host completely. */
   readonly removed?: boolean;
   readonly startedAtMs?: number;
   readonly readyAtMs?: number;
-  /** The role of the containers that have started in the present sandbox, after the init containers. */
+  /** The role of the containers that have started in the current sandbox after the init containers. */
   readonly begun?: "sidecars" | "main";
   /** The reason why the host ended the pod for good. */
   readonly failure?: ReasonState;
@@ -34,26 +37,26 @@ export interface HostPortState {
 }
 
 export interface ContainerState {
-  /** Number of the newest start; part of the container's name, so never used twice. */
+  /** The number of the newest start. It is part of the container's name, so it is never reused. */
   readonly attempt: number;
   readonly restartCount: number;
   /** The time of the next start and the delay that led to it, while backing off. */
   readonly retryAtMs?: number;
   readonly backoffMs?: number;
-  /** "started" from a start until its end was recorded, then "ended"; absent before the first. */
+  /** "started" from a start until its end was recorded, then "ended". Absent before the first start. */
   readonly phase?: "started" | "ended";
   readonly containerId?: string;
   readonly startedAtMs?: number;
-  /** Ends in a row without a good run between them. */
+  /** The number of ends since the last long run. */
   readonly crashes?: number;
   readonly lastTermination?: TerminationState;
   /** The earlier terminations, newest first. */
   readonly earlierTerminations?: readonly TerminationState[];
-  /** The progress of the hook in the present run. */
+  /** The progress of the post_start hook in the current run. */
   readonly postStart?: "begun" | "done";
-  /** The last verdicts of the probes of the present run. */
+  /** The last probe verdicts of the current run. */
   readonly health?: { readonly started: boolean; readonly ready: boolean };
-  /** The start of the present run's stop, and its cause if the run itself is at fault. */
+  /** The time and cause of the current run's stop. No cause if the run is not at fault. */
   readonly stop?: { readonly sinceMs: number; readonly cause?: ReasonState };
 }
 
@@ -64,22 +67,22 @@ export interface ReasonState {
 
 export interface TerminationState {
   readonly exitCode: number;
-  /** The signal's number when one ended it, else 0. */
+  /** The number of the signal that ended the run, else 0. */
   readonly signal: number;
-  /** "Completed", "Error", "OOMKilled". */
+  /** The reason, such as "Completed", "Error" or "OOMKilled". */
   readonly reason: string;
-  /** The last lines it wrote. */
+  /** The last lines of output. */
   readonly message: string;
   readonly startedAtMs?: number;
   readonly finishedAtMs: number;
 }
 
-/** Bytes as they go to disk: JSON, so that an operator can read them. */
+/** Encodes a state for the disk as JSON, so that an operator can read it. */
 export function encodePodState(state: PodState): Buffer {
   return Buffer.from(JSON.stringify(state));
 }
 
-/** Throws an Error that names the invalid field. Fields it doesn't know are dropped. */
+/** Decodes a state. Throws an error that names an invalid field. Drops unknown fields. */
 export function decodePodState(bytes: Uint8Array): PodState {
   const root = object(JSON.parse(Buffer.from(bytes).toString()), "state");
   const containers = Object.entries(object(root.containers, "containers"));

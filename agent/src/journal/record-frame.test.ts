@@ -4,12 +4,12 @@ import { decodeRecord, encodeRecord, RECORD_KIND } from "./record-frame.ts";
 
 const payload = Buffer.from("a pod");
 
-test("a record gives back its payload", () => {
+test("a decoded record has the encoded payload", () => {
   assert.deepEqual(decodeRecord(RECORD_KIND.pod, encodeRecord(RECORD_KIND.pod, payload)), payload);
   assert.equal(decodeRecord(RECORD_KIND.pod, encodeRecord(RECORD_KIND.pod, Buffer.alloc(0))).byteLength, 0);
 });
 
-test("any flipped bit, any cut and any addition is noticed", () => {
+test("detects any flipped bit, truncation or addition", () => {
   const record = encodeRecord(RECORD_KIND.pod, payload);
   for (let bit = 0; bit < record.byteLength * 8; bit++) {
     const flipped = Buffer.from(record);
@@ -22,7 +22,7 @@ test("any flipped bit, any cut and any addition is noticed", () => {
   assert.throws(() => decodeRecord(RECORD_KIND.pod, Buffer.concat([record, Buffer.alloc(1)])));
 });
 
-test("a record of another kind is refused", () => {
+test("rejects a record of another kind", () => {
   assert.throws(
     () => decodeRecord(RECORD_KIND.pod, encodeRecord(RECORD_KIND.state, payload)),
     /kind 3, not 1|kind/,

@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib";
 
-/** The kinds of journal file. The numbers are on disk, so never reuse one. */
+/** The kinds of journal files. The numbers are on disk, so never reuse one. */
 export const RECORD_KIND = {
   index: 1,
   pod: 2,
@@ -17,7 +17,10 @@ const MAGIC = 0x46524a4c; // "FRJL"
 const VERSION = 1;
 const HEADER_BYTES = 16;
 
-/** Header (magic, kind, version, length, CRC-32 over all but itself) and payload, as stored in a file of its own. */
+/**
+ * Encodes a record for a file of its own: a header (magic, kind, version, length, CRC-32 over everything else) and the
+ * payload.
+ */
 export function encodeRecord(kind: RECORD_KIND, payload: Uint8Array): Buffer {
   const bytes = Buffer.alloc(HEADER_BYTES + payload.byteLength);
   bytes.writeUInt32BE(MAGIC, 0);
@@ -29,13 +32,14 @@ export function encodeRecord(kind: RECORD_KIND, payload: Uint8Array): Buffer {
   return bytes;
 }
 
-/** Reports whether the bytes claim to be of this kind. Checks nothing else. */
+/** Reports whether the header has this kind. Checks nothing else. */
 export function isRecordOf(kind: RECORD_KIND, bytes: Buffer): boolean {
   return bytes.byteLength >= HEADER_BYTES && bytes.readUInt8(4) === kind;
 }
 
 /**
- * Reports whether the bytes begin as a record does. A record with one wrong byte in its head counts as damaged, not as foreign.
+ * Reports whether the bytes begin like a record. A record with one wrong byte in its header counts as damaged, not as
+ * foreign.
  */
 export function isFramed(bytes: Buffer): boolean {
   const magic = Buffer.alloc(4);
@@ -43,7 +47,7 @@ export function isFramed(bytes: Buffer): boolean {
   return magic.filter((byte, index) => bytes[index] === byte).byteLength >= magic.byteLength - 1;
 }
 
-/** The payload; throws an Error that says what is wrong with the bytes. */
+/** Returns the payload. Throws an error with the reason if the bytes are invalid. */
 export function decodeRecord(kind: RECORD_KIND, bytes: Buffer): Buffer {
   if (bytes.byteLength < HEADER_BYTES) throw new Error(`only ${bytes.byteLength} bytes long`);
   if (bytes.readUInt32BE(0) !== MAGIC) throw new Error("not a journal record");

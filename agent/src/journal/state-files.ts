@@ -10,13 +10,13 @@ interface Waiter {
 }
 
 /**
- * Writes pods' states, one batch at a time: what changes while a batch is being written goes into the next,
- * and of several states of one pod only the last. So there is at most one write waiting for each pod.
+ * Writes the states of pods in batches, one at a time. Changes during a batch are coalesced into the next one, which
+ * contains only the last state of each pod. So at most one write per pod is waiting.
  */
 export class StateFiles {
   readonly #dir: string;
   readonly #files: JournalFiles;
-  /** Undefined: remove the file. */
+  /** Changed states by uid. Undefined: the file has to be removed. */
   #changed = new Map<string, PodState | undefined>();
   #waiters: Waiter[] = [];
   #writing: Promise<void> | undefined;
@@ -26,7 +26,7 @@ export class StateFiles {
     this.#files = files;
   }
 
-  /** Resolves when this state, or a later one of the same pod, is on disk. */
+  /** Writes a state. Resolves when this or a later state of the same pod is on disk. */
   write(uid: string, state: PodState | undefined): Promise<void> {
     this.#changed.set(uid, state);
     const written = new Promise<void>((resolve, reject) => this.#waiters.push({ resolve, reject }));
@@ -34,14 +34,14 @@ export class StateFiles {
     return written;
   }
 
-  /** Resolves when nothing waits to be written. */
+  /** Resolves when no write is waiting. */
   async settle(): Promise<void> {
     await this.#writing;
   }
 
   async #writeAll(): Promise<void> {
     while (this.#changed.size > 0) {
-      // Lets all that changes in this turn of the event loop share the first batch.
+      // Let all changes in this turn of the event loop share the first batch.
       await Promise.resolve();
       const changed = this.#changed;
       const waiters = this.#waiters;

@@ -1,7 +1,7 @@
 import type { PodStatus } from "../pods/decide/pod-status.ts";
 import type { Pod } from "../pods/pod.ts";
 
-/** Runs the assigned pods. */
+/** The part of the agent that runs the assigned pods. */
 export interface AssignedPods {
   /** Replaces the whole assignment. */
   replace(pods: readonly Pod[]): void;

@@ -17,21 +17,22 @@ export interface IntakeOptions {
   readonly outbox: StatusOutbox;
   /** Called with the reason why assignments can't be written to disk; undefined after a successful write. */
   readonly onHealth: (problem: string | undefined) => void;
-  /** A change is on disk and the pods know of it. */
+  /** Called when a change is on disk and passed to the pods. */
   readonly onTaken: () => void;
 }
 
-// A full disk is not emptied in a moment; each try writes all that is held back.
+// Disks rarely get free space quickly. Each try writes all pending changes.
 const WRITE_AGAIN_MS = 5_000;
 
 /**
- * Takes the assignments of one connection: first to disk, then to the pods. While the disk can't be written, the connection goes on: pods
- * that end are ended all the same, new ones are refused one by one with the reason, and the write is tried again.
+ * Applies the assignments of one connection: first writes them to disk, then passes them to the pods. While the disk
+ * can't be written, the connection continues: pods that have to end are ended, new ones are rejected one by one with
+ * the reason, and the write is retried.
  */
 export class AssignmentIntake {
   readonly #options: IntakeOptions;
   #unwritten: Unwritten | undefined;
-  /** The last reported reasons of refused pods, by uid, so that each reason is sent once. */
+  /** The last reported reasons of rejected pods, by uid, so that each reason is sent once. */
   readonly #refused = new Map<string, string>();
   #work: Promise<void> = Promise.resolve();
   #cancelRetry: (() => void) | undefined;
@@ -41,17 +42,18 @@ export class AssignmentIntake {
     this.#options = options;
   }
 
-  /** Rejects with a LinkError if the coordinator must not be followed. */
+  /** Applies a snapshot. Rejects with a LinkError if the coordinator's assignments must not be applied. */
   takeSnapshot(snapshot: AssignmentSnapshot, clusterId: string, lineage: string | undefined): Promise<void> {
     const pods = this.#withoutRefused(snapshot.pods);
     return this.#take(() => fromSnapshot({ ...snapshot, pods }, clusterId, lineage));
   }
 
-  /** Rejects with a LinkError if the coordinator must not be followed. */
+  /** Applies a delta. Rejects with a LinkError if the coordinator's assignments must not be applied. */
   takeDelta(delta: AssignmentDelta, lineage: string | undefined): Promise<void> {
     const upserts = this.#withoutRefused(delta.upserts);
     return this.#take((held) => {
-      // Two connections overlap while a certificate is renewed: what the other one brought is not news.
+      // Two connections overlap while a certificate is renewed, so the other one may have delivered this change
+      // already.
       if (delta.revision <= (held ?? this.#options.journal).revision) return held;
       const change = { ...delta, upserts };
       return held === undefined ? fromDelta(change, lineage) : addDelta(held, change, lineage);
@@ -116,7 +118,10 @@ export class AssignmentIntake {
     else assigned.apply(read, [...removals]);
   }
 
-  /** Ending a pod needs no record: the worst is that a restart of the agent that meets the same full disk runs it until it is removed. */
+  /**
+   * Holds a change that can't be written. Ending a pod needs no record: at worst, an agent that restarts with a full
+   * disk runs the pod until it is removed.
+   */
   #hold(change: Unwritten, problem: string): void {
     const { clock, journal, reader, pods, onHealth } = this.#options;
     onHealth(problem);
@@ -131,7 +136,7 @@ export class AssignmentIntake {
     if (this.#closed) return;
     this.#cancelRetry = clock.schedule(WRITE_AGAIN_MS, () => {
       const written = this.#work.then(() => this.#write());
-      // The journal has gone on by another connection, or is closed.
+      // The journal has been changed by another connection, or is closed.
       this.#work = written.catch(() => {
         this.#unwritten = undefined;
       });
@@ -139,8 +144,8 @@ export class AssignmentIntake {
   }
 
   /**
-   * Returns the pods that fit into records. Each other pod is refused by itself and stays as it was, so that it doesn't hold up
-   * the others.
+   * Returns the pods that fit into records. Each other pod is rejected separately and stays as it was, so it doesn't
+   * block the others.
    */
   #withoutRefused(pods: readonly PodAssignment[]): PodAssignment[] {
     return pods.flatMap((pod) => {

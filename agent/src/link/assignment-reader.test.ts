@@ -6,7 +6,7 @@ import { aHost } from "../../test/a-host.ts";
 import type { Pod } from "../pods/pod.ts";
 import { AssignmentReader } from "./assignment-reader.ts";
 
-test("assignments are read with the newest token and the authority that is known then", () => {
+test("parses assignments with the newest token and the current authority", () => {
   const assigned = new Map([["u1", anAssignment()]]);
   let authorityPem: string | undefined;
   const reader = new AssignmentReader(aHost(), new Map(), () => authorityPem);

@@ -3,7 +3,7 @@ import type { HostFeatures } from "../host-features.ts";
 import type { Pod } from "../pods/pod.ts";
 import { parseAssignment } from "./parse-assignment.ts";
 
-/** The newest token of each pod that is assigned; no others are kept. A map will do. */
+/** Stores the newest token of each assigned pod. A Map implements it. */
 export interface TokenStore {
   get(podUid: string): IdentityToken | undefined;
   set(podUid: string, token: IdentityToken): void;
@@ -12,8 +12,8 @@ export interface TokenStore {
 }
 
 /**
- * Reads assignments with the newest identity token of each pod. Newer tokens come by themselves, between assignments, and are not worth
- * a write to the journal. The authority is the one that is known at that moment.
+ * Parses assignments with the newest identity token of each pod and the current authority. Newer tokens arrive
+ * separately from assignments, and are not worth a write to the journal.
  */
 export class AssignmentReader {
   readonly #host: HostFeatures;
@@ -34,7 +34,7 @@ export class AssignmentReader {
     return parseAssignment(current, this.#host, this.#authorityPem());
   }
 
-  /** Keeps the tokens of pods that are assigned; gives those pods as they now are. */
+  /** Stores the tokens of assigned pods, and returns these pods with their new tokens. */
   renew({ byPodUid }: IdentityTokens, assigned: ReadonlyMap<string, PodAssignment>): readonly Pod[] {
     return Object.entries(byPodUid).flatMap(([uid, token]) => {
       const assignment = assigned.get(uid);
@@ -44,7 +44,7 @@ export class AssignmentReader {
     });
   }
 
-  /** Forgets the tokens of all pods that are not assigned. */
+  /** Deletes the tokens of all pods that are not assigned. */
   keepOnly(assigned: { has(uid: string): boolean }): void {
     for (const uid of [...this.#newest.keys()]) if (!assigned.has(uid)) this.#newest.delete(uid);
   }

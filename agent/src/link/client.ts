@@ -7,10 +7,10 @@ import { type CoordinatorAddress, textOf } from "./coordinator-address.ts";
 import { LinkError } from "./link-error.ts";
 import type { NodeIdentity } from "./node-identity.ts";
 
-// A cut connection is noticed within 15 s, on both sides, whether or not there is anything to say.
+// Both sides detect a cut connection within 15 s, even if they have nothing to send.
 const KEEPALIVE_MS = 10_000;
 const KEEPALIVE_TIMEOUT_MS = 5_000;
-// All pods of a host in one snapshot: each may hold up to 1.5 MiB of configuration, most hold a few KiB.
+// A snapshot contains all pods of a host. Each may have up to 1.5 MiB of configuration; most have a few KiB.
 const MESSAGE_MAX_BYTES = 64 * 1024 * 1024;
 
 const CHANNEL_OPTIONS: ClientOptions = {
@@ -19,10 +19,10 @@ const CHANNEL_OPTIONS: ClientOptions = {
   "grpc.keepalive_permit_without_calls": 1,
   "grpc.max_receive_message_length": MESSAGE_MAX_BYTES,
   "grpc.max_send_message_length": MESSAGE_MAX_BYTES,
-  // The link makes a new channel for each attempt and does the waiting itself.
+  // The link creates a new channel for each attempt and does the waiting itself.
   "grpc.enable_retries": 0,
   "grpc.service_config_disable_resolution": 1,
-  // Without this, channels to one address share their connection, and a renewed certificate would never be shown.
+  // Otherwise channels to the same address share their connection, and a renewed certificate would never be used.
   "grpc.use_local_subchannel_pool": 1,
 };
 
@@ -32,10 +32,16 @@ export function openAgentClient(address: CoordinatorAddress, identity: NodeIdent
   return new AgentServiceClient(textOf(address), credentials, CHANNEL_OPTIONS);
 }
 
-/** The data that the coordinator may send before this side has taken it. With HTTP/2's default each 64 KiB wait for a round trip. */
+/**
+ * The amount of data that the coordinator may send before this side has read it. With HTTP/2's default, each 64 KiB
+ * would wait for a round trip.
+ */
 const CONTENT_WINDOW_BYTES = 1024 * 1024;
 
-/** A channel for workspaces alone: archives must not share a window with the node's own stream. */
+/**
+ * Opens a channel for workspaces only, because archives must not share a flow-control window with the node's own
+ * stream.
+ */
 export function openWorkspaceClient(
   address: CoordinatorAddress,
   { pair, caPem }: NodeIdentity,
@@ -45,7 +51,10 @@ export function openWorkspaceClient(
   return new WorkspaceNodeServiceClient(textOf(address), credentials, { ...CHANNEL_OPTIONS, ...window });
 }
 
-/** A channel for Destination alone: thousands of streams must not share a window with the node's own. */
+/**
+ * Opens a channel for Destination only, because thousands of streams must not share a flow-control window with the
+ * node's own.
+ */
 export function openDestinationChannel(address: CoordinatorAddress, { pair, caPem }: NodeIdentity): Client {
   const credentials = channelCredentials({ caPem, certPem: pair.chainPem, keyPem: pair.keyPem });
   return new Client(textOf(address), credentials, CHANNEL_OPTIONS);
@@ -59,7 +68,7 @@ export function isServiceError(error: unknown): error is ServiceError {
   return error instanceof Error && "code" in error && typeof error.code === "number" && "details" in error;
 }
 
-/** The trailer with which a coordinator that follows says that only the one that leads was lost. */
+/** The trailer by which a follower reports that only its connection to the leader was lost. */
 const OF_LEADER_KEY = "forage-of-leader";
 
 /** Translates the error of a failed call into the link's error. */
@@ -84,10 +93,10 @@ export function toLinkError(error: unknown): LinkError {
   }
 }
 
-// The texts of OpenSSL for a certificate of the coordinator, or of its authority, that is not valid at this host's time.
+// OpenSSL's messages for a certificate of the coordinator or its authority that is not valid at this host's time.
 const OUT_OF_TIME = /certificate (is not yet valid|has expired)|CERT_NOT_YET_VALID|CERT_HAS_EXPIRED/i;
 
-/** Puts advice to compare clocks before the message of a TLS connection that failed because of a certificate's dates. */
+/** Prepends advice to compare clocks if a TLS connection failed because of a certificate's dates. */
 function withClockAdvice(details: string): string {
   if (!OUT_OF_TIME.test(details)) return details;
   const advice =

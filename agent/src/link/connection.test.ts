@@ -18,7 +18,7 @@ test("closing a connection closes its channel", async () => {
   assert.deepEqual([client.isClosed, client.call.isCancelled], [true, true]);
 });
 
-test("a call that the coordinator accepts and never answers times out after 15 seconds", async () => {
+test("a call that the coordinator accepts but never answers times out after 15 seconds", async () => {
   const client = new FakeClient();
   const clock = new VirtualClock();
   const refused = assert.rejects(open(client, { clock }), { code: "UNAVAILABLE" });
@@ -32,7 +32,7 @@ test("a call that the coordinator accepts and never answers times out after 15 s
   assert.equal(client.isClosed, true);
 });
 
-test("abandons a coordinator that is not reached within the limit, and keeps one that only answers late", async () => {
+test("abandons a coordinator that is not reached in time, but waits for a slow answer", async () => {
   const clock = new VirtualClock();
   const away = new FakeClient();
   const refused = assert.rejects(
@@ -57,7 +57,7 @@ test("an answer in time leaves no timer", async () => {
   assert.equal(clock.pending, 0);
 });
 
-test("a stop before the call gives it up at once", async () => {
+test("stopping before the call aborts the attempt at once", async () => {
   const client = new FakeClient();
   await assert.rejects(open(client, { signal: AbortSignal.abort() }), { code: "UNAVAILABLE" });
   assert.equal(client.isClosed, true);
@@ -71,7 +71,7 @@ function open(
   return Connection.open(client as unknown as AgentServiceClient, Hello.fromPartial({}), options);
 }
 
-/** A call that answers with what is pushed, and breaks when it is cancelled. */
+/** A call that yields pushed messages and fails when it is cancelled. */
 class FakeCall extends PassThrough {
   isCancelled = false;
 

@@ -19,17 +19,17 @@ const WELCOME_TIMEOUT_MS = 15_000;
 export interface OpenOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** The time for connecting, which is a part of the time until the welcome. Default: no limit of its own. */
+  /** The time limit for connecting, which is part of the limit for the welcome. Default: no separate limit. */
   readonly connectLimitMs?: number | undefined;
 }
 
-/** One Connect stream on a channel of its own, from hello to end. */
+/** A Connect stream on its own channel, from hello to end. */
 export class Connection {
   readonly client: AgentServiceClient;
   readonly welcome: Welcome;
-  /** The interval between heartbeats. The coordinator may replace the one of the welcome. */
+  /** The interval between heartbeats, first from the welcome. The coordinator may change it later. */
   heartbeatIntervalMs: number;
-  /** The node's report as the hello had it. */
+  /** The node's report in the hello. */
   readonly reported: NodeReport | undefined;
   readonly #call: ClientDuplexStream<ConnectRequest, ConnectResponse>;
   readonly #messages: AsyncIterator<ConnectResponse>;
@@ -51,8 +51,8 @@ export class Connection {
   }
 
   /**
-   * Opens the connection: sends the hello and waits for the welcome. Closes the client if that fails; otherwise `close` does.
-   * Rejects with a LinkError.
+   * Opens the connection: sends the hello and waits for the welcome. Closes the client if that fails; otherwise `close`
+   * does so. Rejects with a LinkError.
    */
   static async open(
     client: AgentServiceClient,
@@ -78,7 +78,7 @@ export class Connection {
       const first = await messages.next();
       const message = first.done ? undefined : first.value.message;
       if (message?.$case !== "welcome")
-        throw new LinkError("PROTOCOL", "the coordinator didn't say welcome first");
+        throw new LinkError("PROTOCOL", "the coordinator's first message was not a welcome");
       return new Connection(client, call, messages, message.value, hello.node);
     } catch (error) {
       call.on("error", () => undefined);
@@ -94,7 +94,7 @@ export class Connection {
   }
 
   /**
-   * Yields received messages one at a time: it reads the next one after the previous one was handled. Ends when the connection is
+   * Yields received messages one at a time, each after the previous one was processed. Ends when the connection is
    * closed, and rejects on any other end.
    */
   async *messages(): AsyncGenerator<Downward> {
@@ -110,7 +110,10 @@ export class Connection {
     if (!this.#closed) throw new LinkError("UNAVAILABLE", "the coordinator ended the stream");
   }
 
-  /** Resolves when there is room for more, so that a slow connection slows its writers instead of filling memory. */
+  /**
+   * Sends a message. Resolves when there is room for more, so that a slow connection slows down its writers instead of
+   * filling memory.
+   */
   async send(message: Upward): Promise<void> {
     if (this.#closed || this.#call.destroyed || this.#call.write({ message })) return;
     await new Promise<void>((resolve) => {

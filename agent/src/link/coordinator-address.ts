@@ -3,10 +3,10 @@ export interface CoordinatorAddress {
   readonly port: number;
 }
 
-/** Three coordinators are usual. Each may have addresses of two families. */
+/** Three coordinators are usual, each with addresses of up to two families. */
 export const ADDRESSES_MAX = 16;
 
-/** Returns the address of HOST:PORT or [HOST]:PORT; undefined if it is none. */
+/** Parses HOST:PORT or [HOST]:PORT. Returns undefined for any other text. */
 export function parseAddress(text: string): CoordinatorAddress | undefined {
   const [, bracketed, plain, port] =
     /^(?:\[([0-9a-fA-F:.]{2,45})\]|([A-Za-z0-9.-]{1,253})):(\d{1,5})$/.exec(text) ?? [];

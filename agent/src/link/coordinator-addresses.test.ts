@@ -9,7 +9,7 @@ import { KnownCoordinators } from "./known-coordinators.ts";
 
 const [a, b, c] = [anAddress("a"), anAddress("b"), anAddress("c")];
 
-test("hosts begin with random coordinators, and move on to a random other one", () => {
+test("starts with a random coordinator, and moves on to a random other one", () => {
   const configured = [a, b, c];
   const begun = [0, 0.34, 0.99].map((drawn) => new CoordinatorAddresses({ configured, random: () => drawn }));
   assert.deepEqual(
@@ -23,14 +23,14 @@ test("hosts begin with random coordinators, and move on to a random other one", 
   assert.deepEqual([last?.current, options?.address], [b, b]);
 });
 
-test("a single coordinator is used again and again", () => {
+test("keeps using a single coordinator", () => {
   const addresses = new CoordinatorAddresses({ configured: [a], random: () => 0.99 });
   addresses.moveOn();
   assert.equal(addresses.current, a);
   assert.equal(addresses.redraw(), undefined);
 });
 
-test("reported coordinators replace those that were reported before, and never the configured ones", () => {
+test("reported coordinators replace earlier reported ones, but never the configured ones", () => {
   const addresses = new CoordinatorAddresses({ configured: [a], random: () => 0 });
   assert.equal(addresses.learn(["a:7600", "b:7600", "[2001:db8::1]:7600"]), true);
   assert.deepEqual(all(addresses), ["a:7600", "b:7600", "[2001:db8::1]:7600"]);
@@ -46,7 +46,7 @@ test("reported coordinators replace those that were reported before, and never t
   assert.equal(all(addresses)[0], "a:7600");
 });
 
-test("a coordinator is drawn again from all, and the draw can be taken back", () => {
+test("a new coordinator is chosen at random from all, and the choice can be undone", () => {
   let drawn = 0;
   const addresses = new CoordinatorAddresses({ configured: [a, b, c], random: () => drawn });
   assert.equal(addresses.redraw(), undefined);
@@ -57,7 +57,7 @@ test("a coordinator is drawn again from all, and the draw can be taken back", ()
   assert.equal(addresses.current, a);
 });
 
-test("learnt addresses outlast the process, and a damaged file is as good as none", async (t) => {
+test("learned addresses survive a restart, and a damaged file is ignored", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "forage-coordinators-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const path = join(dir, "coordinators");

@@ -2,24 +2,24 @@ import { ADDRESSES_MAX, type CoordinatorAddress, parseAddress, textOf } from "./
 import type { KnownCoordinators } from "./known-coordinators.ts";
 
 export interface CoordinatorAddressesOptions {
-  /** At least one. They are kept, whatever the coordinators say. */
+  /** The configured addresses, at least one. Reports of coordinators never remove them. */
   readonly configured: readonly CoordinatorAddress[];
-  /** Keeps what was learnt. Default: it is forgotten at the end of the process. */
+  /** Stores learned addresses. Default: they are lost at the end of the process. */
   readonly known?: Pick<KnownCoordinators, "learnt" | "save">;
   /** A source of random numbers in [0, 1). */
   readonly random: () => number;
 }
 
 /**
- * The addresses of the cluster's coordinators, of which the agent uses one at a time. Coordinators report them. That makes no
- * address trusted: whoever answers there must have a certificate of the cluster's authority.
+ * The addresses of the cluster's coordinators, of which the agent uses one at a time. Coordinators report them. A
+ * reported address is not trusted by itself: the server there needs a certificate of the cluster's authority.
  */
 export class CoordinatorAddresses {
   readonly #options: CoordinatorAddressesOptions;
   #all: readonly CoordinatorAddress[];
   #current: CoordinatorAddress;
 
-  /** Begins with a random one, which spreads the hosts. */
+  /** Starts with a random address, which distributes the hosts. */
   constructor(options: CoordinatorAddressesOptions) {
     this.#options = options;
     this.#all = together(options.configured, options.known?.learnt ?? []);
@@ -36,7 +36,7 @@ export class CoordinatorAddresses {
     return this.#all;
   }
 
-  /** Takes in the addresses that a coordinator has reported, as HOST:PORT. Returns whether there are new ones among them. */
+  /** Adds the addresses that a coordinator has reported, as HOST:PORT. Returns whether some are new. */
   learn(reported: readonly string[]): boolean {
     const learnt = reported.slice(0, ADDRESSES_MAX).flatMap((text) => parseAddress(text) ?? []);
     if (learnt.length === 0) return false;
@@ -48,13 +48,16 @@ export class CoordinatorAddresses {
     return all.some((it) => !before.has(textOf(it)));
   }
 
-  /** Uses another one from now on, because this one could not be reached or has ended the connection. */
+  /** Switches to another address, because the current one could not be reached or ended the connection. */
   moveOn(): void {
     const others = this.#all.filter((it) => textOf(it) !== textOf(this.#current));
     this.#current = this.#any(others) ?? this.#current;
   }
 
-  /** Draws one of all again. Returns a function that takes this back; undefined: it has drawn the present one. */
+  /**
+   * Draws a random address from all. Returns a function that undoes the draw, or undefined if it is the current
+   * address.
+   */
   redraw(): (() => void) | undefined {
     const before = this.#current;
     this.#current = this.#any(this.#all) ?? before;
@@ -64,7 +67,7 @@ export class CoordinatorAddresses {
     };
   }
 
-  /** Uses the options with an `address` that is the current one at each read. */
+  /** Returns the options with an `address` that is always the current one. */
   with<Options extends object>(options: Options): Options & { readonly address: CoordinatorAddress } {
     const current = (): CoordinatorAddress => this.current;
     return {
@@ -80,7 +83,7 @@ export class CoordinatorAddresses {
   }
 }
 
-/** Returns the configured ones first, each address once. */
+/** Returns the configured addresses first, each address once. */
 function together(
   configured: readonly CoordinatorAddress[],
   learnt: readonly CoordinatorAddress[],

@@ -1,102 +1,54 @@
 import { backOffMs } from "@forage/common/back-off";
 import { NODE_RENEW_AT, renewAtMs, renewalState } from "@forage/identity/renewal";
-import type {
-  AgentServiceClient,
-  ClaimRef,
-  Hello,
-  SessionRequest,
-  Welcome,
-} from "@forage/proto/forage/agent/v1/agent";
-import type { Clock } from "../clock.ts";
+import type { AgentServiceClient, ClaimRef, Hello, Welcome } from "@forage/proto/forage/agent/v1/agent";
 import { pause } from "../clock.ts";
-import type { Gateway } from "../gateway/gateway.ts";
-import type { ImagePrefetcher } from "../images/image-prefetcher.ts";
-import type { Journal } from "../journal/journal.ts";
-import type { PodMeter } from "../metrics/pod-meter.ts";
-import type { ServiceNetwork } from "../service-network.ts";
-import type { AssignedPods } from "./assigned-pods.ts";
-import type { AssignmentReader } from "./assignment-reader.ts";
 import { openAgentClient, toLinkError } from "./client.ts";
 import { Connection } from "./connection.ts";
-import type { CoordinatorAddresses } from "./coordinator-addresses.ts";
 import { encodeStatus } from "./encode-status.ts";
-import { type EnrollOptions, enroll, freshToken } from "./enroll.ts";
+import { enroll, freshToken } from "./enroll.ts";
 import { LinkError } from "./link-error.ts";
+import type { LinkOptions } from "./link-options.ts";
 import type { LinkState } from "./link-state.ts";
 import type { NodeIdentity } from "./node-identity.ts";
-import type { NodeSource } from "./node-source.ts";
 import { notRenewed } from "./not-renewed.ts";
 import { renewIdentity } from "./renew.ts";
 import { type StreamOptions, serveStream } from "./serve-stream.ts";
-import type { StatusOutbox } from "./status-outbox.ts";
 import { StreamWait } from "./stream-wait.ts";
 
-export interface LinkOptions {
-  readonly enroll: EnrollOptions;
-  readonly agentVersion: string;
-  readonly bootId: string;
-  /** New with every start of the agent. */
-  readonly sessionId: string;
-  readonly clock: Clock;
-  /** A source of random numbers in [0, 1). */
-  readonly random: () => number;
-  readonly journal: Journal;
-  readonly pods: AssignedPods;
-  readonly reader: AssignmentReader;
-  readonly outbox: StatusOutbox;
-  readonly node: NodeSource;
-  /** Measures pods when asked to. */
-  readonly meter: Pick<PodMeter, "ask" | "ended">;
-  /** Pulls images ahead of pods when asked to. */
-  readonly prefetcher: Pick<ImagePrefetcher, "ask" | "ended">;
-  readonly services: ServiceNetwork;
-  readonly gateway: Gateway;
-  readonly removeClaims: (claims: readonly ClaimRef[]) => void;
-  readonly openSession: (request: SessionRequest, connection: Connection) => void;
-  /** Called with the reason why assignments can't be written to disk; undefined after a successful write. */
-  readonly assignmentsHealth: (problem: string | undefined) => void;
-  readonly events: LinkEvents;
-  /** The coordinators of the cluster, of which `enroll` has the address of the current one. Default: there is one. */
-  readonly coordinators?: Pick<CoordinatorAddresses, "all" | "learn" | "moveOn" | "redraw">;
-  /** Opens the channel that a connection uses. Default: mutual TLS to the coordinator's address. */
-  readonly openClient?: typeof openAgentClient;
-}
+export type { LinkEvents, LinkOptions } from "./link-options.ts";
 
-export interface LinkEvents {
-  changed(state: LinkState): void;
-  renewed(endsMs: number): void;
-  renewalFailed(error: LinkError): void;
-}
-
-// Full jitter: a fleet that lost its coordinator must not come back in one instant.
+// Full jitter, because a fleet that lost its coordinator must not reconnect at the same moment.
 const RECONNECT_BASE_MS = 500;
 const RECONNECT_CAP_MS = 10_000;
-// Errors that only an operator can mend are retried too, at long intervals.
+// Errors that only an operator can fix are retried too, at long intervals.
 const REFUSED_CAP_MS = 60_000;
 const RENEW_AGAIN_MS = 60_000;
-// A fleet that is asked to renew must not come in one instant.
+// Spreads the renewals of a fleet that is asked to renew at the same moment.
 const RENEW_ASKED_SPREAD_MS = 10_000;
-// A coordinator that hands out certificates which are due at once must not keep us both busy.
+// Limits the load if a coordinator issues certificates that are due for renewal at once.
 const RENEW_LEAST_MS = 10_000;
 const STAYS_MAX = 3;
 const LOOK_MS = 30_000;
-// Where there are others, one that does not answer costs less than the time in which its absence would count against the host.
+// If there are other coordinators, trying the next one early keeps the interruption below the grace period of the host.
 const CONNECT_LIMIT_MS = 3_000;
-// Hosts that had to move, or have learnt of a new coordinator, draw one again: a rolling upgrade leaves the first ones to be upgraded
-// empty. By then it is over, and open sessions end only once.
+// Hosts that had to switch, or have learned of a new coordinator, draw a coordinator again. Otherwise the coordinators
+// that are upgraded first in a rolling upgrade would stay without hosts. By then the upgrade is over, and open sessions
+// end only once.
 const REDRAW_LEAST_MS = 120_000;
 const REDRAW_SPREAD_MS = 240_000;
 
-/** Keeps the agent connected: joins if it must, connects, renews its certificate, and comes back after every failure. */
+/**
+ * Keeps the agent connected: joins if necessary, connects, renews its certificate, and reconnects after every failure.
+ */
 export class CoordinatorLink {
   readonly #options: LinkOptions;
   #state: LinkState;
-  /** The coordinator's reason for the last refusal. */
+  /** The coordinator's reason for the last rejection. */
   #refusal: string | undefined;
   #connection: Connection | undefined;
-  /** Failures in a row after which it stayed where it was. */
+  /** The number of consecutive failures after which the same coordinator was kept. */
   #stays = 0;
-  /** By the monotonic clock; undefined: it stays where it is. */
+  /** The monotonic time of the next random choice of a coordinator. Undefined if none is due. */
   #redrawAtMs: number | undefined;
 
   constructor(options: LinkOptions) {
@@ -108,7 +60,7 @@ export class CoordinatorLink {
     return this.#state;
   }
 
-  /** The client of the present connection. Undefined: there is none. */
+  /** The client of the current connection. Undefined if there is none. */
   get client(): AgentServiceClient | undefined {
     return this.#connection?.client;
   }
@@ -120,8 +72,8 @@ export class CoordinatorLink {
   }
 
   /**
-   * Reports that a claim was removed. Does nothing without a connection, because the coordinator repeats its order on the next
-   * one.
+   * Reports that a claim was removed. Does nothing without a connection, because the coordinator repeats its order on
+   * the next one.
    */
   claimRemoved(claim: ClaimRef): void {
     void this.#connection?.send({ $case: "claimsRemoved", value: { claims: [claim] } });
@@ -150,11 +102,14 @@ export class CoordinatorLink {
     }
   }
 
-  /** A coordinator that refuses a host may have a wrong clock or an old copy of the store, which the others have not. */
+  /**
+   * Switches to another coordinator if that may help. A coordinator that rejects a host may have a wrong clock or an
+   * old copy of the store, which the others don't have.
+   */
   #moveOn({ isOfLeader, code }: LinkError): void {
     const { coordinators } = this.#options;
     if (coordinators === undefined || code === "NO_IDENTITY" || code === "DISK") return;
-    // A new leader is there after some seconds, unless only this coordinator can't reach it.
+    // A new leader is elected within seconds, unless only this coordinator can't reach it.
     if (isOfLeader && this.#stays++ < STAYS_MAX) return;
     coordinators.moveOn();
     this.#stays = 0;
@@ -165,7 +120,7 @@ export class CoordinatorLink {
     if (this.#options.coordinators?.learn(addresses) === true) this.#redrawLater();
   }
 
-  /** A new time to draw a coordinator again is noticed after so long. */
+  /** Returns the longest delay until a new time for a draw is noticed. */
   #lookMs(): number {
     return this.#options.coordinators === undefined ? Number.POSITIVE_INFINITY : LOOK_MS;
   }
@@ -195,7 +150,10 @@ export class CoordinatorLink {
     return this.#renewUnusable(known, how, signal);
   }
 
-  /** The coordinator renews an expired certificate for some time after its end, and may renew one that is not valid yet. */
+  /**
+   * Renews an unusable certificate. The coordinator renews an expired one for some time after its end, and may renew
+   * one that is not valid yet.
+   */
   async #renewUnusable(known: NodeIdentity, how: string, signal: AbortSignal): Promise<NodeIdentity> {
     const { enroll: options, events, clock, openClient = openAgentClient } = this.#options;
     const client = openClient(options.address, known);
@@ -212,7 +170,10 @@ export class CoordinatorLink {
     }
   }
 
-  /** Keeps one connection after another, opening the next before it closes the last. Ends only by an error or the signal. */
+  /**
+   * Keeps one connection after another, opening the next before it closes the last. Ends only by an error or the
+   * signal.
+   */
   async #stayConnected(first: NodeIdentity, signal: AbortSignal, onConnected: () => void): Promise<void> {
     let identity = first;
     let current = await this.#connect(identity, signal);
@@ -239,7 +200,9 @@ export class CoordinatorLink {
     }
   }
 
-  /** Connects to another coordinator while the present one serves. Undefined: it stays where it is. */
+  /**
+   * Connects to another coordinator while the current connection serves. Returns undefined if the current one is kept.
+   */
   async #redraw(identity: NodeIdentity, signal: AbortSignal): Promise<Serving | undefined> {
     this.#redrawAtMs = undefined;
     const goBack = this.#options.coordinators?.redraw();
@@ -248,7 +211,7 @@ export class CoordinatorLink {
       return await this.#connect(identity, signal);
     } catch {
       goBack();
-      // The attempt has cleared the statuses that waited for the present stream.
+      // The attempt has cleared the statuses that waited for the current stream.
       const { pods, outbox } = this.#options;
       for (const status of pods.statuses()) outbox.put(status);
       this.#redrawLater();
@@ -257,8 +220,8 @@ export class CoordinatorLink {
   }
 
   /**
-   * Serves the stream until a new certificate is there (given back), another coordinator must be drawn, the stream breaks (rejects) or
-   * the signal aborts.
+   * Serves the stream until one of these happens: a new certificate exists (returned), another coordinator has to be
+   * drawn, the stream breaks (rejects), or the signal aborts.
    */
   async #until(
     current: Serving,
@@ -390,8 +353,8 @@ export class CoordinatorLink {
 
 interface Serving {
   readonly connection: Connection;
-  /** Rejects with a LinkError when the stream breaks, resolves when it was closed. */
+  /** Rejects with a LinkError if the stream breaks, and resolves if it was closed. */
   readonly ended: Promise<void>;
-  /** Aborted when the coordinator requests a renewal of the certificate. */
+  /** Aborts when the coordinator requests a renewal of the certificate. */
   readonly asked: AbortSignal;
 }

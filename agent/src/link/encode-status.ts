@@ -47,7 +47,7 @@ function encodeContainer(status: ContainerStatus): WireContainerStatus {
 }
 
 function encodeState(state: ContainerStatus["state"]): WireContainerStatus["state"] {
-  switch (state.kind) {
+  switch (state.type) {
     case "waiting": {
       const { reason, message, retryAtMs, pulledPercent } = state;
       const retryAt = retryAtMs === undefined ? undefined : toTimestamp(retryAtMs);

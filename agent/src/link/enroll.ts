@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { linkSignals } from "@forage/common/link-signals";
 import { messageOf } from "@forage/common/message-of";
 import { IdentityError } from "@forage/identity";
 import { createKeyAndCsr } from "@forage/identity/csr";
@@ -14,7 +15,7 @@ export interface EnrollOptions {
   /** The coordinator to connect to next. */
   readonly address: CoordinatorAddress;
   readonly nodeName: string;
-  /** Holds the join token; undefined: none was configured. */
+  /** The path of the file with the join token. Undefined: none is configured. */
   readonly tokenFile: string | undefined;
   readonly files: IdentityFiles;
   /** Rejects if the host can't belong to the cluster with this authority. */
@@ -23,7 +24,7 @@ export interface EnrollOptions {
 
 const JOIN_TIMEOUT_MS = 15_000;
 
-/** The token that has not been used yet; undefined if there is none. */
+/** Returns the token that has not been used yet, or undefined if there is none. */
 export async function freshToken({ tokenFile, files }: EnrollOptions): Promise<JoinToken | undefined> {
   if (tokenFile === undefined) return undefined;
   let text: string;
@@ -38,8 +39,9 @@ export async function freshToken({ tokenFile, files }: EnrollOptions): Promise<J
 }
 
 /**
- * Turns a token into a certificate. The coordinator's root is fetched and compared with the token's pin first;
- * the secret goes only over a connection that this root vouches for. REFUSED and PROTOCOL don't get better by themselves.
+ * Exchanges a token for a certificate. First fetches the coordinator's root and compares it with the token's pin; the
+ * secret is sent only over a connection that this root authenticates. Errors with code REFUSED or PROTOCOL persist
+ * until an operator acts.
  */
 export async function enroll(
   options: EnrollOptions,
@@ -62,7 +64,7 @@ export async function enroll(
   return identity;
 }
 
-/** PKCS #10 in DER, from PEM. */
+/** Converts a PKCS #10 request from PEM to DER. */
 export function derOf(csrPem: string): Buffer {
   return Buffer.from(csrPem.replace(/-----[^-]+-----/g, ""), "base64");
 }
@@ -85,7 +87,8 @@ async function probe(address: CoordinatorAddress, token: JoinToken, signal: Abor
   }
 }
 
-// The same key for the same token: the coordinator gives its certificate again if the first answer was lost.
+// Uses the same key for the same token, so that the coordinator issues its certificate again if the first response was
+// lost.
 async function pendingKey(files: IdentityFiles, tokenId: string): Promise<PendingKey> {
   const known = await files.loadPending();
   if (known?.tokenId === tokenId) return known;
@@ -107,10 +110,11 @@ function join(
     else resolve(response);
   });
   const cancel = () => call.cancel();
-  const giveUp = AbortSignal.any([signal, AbortSignal.timeout(JOIN_TIMEOUT_MS)]);
+  const { signal: giveUp, unlink } = linkSignals(signal, AbortSignal.timeout(JOIN_TIMEOUT_MS));
   giveUp.addEventListener("abort", cancel, { once: true });
   return promise.finally(() => {
     giveUp.removeEventListener("abort", cancel);
+    unlink();
     client.close();
   });
 }

@@ -5,7 +5,7 @@ export type AssignmentMessage =
   | { readonly $case: "snapshot"; readonly value: AssignmentSnapshot }
   | { readonly $case: "delta"; readonly value: AssignmentDelta };
 
-/** Returns what joins the parts of assignments of one connection, from its beginning. */
+/** Returns a gatherer that joins the parts of one connection's assignments. */
 export function assignmentParts(): PartGatherer<AssignmentMessage> {
   return new PartGatherer({ noun: "an assignment", hasMore: ({ value }) => value.more, join });
 }

@@ -5,12 +5,12 @@ import { IDENTITY_PATH, mountIdentity } from "./identity-volume.ts";
 
 const MOUNT = { volume: "forage-identity", mountPath: IDENTITY_PATH, subPath: "", readOnly: true };
 
-test("a pod without a service account has no token, even if one came", () => {
+test("a pod without a service account has no token, even if one was received", () => {
   const { serviceAccount: _, ...pod } = aPod({});
   assert.equal(mountIdentity(pod), pod);
 });
 
-test("every container finds it, but where the pod mounts something else there", () => {
+test("mounts the token in every container, unless the pod mounts something else there", () => {
   const own = { volume: "v", mountPath: `${IDENTITY_PATH}/`, subPath: "", readOnly: true };
   const pod = mountIdentity(
     aPod({
@@ -24,7 +24,7 @@ test("every container finds it, but where the pod mounts something else there", 
   );
 });
 
-test("token, namespace and authority, on tmpfs, for its owner only", () => {
+test("the volume contains token, namespace and authority, on tmpfs, readable by the owner only", () => {
   const [volume] = mountIdentity(aPod({}), "PEM\n").volumes?.volumes ?? [];
   assert.deepEqual(volume, {
     name: "forage-identity",
@@ -44,7 +44,7 @@ test("token, namespace and authority, on tmpfs, for its owner only", () => {
   });
 });
 
-test("the owner is whoever all containers run as, else root", () => {
+test("the owner is the common user of all containers, else root", () => {
   const ownerOf = (...uids: (number | undefined)[]) => {
     const containers = uids.map((uid, index) =>
       aContainer(`c${index}`, uid === undefined ? {} : { user: { uid, supplementalGroups: [] } }),
@@ -58,13 +58,13 @@ test("the owner is whoever all containers run as, else root", () => {
   assert.equal(ownerOf(undefined), undefined);
 });
 
-test("where the authority isn't known it isn't shown", () => {
+test("omits the authority if it is unknown", () => {
   const source = mountIdentity(aPod({})).volumes?.volumes[0]?.source;
   assert.ok(source?.type === "files");
   assert.deepEqual([...(source.contents?.keys() ?? [])], ["token", "namespace"]);
 });
 
-test("without a token yet it is waited for, and the name is the agent's", () => {
+test("waits for a missing token, in a volume with the agent's name", () => {
   const [volume] = mountIdentity(aPod({}, null)).volumes?.volumes ?? [];
   assert.equal(volume?.source.type === "files" && volume.source.contents, undefined);
   const taken = { name: "forage-identity", source: { type: "emptyDir", medium: "disk" } } as const;

@@ -5,12 +5,13 @@ import type { FilesSource, Volume } from "../volumes/volumes.ts";
 export const IDENTITY_PATH = "/var/run/secrets/forage.dev/serviceaccount";
 
 const VOLUME = "forage-identity";
-// Its owner's alone; a volume of an `fs_group` gives the group what its owner can read.
+// Readable by the owner only. In a volume with an `fs_group`, the group can read whatever the owner can.
 const FILE_MODE = 0o600;
 
 /**
- * Shows the pod's token to its containers, but where they mount something else in that place. Without a service account: the pod as it is.
- * `authorityPem`: whom to trust as the coordinator; undefined: not known.
+ * Returns the pod with its token mounted in its containers, unless they mount something else there. Returns a pod
+ * without a service account unchanged. `authorityPem` is the authority of the coordinator that the pod should trust;
+ * undefined if unknown.
  */
 export function mountIdentity(pod: Pod, authorityPem?: string): Pod {
   const { serviceAccount, volumes } = pod;
@@ -48,7 +49,7 @@ function identitySource(pod: Pod, authorityPem: string | undefined): FilesSource
     items: [],
     defaultMode: FILE_MODE,
     optional: false,
-    // The common user of all containers. Different users share the files through `fs_group`.
+    // The common user of all containers. Containers with different users share the files through `fs_group`.
     ...(uids.size === 1 && uid !== undefined && { ownerUid: uid }),
   };
 }

@@ -8,9 +8,12 @@ export interface KnownCoordinatorsOptions {
   readonly onProblem: (error: unknown) => void;
 }
 
-/** The file with the addresses that coordinators have reported, one a line. Without it the agent has those of its configuration. */
+/**
+ * The file with the addresses that coordinators have reported, one on each line. Without it the agent uses the
+ * configured ones.
+ */
 export class KnownCoordinators {
-  /** The addresses that the file had. */
+  /** The addresses read from the file. */
   readonly learnt: readonly CoordinatorAddress[];
   readonly #options: KnownCoordinatorsOptions;
   #saving: Promise<void> = Promise.resolve();
@@ -29,7 +32,7 @@ export class KnownCoordinators {
     this.learnt = learnt;
   }
 
-  /** Begins to replace the file, after what is being written now. */
+  /** Starts to replace the file after the current write. */
   save(learnt: readonly CoordinatorAddress[]): void {
     const { path, onProblem } = this.#options;
     const text = learnt.map((it) => `${textOf(it)}\n`).join("");

@@ -1,27 +1,30 @@
 export type LinkErrorCode =
   /** The agent has no certificate and no join token. */
   | "NO_IDENTITY"
-  /** The certificate ran out; only a fresh join token helps. */
+  /** The certificate has expired; a new join token is required. */
   | "CERTIFICATE_EXPIRED"
-  /** The certificate begins in the future: a clock is or was wrong. */
+  /** The certificate begins in the future because a clock is or was wrong. */
   | "CERTIFICATE_NOT_YET_VALID"
-  /** The coordinator refused the join token, or the node. */
+  /** The coordinator rejected the join token or the node. */
   | "REFUSED"
-  /** The coordinator belongs to another cluster, or runs on older data than it had sent. */
+  /** The coordinator belongs to another cluster, or uses older data than it had sent before. */
   | "NOT_OURS"
-  /** The other side answers, but not as a coordinator does. */
+  /** The other side responds, but not like a coordinator. */
   | "PROTOCOL"
   /** The coordinator can't be reached, or the connection broke. */
   | "UNAVAILABLE"
   /** The coordinator's message could not be written to disk. */
   | "DISK";
 
-/** The message is for the operator: it says what to do where something can be done. Holds no secret. */
+/**
+ * An error of the connection to the coordinator. The message is for the operator and includes what to do, if possible.
+ * It never contains a secret.
+ */
 export class LinkError extends Error {
   readonly code: LinkErrorCode;
-  /** Whether the same may succeed soon with nothing changed by the operator. */
+  /** Whether the same call may succeed soon without any change by the operator. */
   readonly retryable: boolean;
-  /** The coordinator that was called is well, and the one that leads is not: another one would not help. */
+  /** Whether only the leader fails and the called coordinator works. Another coordinator would not help then. */
   readonly isOfLeader: boolean;
 
   constructor(

@@ -4,9 +4,9 @@ import type { LinkErrorCode } from "./link-error.ts";
 export interface LinkState {
   readonly kind: "joining" | "connecting" | "connected" | "failed";
   readonly sinceMs: number;
-  /** Set when failed. */
+  /** The error's code. Set if failed. */
   readonly code?: LinkErrorCode;
   readonly message?: string;
-  /** The end of the node's certificate, once there is one. */
+  /** The expiry of the node's certificate, once there is one. */
   readonly certificateEndsMs?: number;
 }

@@ -11,19 +11,19 @@ export interface NodeIdentity {
   readonly caPem: string;
 }
 
-/** A key that has no certificate yet. It is kept, because the answer to a join may be lost and requested again. */
+/** A key that has no certificate yet. It is stored, because the response to a join may be lost and requested again. */
 export interface PendingKey {
   readonly tokenId: string;
   readonly keyPem: string;
   readonly csrPem: string;
 }
 
-/** The same for a renewal, whose answer may be lost or can't be written. */
+/** The key of a renewal, whose response may be lost or fail to be written. */
 export type RenewalKey = Omit<PendingKey, "tokenId">;
 
 /**
- * The node's identity on disk: `node.pem` (key and chain in one file, 0600), `ca.pem`, `pending.json` during a join and
- * `renewal.json` during a renewal.
+ * The node's identity on disk: `node.pem` (key and chain in one file, mode 0600), `ca.pem`, `pending.json` during a
+ * join and `renewal.json` during a renewal.
  */
 export class IdentityFiles {
   readonly #dir: string;
@@ -33,7 +33,7 @@ export class IdentityFiles {
     this.#dir = dir;
   }
 
-  /** The trusted authority as it was last read or written. Undefined before that. */
+  /** The trusted authority as last read or written. Undefined before that. */
   get authorityPem(): string | undefined {
     return this.#authorityPem;
   }
@@ -43,7 +43,10 @@ export class IdentityFiles {
     this.#authorityPem = await readPrivateFile(this.#path("ca.pem")).catch(() => undefined);
   }
 
-  /** Undefined before the first join. An unsafe or damaged file is an error, not a reason to join again. */
+  /**
+   * Loads the identity; undefined before the first join. Throws if a file is unsafe or damaged, because the node must
+   * not join again for that reason.
+   */
   async load(): Promise<NodeIdentity | undefined> {
     try {
       const pair = await readKeyPair(this.#path("node.pem"));
@@ -56,7 +59,7 @@ export class IdentityFiles {
     }
   }
 
-  /** Checks that all fits before anything on disk is replaced. */
+  /** Checks that the parts match before replacing anything on disk. */
   async save(keyPem: string, chainPem: string, caPem: string): Promise<NodeIdentity> {
     if (splitCertificates(caPem).length === 0)
       throw new LinkError("PROTOCOL", "the coordinator sent no authority");
@@ -73,7 +76,7 @@ export class IdentityFiles {
     return isPending(read) ? read : undefined;
   }
 
-  /** Undefined: no renewal is under way, or its file is damaged. */
+  /** Loads the key of a renewal. Returns undefined if no renewal is in progress or its file is damaged. */
   async loadRenewal(): Promise<RenewalKey | undefined> {
     const read = await this.#loadJson("renewal.json");
     return isRenewal(read) ? read : undefined;
@@ -105,7 +108,7 @@ export class IdentityFiles {
     return rm(this.#path("pending.json"), { force: true });
   }
 
-  /** The token that the present identity came from: it is not tried a second time. */
+  /** Returns the token of the current identity, which must not be used a second time. */
   async usedToken(): Promise<string> {
     return readPrivateFile(this.#path("token-id")).catch(() => "");
   }

@@ -1,7 +1,7 @@
 import { LinkError } from "./link-error.ts";
 import type { NodeIdentity } from "./node-identity.ts";
 
-/** Returns the error of a node whose certificate can't be used, and which the coordinator does not renew. */
+/** Returns the error of a node whose certificate is unusable and not renewed by the coordinator. */
 export function notRenewed({ pair }: NodeIdentity, nowMs: number, cause: LinkError, how: string): LinkError {
   const asked = `the coordinator doesn't renew it (${cause.message}); its pods keep running; to join again ${how}`;
   if (nowMs >= pair.notAfterMs) {

@@ -6,7 +6,7 @@ import { aHost } from "../../test/a-host.ts";
 import type { PodContainer } from "../pods/pod.ts";
 import { parseAssignment as parse } from "./parse-assignment.ts";
 
-test("a container's words and variables come out as written: they are expanded at each start", () => {
+test("keeps a container's words and variables as written, because they are expanded at each start", () => {
   const pod = parseAssignment(
     aPod({
       command: ["run", "$(WHO)"],
@@ -53,7 +53,7 @@ test("a container's words and variables come out as written: they are expanded a
   ]);
 });
 
-test("a cpu limit alone is a request for as much; the smallest share is 2", () => {
+test("a cpu limit without a request is also the request, and the smallest share is 2", () => {
   const limited = (cpu: string) => ({
     requests: undefined,
     limits: { cpu, memory: "", ephemeralStorage: "", extended: {} },
@@ -62,7 +62,7 @@ test("a cpu limit alone is a request for as much; the smallest share is 2", () =
   assert.equal(parseAssignment(aPod({ resources: limited("1m") })).containers[0]?.cpuShares, 2);
 });
 
-test("the main container comes last, so that it stops first", () => {
+test("the main container is last, so that it stops first", () => {
   const side = Container.fromPartial({ name: "side", image: "side:1" });
   const pod = parseAssignment(aPod({}, { sidecars: [side] }));
   assert.deepEqual(
@@ -71,7 +71,7 @@ test("the main container comes last, so that it stops first", () => {
   );
 });
 
-test("init containers, labels, annotations, objects and the rest of the pod come out whole", () => {
+test("parses init containers, labels, annotations, objects and the rest of the pod", () => {
   const init = Container.fromPartial({ name: "setup", image: "setup:1" });
   const podConfig = PodConfig.fromPartial({
     labels: { app: "old", tier: "front" },
@@ -174,7 +174,7 @@ for (const [what, given, gives] of PARTS) {
   });
 }
 
-test("parses by the host's features: runtime class, SCTP, the name of a pod on the host's network", () => {
+test("parses by the host's features: runtime class, SCTP, and the host name on the host's network", () => {
   const assignment = (config: Parameters<typeof PodConfig.fromPartial>[0], change: Partial<Container> = {}) =>
     aPod(change, { podConfig: PodConfig.fromPartial(config) });
   const classy = assignment({ runtimeClassName: "kata" });
@@ -196,7 +196,7 @@ test("parses by the host's features: runtime class, SCTP, the name of a pod on t
   assert.deepEqual([onHost.hostname, onHost.network?.hostNetwork], ["big-iron", true]);
 });
 
-test("a service account's token is in every container", () => {
+test("a service account's token is mounted in every container", () => {
   const podConfig = PodConfig.fromPartial({ serviceAccountName: "builder" });
   const identityToken = { token: "t", expiresAt: undefined };
   const pod = parseAssignment({ ...aPod({}, { podConfig }), identityToken });
@@ -256,7 +256,7 @@ for (const [what, change, problem] of [
   ["a mount of nothing", { volumeMounts: [{ name: "v", mountPath: "/v" }] }, /no volume "v"/],
   ["a pull policy that is none", { imagePullPolicy: "Sometimes" }, /pull policy/],
 ] as const) {
-  test(`${what} is this pod's problem, and no exception`, () => {
+  test(`${what} is the pod's problem, not an exception`, () => {
     const pod = parseAssignment(aPod(Container.fromPartial(change as unknown as Partial<Container>)));
     assert.match(pod.problem ?? "", problem);
     assert.deepEqual(pod.containers, []);
@@ -278,11 +278,11 @@ for (const [what, change] of [
   });
 }
 
-test("a pod with no template is a problem too", () => {
+test("a pod without a template has a problem", () => {
   assert.match(parseAssignment({ ...aPod({}), template: undefined }).problem ?? "", /no container/);
 });
 
-test("the host name is the pod's, cut to what the kernel takes", () => {
+test("the host name is the pod's name, truncated to the kernel's limit", () => {
   const long = { ...aPod({}), name: `${"a".repeat(62)}-${"b".repeat(20)}` };
   assert.equal(parseAssignment(long).hostname, "a".repeat(62));
 });
@@ -302,7 +302,7 @@ function aPod(change: Partial<Container>, template: Partial<PodTemplate> = {}): 
   });
 }
 
-/** A message made of a few fields has the others' defaults, which must not hide those of the whole. */
+/** A message with a few fields has defaults in the others, which must not override those of the whole. */
 function stripEmpty(change: Partial<Container>): Partial<Container> {
   return Object.fromEntries(
     Object.entries(change).filter(

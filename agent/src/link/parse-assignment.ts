@@ -16,8 +16,9 @@ const DEFAULT_GRACE_SECONDS = 30;
 const HOSTNAME_MAX = 63;
 
 /**
- * Translates an assigned pod into the agent's model. A pod that can't run gets a `problem`, so that it hinders no other pod.
- * `authorityPem`: the authority that pods with a service account trust as the coordinator's.
+ * Converts an assigned pod to the agent's model. A pod that can't run gets a `problem` instead of an error, so it
+ * doesn't affect other pods. `authorityPem` is the authority by which pods with a service account trust the
+ * coordinator.
  */
 export function parseAssignment(assignment: PodAssignment, host: HostFeatures, authorityPem?: string): Pod {
   const { uid, namespace, name, specHash, stopping, template, keepLogsSeconds } = assignment;
@@ -38,7 +39,7 @@ export function parseAssignment(assignment: PodAssignment, host: HostFeatures, a
     return mountIdentity({ ...base, ...parseTemplate(assignment, template, host) }, authorityPem);
   } catch (error) {
     const problem = messageOf(error);
-    // Stopping needs the names of what may run, even if no more of it is understood.
+    // Stopping the pod needs the names of its containers, even if nothing else can be parsed.
     return { ...base, containers: [], problem };
   }
 }
@@ -98,7 +99,7 @@ function servicePort(container: string, port: ContainerPort, host: HostFeatures)
   }
 }
 
-/** Returns the container as an init container, which has no probes and hooks and only has to end. */
+/** Returns the container as an init container, which has no probes and hooks and runs to completion. */
 function asInit(container: PodContainer): PodContainer {
   const { name, probes = {}, hooks = {} } = container;
   if (Object.keys(probes).length > 0) throw new Error(`init container ${name}: it can't have probes`);

@@ -11,7 +11,7 @@ import { parseResources } from "./parse-resources.ts";
 import { parseSecurity } from "./parse-security.ts";
 import { parseMounts } from "./parse-volumes.ts";
 
-/** The settings that containers take from their pod. */
+/** The settings that containers inherit from their pod. */
 export interface ContainerSetting {
   readonly config: PodConfig | undefined;
   readonly volumes: PodVolumeSpec;
@@ -22,7 +22,7 @@ export interface ContainerSetting {
 const NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const PORT_MAX = 65_535;
 
-/** @throws Error that names the container. */
+/** Parses a container. @throws Error that names the container. */
 export function parseContainer(container: Container, setting: ContainerSetting): PodContainer {
   const { name } = container;
   if (!NAME.test(name)) throw new Error(`${JSON.stringify(name)} can't be a container's name`);
@@ -94,7 +94,7 @@ function pullPolicyOf({ image, imagePullPolicy }: Container): PullPolicy {
   }
 }
 
-/** @throws Error if the port is none, or the host can not serve its protocol. */
+/** Returns the port. @throws Error if the port is invalid, or if the host doesn't support its protocol. */
 export function portOf(
   container: string,
   { containerPort, protocol }: ContainerPort,

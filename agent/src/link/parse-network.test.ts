@@ -5,7 +5,7 @@ import { parseNetwork } from "./parse-network.ts";
 
 type Given = Parameters<typeof PodConfig.fromPartial>[0];
 
-test("by default a pod has a network of its own and the cluster's search domains first", () => {
+test("by default a pod has its own network, and the cluster's search domains come first", () => {
   const nothing = {
     hostNetwork: false,
     dnsPolicy: "ClusterFirst",
@@ -17,7 +17,7 @@ test("by default a pod has a network of its own and the cluster's search domains
   assert.deepEqual(parse({}), nothing);
 });
 
-test("all settings are applied", () => {
+test("applies all settings", () => {
   const dnsConfig = {
     nameservers: ["192.0.2.1", "2001:db8::1"],
     searches: ["a.example", "."],
@@ -39,7 +39,7 @@ for (const [what, given, problem] of [
   ["a line in a domain", { dnsConfig: { searches: ["a\nnameserver 1.2.3.4"] } }, /is not a domain/],
   ["a line in an option", { dnsConfig: { options: [{ name: "ndots", value: "1\n" }] } }, /is not an option/],
 ] as const) {
-  test(`DNS with ${what} is refused`, () => assert.throws(() => parse(given as unknown as Given), problem));
+  test(`rejects DNS with ${what}`, () => assert.throws(() => parse(given as unknown as Given), problem));
 }
 
 function parse(config: Given) {

@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import type { DnsOption, PodConfig } from "@forage/proto/forest/v1/forage";
 import type { PodNetworkSpec } from "../pods/pod.ts";
 
-// They become words of a resolv.conf.
+// Domains become words of a resolv.conf.
 const DOMAIN = /^(\.|[A-Za-z0-9_][A-Za-z0-9._-]{0,253})$/;
 const OPTION = /^[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_.-]{1,64})?$/;
 

@@ -41,7 +41,7 @@ const HANDLERS: readonly (readonly [what: string, given: object, gives: ProbeHan
 ];
 
 for (const [what, handler, gives] of HANDLERS) {
-  test(`a probe by ${what}`, () => {
+  test(`parses a probe by ${what}`, () => {
     for (const field of ["startupProbe", "livenessProbe", "readinessProbe"] as const) {
       const probes = parseProbes(Container.fromPartial({ [field]: { handler } } as Given));
       const kind = field.replace("Probe", "") as "startup" | "liveness" | "readiness";
@@ -51,7 +51,7 @@ for (const [what, handler, gives] of HANDLERS) {
   });
 }
 
-test("a probe's five numbers are its own, and Kubernetes' where they are left out", () => {
+test("a probe keeps its own numbers, and gets Kubernetes' defaults for missing ones", () => {
   const handler = { $case: "tcpSocket", value: { port: 1 } } as const;
   const probes = parseProbes(
     Container.fromPartial({
@@ -75,13 +75,13 @@ test("a probe's five numbers are its own, and Kubernetes' where they are left ou
   });
 });
 
-test("no probes are none, and so are no hooks", () => {
+test("a container without probes and hooks has none", () => {
   assert.equal(parseProbes(Container.fromPartial({})), undefined);
   assert.equal(parseHooks(undefined), undefined);
   assert.equal(parseHooks(Lifecycle.fromPartial({})), undefined);
 });
 
-test("hooks do what a probe asks", () => {
+test("parses hooks with the same actions as probes", () => {
   const hooks = parseHooks(
     Lifecycle.fromPartial({
       postStart: { action: { $case: "exec", value: { command: ["touch", "/up"] } } },
@@ -105,7 +105,7 @@ for (const [what, probe, problem] of [
     /success_threshold must be 1/,
   ],
 ] as const) {
-  test(`a probe with ${what} is refused`, () => {
+  test(`rejects a probe with ${what}`, () => {
     const container = Container.fromPartial({ livenessProbe: probe } as unknown as Given);
     assert.throws(() => parseProbes(container), problem);
   });
@@ -116,7 +116,7 @@ for (const [what, hooks, problem] of [
   ["an empty command", { postStart: { action: { $case: "exec", value: {} } } }, /post_start: exec/],
   ["no port", { preStop: { action: { $case: "tcpSocket", value: {} } } }, /pre_stop: tcp: 0/],
 ] as const) {
-  test(`a hook with ${what} is refused`, () => {
+  test(`rejects a hook with ${what}`, () => {
     assert.throws(() => parseHooks(Lifecycle.fromPartial(hooks as unknown as Hooks)), problem);
   });
 }

@@ -12,7 +12,7 @@ import { type ContainerProbes, type ProbeHandler, type ProbeKind, probeSpec } fr
 
 const PORT_MAX = 65_535;
 
-/** Undefined: it has none. */
+/** Parses the container's probes. Returns undefined if it has none. */
 export function parseProbes(container: Container): ContainerProbes | undefined {
   const given: Readonly<Record<ProbeKind, Probe | undefined>> = {
     startup: container.startupProbe,
@@ -27,7 +27,7 @@ export function parseProbes(container: Container): ContainerProbes | undefined {
   return Object.keys(probes).length > 0 ? probes : undefined;
 }
 
-/** Undefined: it has none. */
+/** Parses the container's hooks. Returns undefined if it has none. */
 export function parseHooks(lifecycle: Lifecycle | undefined): ContainerHooks | undefined {
   const { postStart, preStop } = lifecycle ?? {};
   if (postStart === undefined && preStop === undefined) return undefined;

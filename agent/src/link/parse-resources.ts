@@ -15,7 +15,7 @@ export function parseResources(requirements: ResourceRequirements | undefined): 
   const cpuLimitMilli = milliCpuOf(limits.cpu ?? "0");
   const memoryLimitBytes = wholeUnitsOf(limits.memory ?? "0");
   const rootLimitBytes = wholeUnitsOf(limits["ephemeral-storage"] ?? "0");
-  // Only for what they say when they can't be read.
+  // Parsed only to detect errors.
   for (const it of [requests.memory, requests["ephemeral-storage"]]) wholeUnitsOf(it ?? "0");
   const resources = { ...prefixed("requests", requests), ...prefixed("limits", limits) };
   const extended = extendedOf(requirements);
@@ -29,7 +29,7 @@ export function parseResources(requirements: ResourceRequirements | undefined): 
   };
 }
 
-/** Returns the quantities that are set, by their names in Kubernetes. */
+/** Returns the quantities that are set, by Kubernetes' resource names. */
 function quantitiesOf(list: ResourceList | undefined): Record<string, string> {
   const { cpu = "", memory = "", ephemeralStorage = "" } = list ?? {};
   return {
@@ -43,7 +43,7 @@ function prefixed(list: string, quantities: Record<string, string>): Record<stri
   return Object.fromEntries(Object.entries(quantities).map(([name, text]) => [`${list}.${name}`, text]));
 }
 
-/** Devices can't be shared, so the request and the limit are one number. */
+/** Parses extended resources. Devices can't be shared, so a request must equal its limit. */
 function extendedOf(requirements: ResourceRequirements | undefined): Record<string, number> {
   const limits = requirements?.limits?.extended ?? {};
   const requests = requirements?.requests?.extended ?? {};

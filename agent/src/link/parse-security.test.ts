@@ -107,7 +107,7 @@ const CASES: readonly (readonly [
 ];
 
 for (const [what, own, pod, gives] of CASES) {
-  test(`security: ${what}`, () => assert.deepEqual(parse(own, pod), gives));
+  test(`security: parses ${what}`, () => assert.deepEqual(parse(own, pod), gives));
 }
 
 for (const [what, own, problem] of [
@@ -117,10 +117,10 @@ for (const [what, own, problem] of [
   ["a capability that is an option", { capabilities: { add: ["--privileged"] } }, /not a capability/],
   ["a profile outside the profiles", { seccompProfile: "../../etc/passwd" }, /can't be a profile's path/],
 ] as const) {
-  test(`security: ${what} is refused`, () => assert.throws(() => parse(own as Own, undefined), problem));
+  test(`security: rejects ${what}`, () => assert.throws(() => parse(own as Own, undefined), problem));
 }
 
-test("security: an SELinux type where there is SELinux", () => {
+test("security: accepts an SELinux type on a host with SELinux", () => {
   const given = ContainerSecurityContext.fromPartial({ seLinuxType: "container_t" });
   const { security } = parseSecurity(given, undefined, aHost({ seLinux: true }));
   assert.equal(security?.seLinuxType, "container_t");
@@ -137,11 +137,11 @@ for (const [given, gives] of [
     { gid: 7, changePolicy: "OnRootMismatch" },
   ],
 ] as const) {
-  test(`fs_group ${JSON.stringify(given, (_, it) => (typeof it === "bigint" ? String(it) : it))}`, () =>
+  test(`parses fs_group ${JSON.stringify(given, (_, it) => (typeof it === "bigint" ? String(it) : it))}`, () =>
     assert.deepEqual(parseFsGroup(given && PodSecurityContext.fromPartial(given)), gives));
 }
 
-test("a change policy that is none is refused", () => {
+test("rejects an unknown change policy", () => {
   const given = PodSecurityContext.fromPartial({ fsGroup: 7n, fsGroupChangePolicy: "Never" });
   assert.throws(() => parseFsGroup(given), /neither Always nor OnRootMismatch/);
 });

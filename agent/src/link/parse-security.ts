@@ -9,18 +9,17 @@ import type { PodContainer } from "../pods/pod.ts";
 import type { ContainerSecurity, ContainerUser } from "../runtime/runtime.ts";
 import type { PodVolumeSpec } from "../volumes/volumes.ts";
 
-// Kubernetes' range: what fits into a positive 32-bit number.
+// Kubernetes' range: a positive 32-bit number.
 const ID_MAX = 2 ** 31 - 1;
 const CAPABILITY = /^[A-Z][A-Z_]{1,62}$/;
 // SELinux' own rule for the names of types.
 const SE_LINUX_TYPE = /^[A-Za-z][A-Za-z0-9_.]{0,254}$/;
 
 /**
- * Parses a container's security context. The container's values take precedence over the pod's. On the wire 0, false and "" mean
- * unset, so a container can't unset a value of its pod.
- * Privilege escalation is allowed, as in Kubernetes, if the container has no security context. If it has one, its field decides,
- * and so does the field's absence: then `no_new_privs` is set. Privileged containers and those with SYS_ADMIN may always gain
- * privileges.
+ * Parses a container's security context. The container's values take precedence over the pod's. On the wire 0, false
+ * and "" mean unset, so a container can't unset a value of its pod. As in Kubernetes, privilege escalation is allowed
+ * if the container has no security context. If it has one, `no_new_privs` is set unless its field allows privilege
+ * escalation. Privileged containers and those with SYS_ADMIN may always gain privileges.
  */
 export function parseSecurity(
   own: ContainerSecurityContext | undefined,
@@ -51,7 +50,7 @@ export function parseSecurity(
   return { ...(user && { user }), security };
 }
 
-/** Kubernetes gives the volumes' group to the processes too. */
+/** Returns the container's user. As in Kubernetes, its processes also get the group of the volumes. */
 function userOf(
   own: ContainerSecurityContext | undefined,
   pod: PodSecurityContext | undefined,
@@ -65,7 +64,7 @@ function userOf(
   return { ...(uid !== undefined && { uid }), ...(gid !== undefined && { gid }), supplementalGroups };
 }
 
-/** Undefined: volumes keep their owners. */
+/** Parses `fs_group`. Returns undefined if volumes keep their owners. */
 export function parseFsGroup(pod: PodSecurityContext | undefined): PodVolumeSpec["fsGroup"] {
   const gid = idOf("fs_group", pod?.fsGroup);
   const policy = pod?.fsGroupChangePolicy ?? "";

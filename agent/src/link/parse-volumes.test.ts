@@ -91,7 +91,7 @@ const CASES: readonly (readonly [what: string, given: Given, gives: VolumeSource
 ];
 
 for (const [what, given, gives] of CASES) {
-  test(`a volume of ${what}`, () => {
+  test(`parses a volume of ${what}`, () => {
     assert.deepEqual(parse([{ name: "v", source: given }]).volumes, [{ name: "v", source: gives }]);
   });
 }
@@ -134,12 +134,12 @@ for (const [what, volumes, problem] of [
     /must not contain \.\./,
   ],
 ] as const) {
-  test(`a volume with ${what} is refused`, () => {
+  test(`rejects a volume with ${what}`, () => {
     assert.throws(() => parse(volumes as unknown as Parameters<typeof parse>[0]), problem);
   });
 }
 
-test("mounts are the container's, of volumes that the pod has", () => {
+test("mounts belong to the container and must name volumes of the pod", () => {
   const spec = parse([{ name: "v", source: { $case: "emptyDir", value: {} } }]);
   const mounts = (given: object) =>
     parseMounts(Container.fromPartial({ name: "main", volumeMounts: [given] }), spec);
@@ -166,7 +166,7 @@ function parse(volumes: readonly Parameters<typeof Volume.fromPartial>[0][]) {
   return parseVolumes(assignment, parseObjects(assignment), undefined);
 }
 
-test("reads volumes that a part of the agent provides, and their mounts", () => {
+test("parses provided volumes and their mounts", () => {
   const volumes = parseVolumes(
     PodAssignment.fromPartial({
       uid: "a",

@@ -20,7 +20,7 @@ import {
   type VolumeSource,
 } from "../volumes/volumes.ts";
 
-/** @throws Error, or VolumeError INVALID, for what can never be made. */
+/** Parses the pod's volumes. @throws Error, or VolumeError INVALID, for a volume that can never be created. */
 export function parseVolumes(
   assignment: PodAssignment,
   objects: PodObjects,
@@ -38,7 +38,7 @@ export function parseVolumes(
   return spec;
 }
 
-/** @throws VolumeError INVALID. */
+/** Parses the container's mounts. @throws VolumeError INVALID. */
 export function parseMounts({ name, volumeMounts }: Container, spec: PodVolumeSpec): readonly VolumeMount[] {
   const mounts = volumeMounts.map(({ name: volume, mountPath, subPath, readOnly }) => ({
     volume,
@@ -117,7 +117,7 @@ function files(
   };
 }
 
-/** Volumes follow changes, whatever version env is pinned to. */
+/** Returns the current content of an object. Volumes follow changes, whatever version env is pinned to. */
 function present(objects: readonly ObjectContent[], name: string): FilesSource["contents"] {
   return objects.find((it) => it.name === name && it.current)?.data;
 }

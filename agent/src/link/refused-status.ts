@@ -1,7 +1,7 @@
 import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import type { PodStatus } from "../pods/decide/pod-status.ts";
 
-/** Status of a pod that was assigned and that the agent does not begin. */
+/** Returns the status of an assigned pod that the agent does not start. */
 export function refusedStatus(
   { uid, namespace, name, specHash }: PodAssignment,
   reason: string,

@@ -38,7 +38,7 @@ async function setUp(t: TestContext) {
   return { dir: join(dir, "identity"), files, issue, signal: new AbortController().signal };
 }
 
-test("a renewal whose answer was lost is tried again with the same key, from a private file", async (t) => {
+test("repeats a renewal whose response was lost with the same key, from a private file", async (t) => {
   const { dir, files, issue, signal } = await setUp(t);
   const asked: Buffer[] = [];
   const lose: Answer = () => Promise.reject(new Error("lost"));
@@ -58,7 +58,7 @@ test("a renewal whose answer was lost is tried again with the same key, from a p
 test("sends no request while the key can't be written", async (t) => {
   const { dir, issue, signal } = await setUp(t);
   await mkdir(dir, { recursive: true });
-  // A file where the directory should be stands for a disk that takes nothing, also for root.
+  // A file in place of the directory makes every write fail, even for root.
   await writeFile(join(dir, "blocked"), "");
   const asked: Buffer[] = [];
   const blocked = new IdentityFiles(join(dir, "blocked"));

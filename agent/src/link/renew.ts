@@ -1,3 +1,4 @@
+import { linkSignals } from "@forage/common/link-signals";
 import { createKeyAndCsr } from "@forage/identity/csr";
 import type { AgentServiceClient, RenewResponse } from "@forage/proto/forage/agent/v1/agent";
 import { toLinkError } from "./client.ts";
@@ -7,8 +8,9 @@ import type { IdentityFiles, NodeIdentity, RenewalKey } from "./node-identity.ts
 const RENEW_TIMEOUT_MS = 15_000;
 
 /**
- * Requests a certificate for a new key over the connection that the present certificate authenticates. The key is on disk before
- * the request, and a later attempt uses it again: where the key can't be written, the certificate couldn't be either.
+ * Requests a certificate for a new key over the connection that the current certificate authenticates. The key is
+ * written to disk before the request and reused by a later attempt: if the key can't be written, the certificate
+ * couldn't be either.
  */
 export async function renewIdentity(
   client: AgentServiceClient,
@@ -22,7 +24,7 @@ export async function renewIdentity(
     else resolve(response);
   });
   const cancel = () => call.cancel();
-  const giveUp = AbortSignal.any([signal, AbortSignal.timeout(RENEW_TIMEOUT_MS)]);
+  const { signal: giveUp, unlink } = linkSignals(signal, AbortSignal.timeout(RENEW_TIMEOUT_MS));
   giveUp.addEventListener("abort", cancel, { once: true });
   try {
     const { certificatePem, caBundlePem } = await promise;
@@ -31,6 +33,7 @@ export async function renewIdentity(
     return identity;
   } finally {
     giveUp.removeEventListener("abort", cancel);
+    unlink();
   }
 }
 

@@ -5,7 +5,7 @@ import type { Connection, Downward } from "./connection.ts";
 import { type StreamOptions, serveStream } from "./serve-stream.ts";
 import { StatusOutbox } from "./status-outbox.ts";
 
-test("ends when the protocol is broken, though its messages find no room", async () => {
+test("ends when the protocol is violated, even if its messages find no room", async () => {
   let closed = (): void => {};
   const isClosed = new Promise<void>((resolve) => {
     closed = resolve;

@@ -43,9 +43,9 @@ export interface StreamOptions {
   readonly assignmentsHealth: (problem: string | undefined) => void;
 }
 
-// Pods that start together change within a few milliseconds of each other. One message then covers all of them.
+// Pods that start together change within a few milliseconds of each other, so one message covers all of them.
 const COALESCE_MS = 10;
-// More frequent heartbeats would add traffic and no knowledge.
+// More frequent heartbeats would add traffic without benefit.
 const HEARTBEAT_MIN_MS = 500;
 const HEARTBEAT_DEFAULT_MS = 3_000;
 
@@ -54,7 +54,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
   const over = new AbortController();
   const servicesEnded = options.services.restart();
   options.gateway.restart();
-  const untell = reportGateway(connection, options.gateway);
+  const stopReporting = reportGateway(connection, options.gateway);
   const sending = Promise.all([
     sendStatuses(connection, options, over.signal),
     beat(connection, options, over.signal),
@@ -62,7 +62,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
   const { clock, journal, pods, reader, outbox, assignmentsHealth: onHealth } = options;
   const onTaken = (): void => void heartbeat(connection, options).catch(() => connection.close());
   const intake = new AssignmentIntake({ clock, journal, pods, reader, outbox, onHealth, onTaken });
-  // A message that can't be made ends this connection, and not the agent.
+  // A message that can't be encoded ends this connection, but not the agent.
   sending.catch(() => connection.close());
   try {
     const parts = assignmentParts();
@@ -96,10 +96,10 @@ export async function serveStream(connection: Connection, options: StreamOptions
           options.prefetcher.ask(message.value, connection);
           break;
         case "services":
-          options.services.take(message.value);
+          options.services.apply(message.value);
           break;
         case "gateway":
-          options.gateway.take(message.value);
+          options.gateway.apply(message.value);
           break;
         case "welcome":
           throw new LinkError("PROTOCOL", "the coordinator sent a second welcome");
@@ -111,7 +111,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
     over.abort();
     intake.close();
     servicesEnded();
-    untell();
+    stopReporting();
     options.meter.ended(connection);
     options.prefetcher.ended(connection);
     connection.close();
@@ -119,7 +119,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
   }
 }
 
-/** Sends the gateway's status now and after each change, which is seldom. Returns a function that stops it. */
+/** Sends the gateway's status now and after each change, which are rare. Returns a function that stops it. */
 function reportGateway(connection: Connection, gateway: Gateway): () => void {
   const report = (value: GatewayStatus): void => void connection.send({ $case: "gateway", value });
   const status = gateway.status();
@@ -137,11 +137,11 @@ async function takeAssignment(
   if (message.$case === "snapshot")
     await intake.takeSnapshot(message.value, clusterId, message.value.lineage ?? lineage);
   else await intake.takeDelta(message.value, message.value.lineage ?? lineage);
-  // Comes after the pods that may still use them were ordered to end.
+  // The pods that may still use the claims have been ordered to end before.
   options.removeClaims(message.value.claimRemovals);
 }
 
-/** A pod that was forgotten meanwhile needs none. */
+/** Stores the tokens and passes them to the pods. Pods that are no longer assigned are skipped. */
 function takeTokens(tokens: IdentityTokens, intake: AssignmentIntake, { pods, reader }: StreamOptions): void {
   const renewed = reader.renew(tokens, intake.assigned());
   if (renewed.length > 0) pods.apply(renewed, []);
@@ -156,22 +156,22 @@ async function sendStatuses(
     await outbox.filled(signal);
     await pause(clock, COALESCE_MS, signal);
     if (signal.aborted) return;
-    const pods = outbox.take().map(encodeStatus);
+    const pods = outbox.takeBatch().map(encodeStatus);
     if (pods.length > 0) await connection.send({ $case: "podStatuses", value: { pods } });
   }
 }
 
 async function beat(connection: Connection, options: StreamOptions, signal: AbortSignal): Promise<void> {
   const { clock, node } = options;
-  // Includes changes that happened while the connection was set up.
-  let told = connection.reported;
+  // Includes changes that happened while the connection was being set up.
+  let lastReport = connection.reported;
   while (!signal.aborted) {
     await heartbeat(connection, options);
     const asked = connection.heartbeatIntervalMs;
     await pause(clock, asked === 0 ? HEARTBEAT_DEFAULT_MS : Math.max(HEARTBEAT_MIN_MS, asked), signal);
     const report = node.report();
-    if (signal.aborted || isDeepStrictEqual(report, told)) continue;
-    told = report;
+    if (signal.aborted || isDeepStrictEqual(report, lastReport)) continue;
+    lastReport = report;
     await connection.send({ $case: "nodeReport", value: report });
   }
 }

@@ -9,7 +9,7 @@ import {
 } from "@forage/proto/forage/agent/v1/agent";
 import { type SessionHost, SessionServer } from "./session-server.ts";
 
-test("a session beyond the limit is refused, and a place is free again once one has ended", {
+test("rejects a session beyond the limit, and accepts one again after another has ended", {
   timeout: 20_000,
 }, async () => {
   const server = new SessionServer(aHost());
@@ -33,7 +33,7 @@ test("a session beyond the limit is refused, and a place is free again once one 
   assert.equal(server.count, 0);
 });
 
-test("connections to ports of one pod leave sessions to others", async () => {
+test("connections to ports of one pod leave room for other sessions", async () => {
   const server = new SessionServer(aHost());
   const forwards = Array.from({ length: 129 }, () => open(server, { podUid: "p1", kind: PORT_FORWARD }));
   assert.match((await forwards[128]?.outcome)?.error ?? "", /128 connections to ports of this pod are open/);
@@ -46,7 +46,7 @@ test("connections to ports of one pod leave sessions to others", async () => {
   server.close();
 });
 
-test("a port-forward ends when its pod gets another place in the network, and no other session does", {
+test("a port-forward ends when its pod gets another network, and other sessions continue", {
   timeout: 20_000,
 }, async () => {
   const places = new Map([
@@ -73,7 +73,7 @@ test("a port-forward ends when its pod gets another place in the network, and no
   server.close();
 });
 
-test("the agent's stop ends every session with the reason", async () => {
+test("stopping the agent ends every session with the reason", async () => {
   const server = new SessionServer(aHost());
   const session = open(server);
   server.close();
@@ -86,7 +86,7 @@ const LOGS = {
 } as const;
 const PORT_FORWARD = { $case: "portForward", value: { port: 80 } } as const;
 
-/** Logs that never end, and ports that take connections. */
+/** A host with endless logs and with ports that accept connections. */
 function aHost(change: Partial<SessionHost> = {}): SessionHost {
   const unused = (): never => {
     throw new Error("not used");
@@ -124,7 +124,7 @@ function open(
   return stream;
 }
 
-/** The agent's stream to the coordinator; the client sends nothing, until it leaves. */
+/** The agent's stream to the coordinator. The client sends nothing until it disconnects. */
 class FakeStream extends Duplex {
   readonly #end = Promise.withResolvers<SessionEnd>();
   /** The agent's last frame. */
@@ -150,7 +150,7 @@ class FakeStream extends Duplex {
   }
 }
 
-/** Lets all that can happen without input or time happen. */
+/** Waits for everything that needs neither input nor time. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -28,14 +28,17 @@ import { type DialPod, servePortForward } from "../sessions/serve-port-forward.t
 import { serveSupport } from "../sessions/serve-support.ts";
 import type { Session } from "../sessions/session.ts";
 
-/** The subjects of sessions. */
+/** The objects that sessions attach to. */
 export interface SessionHost extends Pick<AttachSources, "openInput" | "exitCodeOf" | "nowMs"> {
   /**
    * Finds the container of a pod; an empty name means the main container. Returns undefined if the pod or container doesn't
    * exist.
    */
   find(podUid: string, container: string): FoundContainer | undefined;
-  /** Returns a text that identifies the pod's present network and changes with it; undefined while it has none. */
+  /**
+   * Returns a text that identifies the pod's current network and changes with it. Undefined while the pod has no
+   * network.
+   */
   networkOf(podUid: string): string | undefined;
   readonly readLog: ReadLog;
   readonly exec: RunExec;
@@ -46,11 +49,12 @@ export interface SessionHost extends Pick<AttachSources, "openInput" | "exitCode
   readonly imageReads: Pick<ImageReads, "send">;
   readonly pullImage: PullImage;
   readonly examine: ExamineHost;
-  /** Makes the agent's files for a support bundle. */
+  /** Creates the agent's files for a support bundle. */
   readonly support: () => AsyncIterable<SupportFile>;
 }
 
-// Each holds a stream and, for an exec, a process on the host. A browser opens a dozen connections through one port-forward.
+// Each session has a stream and, for an exec, a process on the host. A browser opens a dozen connections through one
+// port-forward.
 const SESSIONS_MAX = 256;
 
 interface OpenSession {
@@ -61,7 +65,7 @@ interface OpenSession {
   readonly network?: string;
 }
 
-/** Serves sessions for operators, each on a stream of its own that the agent opens. */
+/** Serves sessions for operators, each on a separate stream that the agent opens. */
 export class SessionServer {
   readonly #host: SessionHost;
   readonly #open = new Set<OpenSession>();
@@ -82,20 +86,20 @@ export class SessionServer {
     const writer = new FrameWriter(stream, ending.signal);
     const refusal = this.#refusalOf(request);
     const session = this.#note(request, ending);
-    // The first frame, also before what a session writes at once.
+    // This frame must be first, before anything that a session writes at once.
     const opened = writer.send({ $case: "sessionId", value: request.sessionId });
     const served = refusal
       ? Promise.reject(new Error(refusal))
       : this.#serve(request, writer, ending.signal, (taker) => {
           void readInput(taker, stream).finally(() => ending.abort());
         });
-    // Waited for only after the first frame is out.
+    // Awaited only after the first frame was sent.
     served.catch(() => undefined);
     void opened
       .then(() => served)
       .catch((error) => ({ exitCode: 1, error: reasonOf(ending.signal, error) }))
       .then((end) => {
-        // Written also when the session was ended from outside: the client is still there to read why.
+        // Also written if the session was ended from outside, because the client is still connected to read the reason.
         if (!stream.destroyed) stream.write({ frame: { $case: "end", value: end } });
         stream.end();
       })
@@ -122,7 +126,8 @@ export class SessionServer {
     if (open >= SESSIONS_MAX) return `${SESSIONS_MAX} sessions are open on this node`;
     if (kind?.$case !== "portForward") return undefined;
     const ofPod = [...this.#open].filter((it) => it.isForward && it.podUid === podUid).length;
-    // A pod's ports may have many visitors. They take half of the sessions at most, and always leave some to other pods.
+    // A pod's ports may have many visitors. They may use at most half of the remaining sessions, so that other pods
+    // always get some.
     return ofPod >= SESSIONS_MAX - open ? `${ofPod} connections to ports of this pod are open` : undefined;
   }
 
@@ -179,7 +184,10 @@ export class SessionServer {
   }
 }
 
-/** Returns the reason of a session's end. An external end carries its reason; when the client has gone, it has no reader. */
+/**
+ * Returns the reason of a session's end. An external end has its own reason. If the client has disconnected, no one
+ * reads it.
+ */
 function reasonOf(signal: AbortSignal, error: unknown): string {
   const { reason } = signal;
   if (signal.aborted && reason instanceof Error && reason.name !== "AbortError") return reason.message;

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { PodStatus } from "../pods/decide/pod-status.ts";
 import { StatusOutbox } from "./status-outbox.ts";
 
-test("a wait that is over leaves no listener on the connection's signal", async () => {
+test("a finished wait leaves no listener on the connection's signal", async () => {
   const outbox = new StatusOutbox();
   const { signal } = new AbortController();
 
@@ -12,7 +12,7 @@ test("a wait that is over leaves no listener on the connection's signal", async 
     const filled = outbox.filled(signal);
     outbox.put(aStatus("a"));
     await filled;
-    outbox.take();
+    outbox.takeBatch();
   }
 
   assert.equal(getEventListeners(signal, "abort").length, 0);
@@ -26,7 +26,7 @@ test("an abort ends the wait", async () => {
   connection.abort();
 
   await filled;
-  assert.deepEqual(outbox.take(), []);
+  assert.deepEqual(outbox.takeBatch(), []);
 });
 
 function aStatus(uid: string): PodStatus {

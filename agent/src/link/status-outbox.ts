@@ -1,9 +1,9 @@
 import type { PodStatus } from "../pods/decide/pod-status.ts";
 
-// A message of this many statuses stays far below a MiB even when all carry last log lines.
+// A message of this many statuses is far below a MiB even if all contain last log lines.
 const BATCH_MAX = 100;
 
-/** The newest status of each pod that has not been sent. Bounded by the number of pods. */
+/** Holds the newest unsent status of each pod. Bounded by the number of pods. */
 export class StatusOutbox {
   readonly #pending = new Map<string, PodStatus>();
   #wake: (() => void) | undefined;
@@ -22,13 +22,13 @@ export class StatusOutbox {
     this.#pending.clear();
   }
 
-  take(): readonly PodStatus[] {
+  takeBatch(): readonly PodStatus[] {
     const batch = [...this.#pending.values()].slice(0, BATCH_MAX);
     for (const { uid } of batch) this.#pending.delete(uid);
     return batch;
   }
 
-  /** Resolves once there is something to take, or when the signal aborts. One waiter at a time. */
+  /** Resolves when there is a status to take, or when the signal aborts. Supports one waiter at a time. */
   async filled(signal: AbortSignal): Promise<void> {
     if (this.#pending.size > 0 || signal.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -36,7 +36,7 @@ export class StatusOutbox {
     const stop = () => resolve();
     signal.addEventListener("abort", stop, { once: true });
     await promise;
-    // The signal lives as long as the connection, and a wait as long as the time between two statuses.
+    // The signal lives as long as the connection, but a wait only until the next status.
     signal.removeEventListener("abort", stop);
     if (this.#wake === resolve) this.#wake = undefined;
   }

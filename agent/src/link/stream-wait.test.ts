@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { StreamWait } from "./stream-wait.ts";
 
-test("waits end with the time, with a signal or with the stream, and leave nothing behind", async (t) => {
+test("waits end with the time, a signal or the stream, and leave no listeners behind", async (t) => {
   const clock = new VirtualClock();
   const stop = new AbortController();
   const { promise, reject } = Promise.withResolvers<void>();

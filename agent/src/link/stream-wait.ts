@@ -1,8 +1,8 @@
 import { type Clock, pause } from "../clock.ts";
 
 /**
- * Waits beside a stream that may last for months. Racing its promise, or combining signals that live as long, would leave
- * something behind with each wait.
+ * Waits alongside a stream that may last for months. Racing its promise, or combining signals that live as long, would
+ * leak memory with each wait.
  */
 export class StreamWait {
   readonly #ended: Promise<void>;

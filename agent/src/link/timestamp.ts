@@ -4,7 +4,7 @@ import type { Timestamp } from "@forage/proto/google/protobuf/timestamp";
 const FIRST_MS = -62_135_596_800_000;
 const LAST_MS = 253_402_300_799_999;
 
-/** Takes any number: a time that makes no sense must not keep the rest of a message from being sent. */
+/** Converts any number. Clamps invalid times, which must not prevent the rest of a message from being sent. */
 export function toTimestamp(ms: number): Timestamp {
   const known = Number.isNaN(ms) ? 0 : Math.min(LAST_MS, Math.max(FIRST_MS, ms));
   const seconds = Math.floor(known / 1000);

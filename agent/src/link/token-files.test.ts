@@ -7,7 +7,7 @@ import { TokenFiles } from "./token-files.ts";
 
 const token = (text: string) => ({ token: text, expiresAt: { seconds: 1_000n, nanos: 0 } });
 
-test("the newest tokens outlive the agent, for root only", async (t) => {
+test("the newest tokens survive the agent and are readable by root only", async (t) => {
   const directory = await aDirectory(t);
   const files = await open(directory);
   for (const [uid, text] of [

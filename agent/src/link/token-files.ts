@@ -14,8 +14,9 @@ export interface TokenFilesOptions {
 }
 
 /**
- * Keeps the newest identity tokens over restarts of the agent, but not of the host. Without them pods would get the tokens of
- * their assignments again until the coordinator reconnects. Writes run in the background, one after the other.
+ * Keeps the newest identity tokens over restarts of the agent, but not of the host. Without them pods would get the
+ * older tokens of their assignments until the coordinator reconnects. Writes run in the background, one after the
+ * other.
  */
 export class TokenFiles implements TokenStore {
   readonly #options: TokenFilesOptions;
@@ -66,7 +67,7 @@ export class TokenFiles implements TokenStore {
     this.#change(() => this.#files.remove(join(this.#options.directory, podUid)));
   }
 
-  /** Waits for what is still being written. */
+  /** Waits for pending writes. */
   async close(): Promise<void> {
     await this.#writing;
   }

@@ -1,10 +1,10 @@
 import type { AssignmentDelta, AssignmentSnapshot, PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 
-/** One or more changes that came one after the other, as a single change that is not on disk yet. */
+/** One or more successive changes, merged into a single change that is not on disk yet. */
 export interface Unwritten {
   /**
-   * The cluster's id, for a snapshot: `pods` are all assigned pods. Undefined for a delta: `pods` and `removals` change the
-   * journal.
+   * The cluster's id for a snapshot, whose `pods` are all assigned pods. Undefined for a delta, whose `pods` and
+   * `removals` change the journal.
    */
   readonly clusterId: string | undefined;
   readonly revision: bigint;

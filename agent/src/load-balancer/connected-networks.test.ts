@@ -10,7 +10,7 @@ const links = [
   link("tun0", "10.8.0.2/32"),
 ];
 
-test("networks are those in which others may ask for an address", () => {
+test("the connected networks are those in which neighbours resolve addresses", () => {
   assert.deepEqual(
     connectedNetworks(links).map((it) => `${it.interface} ${it.cidr}`),
     ["eth0 192.0.2.0/24", "eth0 2001:db8::/64", "eth1 192.0.2.128/28"],
@@ -29,7 +29,7 @@ for (const [address, expected] of [
     assert.equal(interfaceFor(address, links), expected));
 }
 
-test("reads the interfaces that Node reports as well", () => {
+test("converts the interfaces that Node reports", () => {
   const found = linksOf({
     eth0: [
       {

@@ -5,7 +5,7 @@ import type { Link } from "../network/host-links.ts";
 /** A subnet in which the host has an address. */
 export interface ConnectedNetwork {
   readonly interface: string;
-  /** Normalised: `192.0.2.0/24`. */
+  /** The normalised subnet, such as `192.0.2.0/24`. */
   readonly cidr: string;
   readonly prefix: number;
   has(address: string): boolean;
@@ -13,12 +13,10 @@ export interface ConnectedNetwork {
 
 export type AddressedLink = Pick<Link, "ifname" | "addr_info">;
 
-/** Matches agents' bridges, which are the same on every host. */
+/** Matches the agents' bridges, whose subnet is the same on every host. */
 const PODS_BRIDGE = /^fg-/;
 
-/**
- * Returns the subnets of the host's interfaces, without loopback, pods' bridges and what reaches no further than the link. Pure.
- */
+/** Returns the subnets of the host's interfaces, without loopback, pods' bridges and link-local subnets. Pure. */
 export function connectedNetworks(links: readonly AddressedLink[]): ConnectedNetwork[] {
   return links
     .filter(({ ifname }) => ifname !== "lo" && !PODS_BRIDGE.test(ifname))
@@ -27,13 +25,13 @@ export function connectedNetworks(links: readonly AddressedLink[]): ConnectedNet
     );
 }
 
-/** Returns the interface on whose network the address is; undefined: on none. Pure. */
+/** Returns the interface whose network contains the address, or undefined if there is none. Pure. */
 export function interfaceFor(address: string, links: readonly AddressedLink[]): string | undefined {
   const networks = connectedNetworks(links).filter((network) => network.has(address));
   return networks.sort((a, b) => b.prefix - a.prefix)[0]?.interface;
 }
 
-/** Translates node's list of the host's interfaces into that of `ip`, without starting a process. */
+/** Converts Node's list of the host's interfaces to the form of `ip`, without starting a process. */
 export function linksOf(interfaces: ReturnType<typeof networkInterfaces>): AddressedLink[] {
   return Object.entries(interfaces).map(([ifname, addresses = []]) => ({
     ifname,
@@ -46,7 +44,7 @@ export function linksOf(interfaces: ReturnType<typeof networkInterfaces>): Addre
   }));
 }
 
-/** Single addresses, as those that we announce, are no network. */
+/** Returns the subnet of an address. Single addresses, such as announced ones, have none. */
 function networkOf(name: string, text: string): ConnectedNetwork | undefined {
   const cidr = parseCidr(text);
   if (cidr === undefined || cidr.prefix === ADDRESS_BITS[cidr.family]) return undefined;

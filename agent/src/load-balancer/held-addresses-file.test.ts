@@ -15,7 +15,7 @@ testHeldRecords("in files", async (t) => {
   return HeldAddressesFile.open(dir);
 });
 
-test("addresses that were added are there after opening again, and removed ones are not", async (t) => {
+test("reopening returns addresses that were added, without removed ones", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "forage-held-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const file = await HeldAddressesFile.open(dir);
@@ -26,7 +26,7 @@ test("addresses that were added are there after opening again, and removed ones 
   assert.deepEqual((await HeldAddressesFile.open(dir)).held, [SECOND]);
 });
 
-test("notes a damaged file, trusts no address in it, and reads an older agent's", async (t) => {
+test("reports a damaged file, ignores its addresses, and reads an older agent's file", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "forage-held-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const path = join(dir, "held-addresses.json");
@@ -48,7 +48,7 @@ for (const name of ["held-addresses.json", "held-addresses.copy.json"])
   for (const content of [undefined, "[{"]) {
     const how = content === undefined ? "removed" : "damaged";
 
-    test(`writes ${name} again after it was ${how}, at the next start`, async (t) => {
+    test(`restores ${name} after it was ${how}, at the next start`, async (t) => {
       const { dir, file, notes, note } = await held(t);
       await file.add([FIRST, SECOND]);
       await spoil(join(dir, name), content);
@@ -60,7 +60,7 @@ for (const name of ["held-addresses.json", "held-addresses.copy.json"])
       await assertWhole(dir);
     });
 
-    test(`writes ${name} again after it was ${how}, at the next check`, async (t) => {
+    test(`restores ${name} after it was ${how}, at the next check`, async (t) => {
       const { dir, file, notes } = await held(t);
       await file.add([FIRST]);
       await spoil(join(dir, name), content);
@@ -89,7 +89,7 @@ test("no single flipped bit or emptied file loses or adds an address", async (t)
   }
 });
 
-test("leaves the directory empty when the host holds no address", async (t) => {
+test("leaves the directory empty if the host holds no address", async (t) => {
   const { dir, file, notes } = await held(t);
   await file.check();
   assert.deepEqual(await readdir(dir), []);

@@ -7,7 +7,7 @@ import { hostFiles } from "../journal/journal-files.ts";
 import type { HeldAddress } from "./plan-addresses.ts";
 
 const FILE = "held-addresses.json";
-/** Without the record an address that has no lease would be taken for the host's own for ever. */
+/** Without a record, an address without a lease would count as the host's own for ever. */
 const COPY = "held-addresses.copy.json";
 const MISSING = "it is missing";
 const DAMAGED = "it can't be parsed";
@@ -18,13 +18,13 @@ export interface HeldRecords {
   has(held: HeldAddress): boolean;
   add(held: readonly HeldAddress[]): Promise<void>;
   remove(held: HeldAddress): Promise<void>;
-  /** Writes the records again if they are no longer on disk as they were written. */
+  /** Restores the records if the files on disk differ from what was written. */
   check(): Promise<void>;
 }
 
 /**
- * Stores which of the host's addresses the agent has added. It is written before the host gets an address, so the agent can
- * always remove it.
+ * Stores which of the host's addresses the agent has added. The record is written before the host gets the address, so
+ * the agent can always remove it.
  */
 export class HeldAddressesFile implements HeldRecords {
   readonly #dir: string;
@@ -40,8 +40,8 @@ export class HeldAddressesFile implements HeldRecords {
   }
 
   /**
-   * Opens the file, or its copy if the file is missing or damaged. If neither can be read, the records count as absent: the kernel
-   * drops their addresses at the end of the lease. `files`: the host's disk by default.
+   * Opens the file, or its copy if the file is missing or damaged. If neither is readable, no addresses are recorded;
+   * the kernel removes them at the end of their leases. Default of `files`: the host's disk.
    */
   static async open(
     dir: string,
@@ -105,15 +105,18 @@ export class HeldAddressesFile implements HeldRecords {
   }
 }
 
-/** The agent removes these addresses from the host, so a flipped digit must not name one of the host's own. */
+/**
+ * Returns the file's text with a checksum. The agent removes these addresses from the host, so a flipped bit must not
+ * turn one into an address of the host's own.
+ */
 function textOf(held: readonly HeldAddress[]): string {
   return JSON.stringify(held.map((it) => ({ ...it, checksum: checksumOf(it) })));
 }
 
 interface ReadRecords {
-  /** Undefined: the file is missing. */
+  /** The file's text. Undefined if it is missing. */
   readonly text: string | undefined;
-  /** Undefined: the file is missing or damaged. */
+  /** The recorded addresses. Undefined if the file is missing or damaged. */
   readonly held: readonly HeldAddress[] | undefined;
 }
 
@@ -123,7 +126,7 @@ async function read(files: StateFiles, path: string): Promise<ReadRecords> {
   return { text, held: text === undefined ? undefined : parse(text) };
 }
 
-/** Undefined: damaged. Older agents wrote no checksums. */
+/** Parses a file. Returns undefined if it is damaged. Older agents wrote no checksums. */
 function parse(text: string): HeldAddress[] | undefined {
   try {
     const value: unknown = JSON.parse(text);

@@ -8,11 +8,11 @@ import type { HeldRecords } from "./held-addresses-file.ts";
 import { LoadBalancer } from "./load-balancer.ts";
 import type { HeldAddress } from "./plan-addresses.ts";
 
-testHeldRecords("in memory", async () => new HeldInMemory());
+testHeldRecords("keeps records in memory", async () => new HeldInMemory());
 
 const IPS = ["192.0.2.50", "192.0.2.51", "192.0.2.52"];
 
-test("all addresses are there before the first is announced, and each is announced seven times more", async (t) => {
+test("adds all addresses before it announces the first, and repeats each announcement seven times", async (t) => {
   const { balancer, host, clock } = setUp(t);
   host.wanted(IPS);
   balancer.setCurrent(true);
@@ -30,7 +30,7 @@ test("all addresses are there before the first is announced, and each is announc
   assert.equal(announced.length, 7 * IPS.length);
 });
 
-test("renews leases and checks their records several times before they end, and runs nothing without addresses", async (t) => {
+test("renews leases and checks their records several times per lease, and does nothing without addresses", async (t) => {
   const { balancer, host, clock, held } = setUp(t);
   balancer.setCurrent(true);
   await balancer.start();
@@ -47,7 +47,7 @@ test("renews leases and checks their records several times before they end, and 
   assert.ok(held.checks >= 5, `${held.checks}`);
 });
 
-test("of two cut-off hosts without the address, the first one to find it unused takes it", async (t) => {
+test("of two disconnected hosts without the address, the first that finds it unused takes it", async (t) => {
   const { balancer, host, clock } = setUp(t);
   host.wanted(IPS.slice(0, 1));
   await balancer.start();
@@ -67,7 +67,7 @@ test("of two cut-off hosts without the address, the first one to find it unused 
   assert.ok(host.has.has("192.0.2.50"), "the coordinator's word counts more");
 });
 
-test("a host whose services are lost keeps the addresses it holds, until it has the services again", async (t) => {
+test("a host whose services are lost keeps its addresses until it has the services again", async (t) => {
   const lost = { is: true };
   const { balancer, host, clock, held } = setUp(t, () => lost.is);
   await held.add([{ ip: "192.0.2.50", interface: "eth0" }]);
@@ -82,7 +82,7 @@ test("a host whose services are lost keeps the addresses it holds, until it has 
   assert.ok(!host.has.has("192.0.2.50"));
 });
 
-test("a failed probe changes nothing, and is reported", async (t) => {
+test("a failed probe changes nothing and is reported", async (t) => {
   const { balancer, host, clock } = setUp(t);
   host.wanted(IPS.slice(0, 1));
   host.taken = undefined;
@@ -92,7 +92,7 @@ test("a failed probe changes nothing, and is reported", async (t) => {
   assert.match(balancer.problems().join(), /can't be found out/);
 });
 
-test("a probe's answer after the coordinator has reconnected changes nothing", async (t) => {
+test("a probe's result after the coordinator has reconnected changes nothing", async (t) => {
   const { balancer, host } = setUp(t);
   host.wanted(IPS.slice(0, 1));
   await balancer.start();
@@ -111,7 +111,7 @@ test("a probe's answer after the coordinator has reconnected changes nothing", a
   );
 });
 
-test("an address that can't be written down isn't given to the host", async (t) => {
+test("an address that can't be recorded isn't added to the host", async (t) => {
   const { balancer, host, held } = setUp(t);
   host.wanted(IPS.slice(0, 1));
   held.isFull = true;
@@ -184,7 +184,7 @@ class HeldInMemory implements HeldRecords {
   }
 }
 
-/** Interfaces and neighbours, as far as the commands go that are used. */
+/** The interfaces and neighbours of a host, as far as the commands in use read them. */
 class FakeHost {
   readonly services = new Map<string, ServiceState>();
   readonly calls: string[] = [];
@@ -219,7 +219,7 @@ class FakeHost {
   }
 }
 
-/** Lets time pass, and lets all woken work finish before the first timer and after each one. */
+/** Advances the clock, and completes all woken work before the first timer and after each one. */
 async function pass(clock: VirtualClock, ms: number): Promise<void> {
   const untilMs = clock.monotonicMs() + ms;
   do await settled();
@@ -227,7 +227,7 @@ async function pass(clock: VirtualClock, ms: number): Promise<void> {
   clock.advance(untilMs - clock.monotonicMs());
 }
 
-/** All work here takes turns of the event loop only. This waits for many more turns than a pass over all addresses takes. */
+/** Waits for many more turns of the event loop than a pass over all addresses takes. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
 }

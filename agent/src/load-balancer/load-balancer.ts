@@ -11,80 +11,88 @@ import { announceAddress, probeAddress, putAddress, removeAddress } from "./host
 import { type AddressStep, type HeldAddress, planAddresses, type WantedAddress } from "./plan-addresses.ts";
 
 export interface LoadBalancerOptions {
-  /** The records of those of the host's addresses that this agent or an earlier one added. */
+  /** The records of addresses that this or an earlier agent has added to the host. */
   readonly held: HeldRecords;
   readonly services: ServicesView;
-  /** Reports that the services are unknown because their file was lost: the host then keeps the addresses it holds. */
+  /**
+   * Reports whether the services are unknown because their file was lost. The host then keeps the addresses it holds.
+   */
   readonly servicesLost?: () => boolean;
   /** The name of this host. */
   readonly node: string;
-  /** The interface on which addresses are announced; undefined: the interface of their network. */
+  /** The interface on which addresses are announced. Undefined: the interface of their network. */
   readonly interface: string | undefined;
-  /** The families for which the host leads services' clients to pods. */
+  /** The families in which the host serves clients of services. */
   readonly families: readonly IpFamily[];
   readonly clock: Clock;
-  /** [0, 1). */
+  /** A source of random numbers in [0, 1). */
   readonly random: () => number;
   readonly run: RunCommand;
   readonly onEvent: (event: string, fields: object) => void;
   readonly onProblem: (event: string, error: unknown) => void;
 }
 
-/** A few times in a lease. */
+/** Several times per lease. */
 const RENEW_MS = 5_000;
-/** Repeats announcements, because broadcasts get lost, and a node that has not yet received the change may answer in between. */
+/**
+ * Delays of repeated announcements, because broadcasts get lost, and a node that has not yet received the change may
+ * answer in between.
+ */
 const ANNOUNCE_AGAIN_MS = [250, 1_000, 2_000, 4_000, 8_000, 16_000, 28_000];
 /**
- * After this node has released an address to another, it waits up to this long before it probes whether the address is free
- * again.
+ * After this node has released an address to another, it waits at most this long before it probes whether the address
+ * is free again.
  */
 const YIELD_MS = 15_000;
-/** The number of concurrent probes. Each takes two seconds, and all of them must fit into a lease. */
+/** The number of concurrent probes. Each takes two seconds, and all must fit into a lease. */
 const PROBES_AT_ONCE = 32;
 
 const HOW_TO_PROBE =
   "whether another host has taken it over can't be found out, which needs busybox (IPv4) and the package ndisc6 (IPv6)";
 
 /**
- * Adds the load balancers' addresses to the host that announces them. The coordinator chooses the host. While the coordinator is
- * unreachable its last choice holds, until another host answers for the address: that choice is newer.
+ * Adds load balancer addresses to the host that announces them. The coordinator chooses the host. While the coordinator
+ * is unreachable, its last choice applies until another host answers for the address, which means a newer choice.
  */
 export class LoadBalancer {
   readonly #options: LoadBalancerOptions;
-  /** Addresses that another host announces, with the moment from which to ask again, by the monotonic clock. */
+  /** Addresses that another host announces, with the time of the next probe, by the monotonic clock. */
   readonly #yielded = new Map<string, number>();
   readonly #announcing = new Map<string, () => void>();
   #started = false;
   #isCurrent = false;
   #problems: readonly string[] = [];
-  /** Addresses of which it could not be found out whether another host has them. */
+  /** Addresses whose probe failed. */
   readonly #unprobed = new Set<string>();
   #working: Promise<void> | undefined;
   #again = false;
   #cancelRenewal: (() => void) | undefined;
   #closed = false;
 
-  /** Takes over the addresses that an earlier life of the agent added to the host. */
+  /** Adopts the addresses that an earlier agent added to the host. */
   constructor(options: LoadBalancerOptions) {
     this.#options = options;
     void this.update();
   }
 
-  /** The kernel's rules for services are there: addresses may come. */
+  /** Starts to add addresses, once the kernel has the rules for services. */
   start(): Promise<void> {
     this.#started = true;
     return this.update();
   }
 
-  /** Sets whether the known services are those that the coordinator has now. */
+  /** Sets whether the known services are the coordinator's current ones. */
   setCurrent(isCurrent: boolean): void {
     if (this.#isCurrent === isCurrent) return;
     this.#isCurrent = isCurrent;
-    // Nothing changes while the coordinator is away: it may be back at once.
+    // Nothing changes while the coordinator is unreachable, because it may reconnect at once.
     if (isCurrent) void this.update();
   }
 
-  /** Services may have changed. Resolves when the host has what it should, or could not get it. */
+  /**
+   * Called when services may have changed. Resolves when the host has the addresses it should have, or adding them
+   * failed.
+   */
   update(): Promise<void> {
     this.#again = true;
     this.#working ??= this.#work().finally(() => {
@@ -93,12 +101,12 @@ export class LoadBalancer {
     return this.#working;
   }
 
-  /** Empty: everything works. */
+  /** Returns the problems; empty if everything works. */
   problems(): readonly string[] {
     return this.#problems;
   }
 
-  /** Addresses stay: the next agent goes on with them, or else their leases end. */
+  /** Stops without removing addresses. The next agent adopts them, or their leases end. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelRenewal?.();
@@ -157,10 +165,10 @@ export class LoadBalancer {
     });
     const failures = await this.#takeAll(steps);
     const unprobed = [...this.#unprobed].map((ip) => `load balancer ${ip}: ${HOW_TO_PROBE}`);
-    const told = [...problems, ...failures, ...unprobed];
-    for (const problem of told.filter((it) => !this.#problems.includes(it)))
+    const found = [...problems, ...failures, ...unprobed];
+    for (const problem of found.filter((it) => !this.#problems.includes(it)))
       this.#options.onProblem("load-balancer-impaired", problem);
-    this.#problems = told;
+    this.#problems = found;
   }
 
   /** Runs the steps and returns their errors. The next renewal repeats failed steps. */
@@ -170,7 +178,7 @@ export class LoadBalancer {
     const holds = steps.flatMap((step) => (step.type === "hold" ? [step.held] : []));
     await this.#options.held.add(holds).catch((error) => failures.push(`load balancer: ${wordsOf(error)}`));
     for (const step of steps) {
-      // An address without a record is not added. Addresses that the host has already are renewed.
+      // An address that can't be recorded is not added. Addresses that the host already has are renewed.
       if (step.type === "hold" && !this.#options.held.has(step.held)) continue;
       try {
         await this.#take(step);
@@ -179,7 +187,7 @@ export class LoadBalancer {
         failures.push(`load balancer ${step.held.ip}: ${wordsOf(error)}`);
       }
     }
-    // Once all are there: who asks is answered already.
+    // Announced only when all addresses are added, so that every client is answered.
     for (const held of fresh) {
       this.#options.onEvent("load-balancer-announced", { ...held });
       await this.#announce(held, 0);
@@ -215,7 +223,7 @@ export class LoadBalancer {
     await announceAddress(run, held).catch((error) => onProblem("load-balancer-not-announced", error));
   }
 
-  /** Probes for other hosts with the addresses, because a cut-off node gets no message when it was replaced. */
+  /** Probes whether other hosts have the addresses, because a disconnected node is not notified when it is replaced. */
   async #lookForOthers(wanted: readonly WantedAddress[], links: readonly Link[]): Promise<void> {
     const { clock, interface: setting } = this.#options;
     const nowMs = clock.monotonicMs();
@@ -247,7 +255,7 @@ export class LoadBalancer {
       return;
     }
     if (!this.#yielded.has(ip)) onEvent("load-balancer-taken-over", { ...address });
-    // By chance, so that of two who give way to each other one is first to take it again.
+    // A random delay, so that of two hosts that yield to each other one is the first to take the address again.
     this.#yielded.set(ip, clock.monotonicMs() + random() * YIELD_MS);
   }
 }

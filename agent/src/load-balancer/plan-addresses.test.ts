@@ -9,7 +9,7 @@ const holding = [link("eth0", "192.0.2.7/24", `${IP}/32`), link("eth1", "198.51.
 const WANTED = [{ ip: IP, alone: false }];
 const HELD = [{ ip: IP, interface: "eth0" }];
 
-describe("steps for the addresses that a host announces", () => {
+describe("plans the steps for a host's addresses", () => {
   for (const [what, fields, expected, problem] of [
     ["none", {}, []],
     ["a new one", { wanted: WANTED }, [`hold ${IP} eth0 for 30 s, new`]],
@@ -42,7 +42,7 @@ describe("steps for the addresses that a host announces", () => {
       [],
       /loadBalancer\.interface/,
     ],
-    ["one that is the host's own", { wanted: WANTED, links: holding }, [], /by itself/],
+    ["one that is the host's own", { wanted: WANTED, links: holding }, [], /as its own/],
     [
       "one that is the host's own, beside one that the agent has added",
       {
@@ -51,7 +51,7 @@ describe("steps for the addresses that a host announces", () => {
         links: [link("eth0", "192.0.2.7/24", `${IP}/32`, "192.0.2.51/32")],
       },
       ["drop 192.0.2.51 eth0"],
-      /by itself/,
+      /as its own/,
     ],
     ["a new one before the rules are there", { wanted: WANTED, started: false }, []],
     [
@@ -68,7 +68,7 @@ describe("steps for the addresses that a host announces", () => {
   ] as const) {
     test(what, () => {
       const { steps, problems } = planAddresses(input(fields));
-      assert.deepEqual(steps.map(told), expected);
+      assert.deepEqual(steps.map(textOf), expected);
       if (problem === undefined) assert.deepEqual(problems, []);
       else assert.match(problems.join(), problem);
     });
@@ -87,7 +87,7 @@ function input(fields: Partial<AddressPlanInput>): AddressPlanInput {
   };
 }
 
-function told(step: AddressStep): string {
+function textOf(step: AddressStep): string {
   const at = `${step.held.ip} ${step.held.interface}`;
   if (step.type === "drop") return `${step.present ? "drop" : "forget"} ${at}`;
   const lease = step.leaseSeconds === undefined ? "" : ` for ${step.leaseSeconds} s`;

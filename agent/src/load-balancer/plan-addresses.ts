@@ -3,11 +3,11 @@ import { type AddressedLink, interfaceFor } from "./connected-networks.ts";
 /** An address that this host has to announce. */
 export interface WantedAddress {
   readonly ip: string;
-  /** Whether no other node could announce the address. The kernel then keeps it without a lease. */
+  /** Whether no other node can announce the address. The kernel then keeps it without a lease. */
   readonly alone: boolean;
 }
 
-/** An address that this agent gave to the host. */
+/** An address that this agent has added to the host. */
 export interface HeldAddress {
   readonly ip: string;
   readonly interface: string;
@@ -17,17 +17,17 @@ export interface AddressPlanInput {
   readonly wanted: readonly WantedAddress[];
   readonly held: readonly HeldAddress[];
   readonly links: readonly AddressedLink[];
-  /** The operator's setting; undefined: that of the network in which the address is. */
+  /** The operator's setting. Undefined: the interface of the address's network. */
   readonly interface: string | undefined;
-  /** Addresses that another node announces by now. */
+  /** Addresses that another node already announces. */
   readonly yielded: ReadonlySet<string>;
-  /** Whether new ones are taken on: the rules for services are there. */
+  /** Whether new addresses may be added, because the rules for services exist. */
   readonly started: boolean;
 }
 
 export type AddressStep =
   | { readonly type: "drop"; readonly held: HeldAddress; readonly present: boolean }
-  /** `isNew`: neighbours need an announcement. Without a lease the kernel keeps the address for ever. */
+  /** `isNew`: neighbours need an announcement. Without a lease the kernel keeps the address indefinitely. */
   | {
       readonly type: "hold";
       readonly held: HeldAddress;
@@ -41,12 +41,16 @@ export interface AddressPlan {
 }
 
 /**
- * The kernel drops an address that was not renewed for this long, because a host with a dead agent can't learn that another node
- * took over. It is several times the interval of renewals, and longer than an agent takes to restart on a busy host.
+ * The kernel removes an address whose lease was not renewed for this long, because a host with a dead agent can't
+ * notice that another node took over. It is several times the interval of renewals, and longer than the restart of an
+ * agent on a busy host.
  */
 export const LEASE_SECONDS = 30;
 
-/** Returns the steps from the host's present addresses to the desired ones. The host's own are never touched. Pure. */
+/**
+ * Returns the steps from the host's current addresses to the desired ones. The host's own addresses are never changed.
+ * Pure.
+ */
 export function planAddresses(input: AddressPlanInput): AddressPlan {
   const { wanted, held, links, yielded } = input;
   const problems: string[] = [];
@@ -70,7 +74,7 @@ export function planAddresses(input: AddressPlanInput): AddressPlan {
       !held.some((it) => it.ip === ip && isOn(it))
     ) {
       problems.push(
-        `load balancer ${ip}: this host has the address already, by itself; take it out of the pool`,
+        `load balancer ${ip}: this host already has the address as its own; remove it from the pool`,
       );
       return [];
     }
@@ -85,7 +89,7 @@ export function planAddresses(input: AddressPlanInput): AddressPlan {
   const drops = held
     .filter((it) => !kept.has(keyOf(it)) && !waiting.has(it.ip))
     .map((it): AddressStep => ({ type: "drop", held: it, present: isOn(it) }));
-  // An address that moves between interfaces is taken off one before the other has it.
+  // An address that moves between interfaces is removed from one before it is added to the other.
   return { steps: [...drops, ...holds], problems };
 }
 

@@ -10,14 +10,14 @@ export interface LogReaderOptions {
   readonly onError: (logFile: string, error: unknown) => void;
 }
 
-// Two descriptors and a log each; a host has no more containers than this.
+// Each run uses two descriptors and a log. A host has fewer containers than this.
 const RUNS_MAX = 4_096;
-// Of empty lines this becomes 36 times as much to write.
+// The size of a read. Empty lines expand to 36 times as much in the log.
 const READ_BYTES = 16 * 1024;
 const LOG_NAME = /^\/.+\/\d+\.log$/;
 const LINK_NAME = /^[0-9a-f]{32}$/;
 
-/** Reads the streams of all of a host's containers with separate streams. All its state is on disk. */
+/** Reads the streams of all containers of a host whose streams are separate. All its state is on disk. */
 export class LogReader {
   readonly #options: LogReaderOptions;
   readonly #runs = new Map<string, RunLog>();
@@ -31,7 +31,7 @@ export class LogReader {
     return this.#runs.size;
   }
 
-  /** Continues where an earlier life of the reader stopped. */
+  /** Continues where an earlier reader stopped. */
   resume(): void {
     const { dir, onError } = this.#options;
     mkdirSync(dir, { recursive: true, mode: 0o700 });
@@ -43,7 +43,7 @@ export class LogReader {
         logFile = readlinkSync(link);
         this.#follow(logFile);
       } catch (error) {
-        // Its pod is gone, pipes and all.
+        // The pod and its pipes were removed.
         onError(logFile, error);
         if (isMissing(error)) rmSync(link, { force: true });
       }

@@ -5,16 +5,16 @@ import { LogReader } from "./log-reader.ts";
 import { serveRequests } from "./serve-requests.ts";
 
 const EXIT_USAGE = 2;
-// The unit takes it for a good end, after which it isn't started again by itself.
+// The unit counts this exit code as success, so systemd doesn't restart the reader.
 const EXIT_IDLE = 75;
-// systemd's first one.
+// The first descriptor that systemd passes.
 const LISTENING_FD = 3;
-// Under systemd's socket activation the reader starts again on demand.
+// With systemd's socket activation the reader is started again on demand.
 const IDLE_MS = 60_000;
 
 /**
- * Reads what containers write that keep stdout and stderr apart, for the whole host. It is a program of its own so that no
- * restart of the agent, and no upgrade of it, holds up a container that writes much.
+ * Reads the output of all containers of the host with separate stdout and stderr. It is a separate program, so that
+ * restarts and upgrades of the agent never block a container that writes much.
  */
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { dir: { type: "string" } } });

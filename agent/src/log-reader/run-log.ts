@@ -5,14 +5,14 @@ import { StreamPipe } from "./stream-pipe.ts";
 
 export interface RunLogOptions {
   readonly logFile: string;
-  /** The buffer to read into. Other readers share it. */
+  /** The buffer for reads, which all readers share. */
   readonly buffer: Buffer;
   readonly nowMs: () => number;
-  /** Both streams are at their end: the container is gone. */
+  /** Called when both streams have ended, because the container is gone. */
   readonly onEnd: () => void;
 }
 
-/** Reads both streams of a container's run and appends their entries to its log at once: nothing is held back in memory. */
+/** Reads both streams of a container's run and appends their entries to its log at once, without buffering. */
 export class RunLog {
   readonly #options: RunLogOptions;
   readonly #fd: number;
@@ -20,7 +20,7 @@ export class RunLog {
   #lost: Record<LogStream, number> = { stdout: 0, stderr: 0 };
   #torn = false;
 
-  /** Throws if the pipes or the log can't be opened. */
+  /** Opens the pipes and the log. Throws if that fails. */
   constructor(options: RunLogOptions) {
     this.#options = options;
     this.#fd = openSync(options.logFile, "a", 0o600);
@@ -39,7 +39,7 @@ export class RunLog {
     this.#pipes = opened;
   }
 
-  /** Writes what is in the pipes now. */
+  /** Writes the current content of the pipes. */
   drain(): void {
     for (const pipe of this.#pipes) pipe.drain();
   }
@@ -53,7 +53,7 @@ export class RunLog {
     if (this.#pipes.every(({ ended }) => ended)) this.#options.onEnd();
   }
 
-  // Never makes a container wait for a full disk: lost bytes are counted, and reported once there is room.
+  // A full disk never blocks a container: lost bytes are counted, and reported once there is room.
   #write(stream: LogStream, chunk: Buffer): void {
     const nowMs = this.#options.nowMs();
     const entries = encodeEntries(chunk, stream, nowMs);
@@ -71,7 +71,7 @@ export class RunLog {
     return encodeEntries(Buffer.from(what), "stderr", nowMs);
   }
 
-  /** Reports whether all of it was written. */
+  /** Appends entries. Reports whether all were written. */
   #append(entries: Buffer): boolean {
     // Ends the line that an interrupted write has left.
     const bytes = this.#torn ? Buffer.concat([LINE_BREAK, entries]) : entries;

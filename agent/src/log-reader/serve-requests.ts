@@ -4,7 +4,7 @@ import { messageOf } from "@forage/common/message-of";
 import type { ReaderAnswer, ReaderRequest } from "../logs/stream-places.ts";
 
 export interface RequestServerOptions {
-  /** A socket's path, or the descriptor of one that systemd listens on. */
+  /** The path of a socket, or the descriptor of a socket on which systemd listens. */
   readonly at: string | number;
   /** Handles a request. Throws an error with the message for the client. */
   readonly answer: (request: ReaderRequest) => void;
@@ -14,7 +14,7 @@ const REQUEST_MAX_BYTES = 8 * 1024;
 const CONNECTIONS_MAX = 64;
 const REQUEST_TIMEOUT_MS = 10_000;
 
-/** Answers the agent. Rejects if another reader listens there already. */
+/** Serves the agent's requests. Rejects if another reader listens there already. */
 export async function serveRequests({ at, answer }: RequestServerOptions): Promise<Server> {
   const server = createServer((socket) => serve(socket, answer));
   server.maxConnections = CONNECTIONS_MAX;
@@ -24,7 +24,7 @@ export async function serveRequests({ at, answer }: RequestServerOptions): Promi
     if (typeof at === "string") server.listen(at, resolve);
     else server.listen({ fd: at }, resolve);
   });
-  // Its directory is closed to others all along.
+  // The socket's directory is closed to other users already.
   if (typeof at === "string") chmodSync(at, 0o600);
   return server;
 }
@@ -55,7 +55,7 @@ function tryAnswer(line: string, answer: RequestServerOptions["answer"]): Reader
   }
 }
 
-/** Removes the socket of a reader that was killed; one that lives keeps it. */
+/** Removes the socket of a killed reader. Throws if another reader uses it. */
 async function makeWay(path: string): Promise<void> {
   const alive = await new Promise<boolean>((resolve) => {
     const socket = connect(path, () => {

@@ -2,16 +2,16 @@ import { close, constants, fstatSync, openSync, readSync } from "node:fs";
 import { Socket } from "node:net";
 
 export interface StreamPipeEvents {
-  /** The chunk is overwritten afterwards. */
+  /** Called with data in a chunk that is overwritten afterwards. */
   readonly data: (chunk: Buffer) => void;
-  /** The last writer has ended, and all that it wrote was given. */
+  /** Called when the last writer has ended and all its output was passed on. */
   readonly ended: () => void;
 }
 
-// A pipe holds 64 KiB; more than this is someone who writes as fast as it is read.
+// A pipe holds 64 KiB. Beyond this limit, the writer writes as fast as it is read.
 const DRAIN_MAX_BYTES = 256 * 1024;
 
-/** The reading end of a FIFO, which keeps its content for the next reader when this one ends. */
+/** The reading end of a FIFO. When it closes, the FIFO keeps its content for the next reader. */
 export class StreamPipe {
   readonly #fd: number;
   readonly #socket: Socket;
@@ -19,13 +19,16 @@ export class StreamPipe {
   readonly #buffer: Buffer;
   #ended = false;
 
-  /** Throws if there is no such FIFO. All pipes may share one buffer: it is empty again whenever `data` returns. */
+  /**
+   * Opens the FIFO. Throws if it doesn't exist. All pipes may share one buffer, whose content is not needed after
+   * `data` returns.
+   */
   constructor(path: string, buffer: Buffer, events: StreamPipeEvents) {
-    // Without O_NONBLOCK it would wait for a writer.
+    // Without O_NONBLOCK, open would wait for a writer.
     this.#fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     if (!fstatSync(this.#fd).isFIFO()) {
       close(this.#fd);
-      throw new Error(`${path} is no FIFO`);
+      throw new Error(`${path} is not a FIFO`);
     }
     this.#events = events;
     this.#buffer = buffer;
@@ -48,7 +51,7 @@ export class StreamPipe {
     return this.#ended;
   }
 
-  /** Reads the present content without waiting for the event loop. It doesn't report whether a writer is left. */
+  /** Reads the current content without waiting for the event loop. Does not report whether a writer is left. */
   drain(): void {
     for (let drained = 0; drained < DRAIN_MAX_BYTES && !this.#ended; ) {
       const bytes = readNow(this.#fd, this.#buffer);
@@ -74,7 +77,7 @@ function readNow(fd: number, buffer: Buffer): number {
   try {
     return readSync(fd, buffer);
   } catch (error) {
-    // EAGAIN: empty, with a writer.
+    // EAGAIN: the pipe is empty and has a writer.
     if (error instanceof Error && "code" in error && error.code === "EAGAIN") return 0;
     throw error;
   }

@@ -19,34 +19,35 @@ export interface BoundedLogOptions {
   readonly onGrown: (bytes: number) => void;
 }
 
-// A log with a writer is checked at this interval instead of watched, because a fast writer would flood the agent with
+// An active log is checked at this interval instead of watched, because a fast writer would flood the agent with
 // notifications.
 const CHECK_MIN_MS = 100;
 const CHECK_MAX_MS = 400;
-// Times that aren't on disk are lost with the agent; each write costs about 100 µs.
+// Unwritten times are lost if the agent crashes; each write takes about 100 µs.
 const FLUSH_MS = 5_000;
-// While somebody reads the log from its beginning to its present end, trimming waits until the log is this many times too long.
+// While a reader reads the log up to its current end, trimming waits until the log exceeds its limit by this factor.
 const READ_STRETCH = 2;
 
 /**
- * Bounds one log. A quiet log is watched. From the first write on it is checked at intervals, until a check finds nothing new.
+ * Bounds one log. A quiet log is watched. After the first write it is checked at intervals, until a check finds nothing
+ * new.
  */
 export class BoundedLog {
   readonly file: LogFile;
   readonly times: LogTimes;
   readers = 0;
-  /** The number of readers that stop at the present end. Their text must not have a gap. */
+  /** The number of readers that stop at the current end. Their text must not have a gap. */
   #completeReads = 0;
   readonly #options: BoundedLogOptions;
   #kept = false;
   #endBytes: number | undefined;
-  /** Monotonic and wall clock. */
+  /** The time of the last check, by the monotonic and the wall clock. */
   #lookedAt: { readonly monotonicMs: number; readonly nowMs: number } | undefined;
   #looking: Promise<void> | undefined;
   #unwatch: (() => void) | undefined;
-  /** The watch began on an unchanged log, so its first notification is about a write of this moment. */
+  /** Whether the watch began on an unchanged log, so that its first notification means a write at that moment. */
   #armed = false;
-  #told = false;
+  #notified = false;
   #cancelLook: (() => void) | undefined;
   #cancelFlush: (() => void) | undefined;
 
@@ -78,7 +79,7 @@ export class BoundedLog {
     await this.times.flush().catch(this.#options.onError);
   }
 
-  /** Notes new output and trims the log if it is too long. Never rejects. */
+  /** Records new output and trims the log if it is too long. Never rejects. */
   look(): Promise<void> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined;
@@ -86,13 +87,13 @@ export class BoundedLog {
     return this.#looking;
   }
 
-  /** A look that is under way may have seen less. */
+  /** Starts a new check after a running one, which may have read an earlier state. */
   async lookAnew(): Promise<void> {
     await this.#looking;
     await this.look();
   }
 
-  /** Notes what has come until now, and gives how the log was seen; undefined if it isn't there. */
+  /** Records the output up to now and returns the log's state. Undefined if the log doesn't exist. */
   async note(): Promise<LogSnapshot | undefined> {
     const { clock } = this.#options;
     const armed = this.#armed;
@@ -105,9 +106,12 @@ export class BoundedLog {
     return seen;
   }
 
-  /** Trims a log that is too long, then holds trimming back while `read` runs, unless the log grows to twice its limit meanwhile. */
+  /**
+   * Trims a log that is too long, then delays trimming while `read` runs, unless the log grows to twice its limit
+   * meanwhile.
+   */
   async *readingCompletely<Piece>(read: AsyncIterable<Piece>): AsyncGenerator<Piece, void, undefined> {
-    // A check under way may already have decided to trim, and a log may be too long already.
+    // A running check may already have decided to trim, and the log may be too long already.
     if (this.#kept) await this.lookAnew();
     this.#completeReads += 1;
     try {
@@ -126,7 +130,7 @@ export class BoundedLog {
   async #look(): Promise<void> {
     const { clock, limits, onError, onGrown } = this.#options;
     let delayMs: number | undefined = limits.checkMs;
-    this.#told = false;
+    this.#notified = false;
     try {
       const before = this.#lookedAt?.monotonicMs;
       const seen = await this.note();
@@ -139,7 +143,7 @@ export class BoundedLog {
       const room = tooLong ? limits.maxBytes : Math.max(0, limits.maxBytes - (end - start));
       const elapsedMs = before === undefined ? CHECK_MAX_MS : Math.max(1, clock.monotonicMs() - before);
       if (grownBytes > 0) delayMs = within((room * elapsedMs) / grownBytes, CHECK_MIN_MS, CHECK_MAX_MS);
-      else if (this.#unwatch !== undefined) delayMs = this.#told ? CHECK_MIN_MS : undefined;
+      else if (this.#unwatch !== undefined) delayMs = this.#notified ? CHECK_MIN_MS : undefined;
     } catch (error) {
       onError(error);
     }
@@ -156,10 +160,10 @@ export class BoundedLog {
     this.#cancelLook = this.#options.clock.schedule(delayMs, () => this.#watchAndLook());
   }
 
-  // In this order: what is written in between is seen by one of them.
+  // In this order, a write in between is noticed by one of the two.
   #watchAndLook(): void {
     this.#unwatch ??= watchFile(this.file.path, () => {
-      this.#told = true;
+      this.#notified = true;
       void this.look();
     });
     void this.look();

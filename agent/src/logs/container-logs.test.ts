@@ -25,7 +25,7 @@ for (const [what, options, isRunning, expected] of [
     assert.ok(signal && ended);
   });
 
-test("a reader that follows ends with the run that it reads", async () => {
+test("a follower ends with the run that it reads", async () => {
   let isRunning = true;
   const { logs, asked } = someLogs(() => isRunning);
   const reading = logs.read(LOG, { follow: true }, new AbortController().signal);

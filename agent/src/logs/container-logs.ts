@@ -12,22 +12,22 @@ export interface LogReadOptions {
   readonly follow: boolean;
   /** The number of lines from the end. Undefined: all lines. */
   readonly tailLines?: number;
-  /** Milliseconds since the epoch: lines that came before are left out. */
+  /** Leaves out older lines. Milliseconds since the epoch. */
   readonly sinceMs?: number;
-  /** Whether each line starts with its time, RFC 3339 in UTC, and a space; `FROM/TO` where only an interval is known. */
+  /** Whether each line starts with its time, RFC 3339 in UTC, and a space. `FROM/TO` if only an interval is known. */
   readonly timestamps?: boolean;
-  /** Restricts the lines to one stream. Rejects where the streams of a container share one log. */
+  /** Restricts the lines to one stream. Rejects if the container's streams share one log. */
   readonly stream?: LogStream;
 }
 
 export interface ContainerLogsOptions {
   readonly rotator: LogRotator;
   readonly pathOf: (of: LogOf) => string;
-  /** Reports whether this very run is still writing. */
+  /** Reports whether exactly this run is still writing. */
   readonly isRunning: (of: LogOf) => boolean;
 }
 
-/** Reads containers' logs. A reader that follows ends with the run that it reads. */
+/** Reads the logs of containers. A follower ends with the run that it reads. */
 export class ContainerLogs {
   readonly #options: ContainerLogsOptions;
   readonly #followers = new Set<{ readonly of: LogOf; readonly ended: AbortController }>();

@@ -14,7 +14,7 @@ const STAMP = "2026-01-02T03:04:05.000Z";
 const out = (text: string, seconds = 0) => encodeEntries(Buffer.from(text), "stdout", T0 + seconds * 1000);
 const err = (text: string, seconds = 0) => encodeEntries(Buffer.from(text), "stderr", T0 + seconds * 1000);
 
-test("each line of a stream becomes an entry, and an unfinished line a partial one", () => {
+test("each line of a stream becomes an entry, and an unfinished line a partial entry", () => {
   assert.equal(out("a\n\nb").toString(), `${STAMP} stdout F a\n${STAMP} stdout F \n${STAMP} stdout P b\n`);
   assert.equal(out("").length, 0);
   const long = out(`${"x".repeat(40_000)}\n`)
@@ -31,7 +31,7 @@ test("each line of a stream becomes an entry, and an unfinished line a partial o
   );
 });
 
-test("an entry is read as it was written, and a line that is none is the runtime's own", () => {
+test("decodes encoded entries, and returns other lines, which are the runtime's own, unchanged", () => {
   const entry = decodeEntry(Buffer.from(`${STAMP} stderr P é\0 stdout F x`));
   assert.deepEqual(
     { ...entry, text: Buffer.from(entry.text).toString() },
@@ -93,13 +93,13 @@ const cases: readonly {
   },
 ];
 for (const { what, bytes, options, expected } of cases) {
-  test(`lines as the container wrote them: ${what}`, () => {
+  test(`restores the lines that the container wrote: ${what}`, () => {
     const all = Buffer.concat(bytes);
     for (const step of [all.length, 1, 7]) assert.equal(shown(all, options, step), expected);
   });
 }
 
-test("a line that was shown unfinished goes on in its place unless the other stream came in between", () => {
+test("continues an unfinished line that was already shown, unless the other stream wrote in between", () => {
   const lines = new EntryLines({ timestamps: true });
   const feed = feeder(lines);
   assert.equal(feed(out("> ")) + lines.flush(), `${STAMP} > `);
@@ -109,7 +109,7 @@ test("a line that was shown unfinished goes on in its place unless the other str
   assert.equal(feed(out("no\n")), `${STAMP} no\n`);
 });
 
-test("an unfinished line is held up to a limit only", () => {
+test("buffers an unfinished line up to a limit", () => {
   const lines = new EntryLines({});
   const feed = feeder(lines);
   let bytes = 0;
@@ -139,13 +139,13 @@ const TAILS: readonly { lines: number; stream?: LogStream; expected: string }[] 
   { lines: 9, stream: "stdout", expected: "o1\no2\no3 end\ntail" },
 ];
 for (const { lines, stream, expected } of TAILS) {
-  test(`the last ${lines} lines of ${stream ?? "both streams"}`, async (t) => {
+  test(`finds the last ${lines} lines of ${stream ?? "both streams"}`, async (t) => {
     const path = logOf(t, [out("o1\no2\no3"), err("e1\n"), out(" end\n"), err("e2\n"), out("tail")]);
     assert.equal(await read(path, { lines, ...(stream && { stream }) }), expected);
   });
 }
 
-test("the last lines are found across many steps, also of a stream that seldom writes", async (t) => {
+test("finds the last lines across many steps, also of a stream with few lines", async (t) => {
   const loud = Array.from({ length: 20_000 }, (_, i) => `${i}\n`).join("");
   const path = logOf(t, [err("first\n"), out(loud), err("mid\n"), out(loud)]);
   assert.equal(await read(path, { lines: 2, stream: "stderr" }), "first\nmid\n");
@@ -154,7 +154,7 @@ test("the last lines are found across many steps, also of a stream that seldom w
   assert.equal((await read(path, { lines: 25_000 })).split("\n").length, 25_001);
 });
 
-test("lines longer than a step are whole", async (t) => {
+test("returns lines that are longer than a step as a whole", async (t) => {
   const long = "y".repeat(200_000);
   const path = logOf(t, [out(`a\n${long}\nb\n`)]);
   assert.equal(await read(path, { lines: 2 }), `${long}\nb\n`);

@@ -3,17 +3,17 @@ import { decodeEntry, LOG_STREAMS, type LogEntry, type LogStream } from "./log-e
 export interface EntryLinesOptions {
   /** Restricts the lines to one stream. */
   readonly stream?: LogStream;
-  /** RFC 3339 in UTC with milliseconds: lines that began before are left out. */
+  /** Leaves out lines that began before. RFC 3339 in UTC with milliseconds. */
   readonly since?: string;
   readonly timestamps?: boolean;
-  /** Entries of a stream that begin before its position are left out. */
+  /** Leaves out entries of a stream that begin before its position. */
   readonly from?: Readonly<Record<LogStream, number>>;
 }
 
 const LINE_BREAK = 0x0a;
 const LINE_BREAK_BYTES = Buffer.from("\n");
 const NOTHING = Buffer.alloc(0);
-// The limit of an unfinished line. Longer ones are shown in parts.
+// The limit of a buffered unfinished line. Longer lines are shown in parts.
 const HELD_MAX_BYTES = 64 * 1024;
 
 interface HeldLine {
@@ -22,21 +22,21 @@ interface HeldLine {
   bytes: number;
 }
 
-/** Puts a log file's entries together to the lines that a container wrote, each whole, in the order in which they ended. */
+/** Joins the entries of a log file to the complete lines that a container wrote, in the order in which they ended. */
 export class EntryLines {
   readonly #options: EntryLinesOptions;
   readonly #held = new Map<LogStream, HeldLine>();
   /** The unfinished line of the log file. */
   #rest: Buffer = NOTHING;
   #next: number | undefined;
-  /** The stream whose unfinished line stands last in what was given out. */
+  /** The stream whose unfinished line was output last. */
   #open: LogStream | undefined;
 
   constructor(options: EntryLinesOptions) {
     this.#options = options;
   }
 
-  /** Adds data of the file from `position` on. Lines are lost if that is not where the last data ended. */
+  /** Adds data of the file that begins at `position`. Lines are lost if the previous data ended elsewhere. */
   add(data: Buffer, position: number): Buffer {
     if (position !== this.#next) this.#rest = NOTHING;
     this.#next = position + data.length;
@@ -45,7 +45,7 @@ export class EntryLines {
     const out: Uint8Array[] = [];
     let at = 0;
     for (let next = bytes.indexOf(LINE_BREAK); next >= 0; next = bytes.indexOf(LINE_BREAK, at)) {
-      // An empty one is left by a write that was cut off.
+      // An interrupted write may have left an empty entry.
       if (next > at) this.#take(decodeEntry(bytes.subarray(at, next)), start, out);
       start += next + 1 - at;
       at = next + 1;
@@ -54,7 +54,7 @@ export class EntryLines {
     return Buffer.concat(out);
   }
 
-  /** Returns the known part of incomplete lines. */
+  /** Returns the known parts of incomplete lines. */
   flush(): Buffer {
     const out: Uint8Array[] = [];
     for (const stream of LOG_STREAMS) this.#showHeld(stream, out);
@@ -79,10 +79,10 @@ export class EntryLines {
     if (held === undefined) return;
     this.#held.delete(stream);
     const { since, timestamps } = this.#options;
-    // Its front stands there already.
+    // The beginning of this line was already shown.
     const goesOn = this.#open === stream;
     if (since !== undefined && !goesOn && held.stamp !== "" && held.stamp < since) return;
-    // The other stream's line isn't finished: two lines never stand in one.
+    // The other stream's line isn't finished, and two lines must not share one line of output.
     if (this.#open !== undefined && !goesOn) out.push(LINE_BREAK_BYTES);
     if (timestamps && !goesOn) out.push(Buffer.from(`${held.stamp || "-"} `));
     out.push(...held.parts);

@@ -6,12 +6,12 @@ import { test } from "node:test";
 import { type Clock, systemClock } from "../clock.ts";
 import { LogRotator } from "./log-rotator.ts";
 
-test("a follower from now on gets what is written while its place is looked for", async (t) => {
+test("a follower that starts now gets the lines written while its position is determined", async (t) => {
   const path = join(mkdtempSync(join(tmpdir(), "forage-keeper-")), "a.log");
   t.after(() => rmSync(dirname(path), { recursive: true }));
   writeFileSync(path, "before\n");
   let isWritten = false;
-  // The rotator reads this clock as soon as it has noted the log's end.
+  // The rotator reads this clock as soon as it has recorded the log's end.
   const monotonicMs = (): number => {
     if (!isWritten) appendFileSync(path, "meanwhile\n");
     isWritten = true;

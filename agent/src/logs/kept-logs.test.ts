@@ -8,7 +8,7 @@ import { KeptLogs, type KeptLogsOptions } from "./kept-logs.ts";
 
 const HOUR_MS = 3_600_000;
 
-test("keeps a pod's logs until their time is over, over a restart of the agent", async (t) => {
+test("keeps a pod's logs until they expire, also over a restart of the agent", async (t) => {
   const { dir, clock, podDir, open } = setUp(t);
   await open().keep("p1", podDir("p1", { main: [1, 2], side: [1] }), HOUR_MS);
   assert.ok(!existsSync(join(dir, "pods", "p1")));
@@ -24,7 +24,7 @@ test("keeps a pod's logs until their time is over, over a restart of the agent",
   await settled(() => kept.find("p1", "main") === undefined && keptIn(dir).length === 0);
 });
 
-test("deletes at its start what was over while there was no agent", async (t) => {
+test("deletes logs at its start that expired while no agent ran", async (t) => {
   const { dir, clock, podDir, open } = setUp(t);
   const before = open();
   await before.keep("p1", podDir("p1", { main: [1] }), HOUR_MS);
@@ -34,7 +34,7 @@ test("deletes at its start what was over while there was no agent", async (t) =>
   assert.deepEqual(keptIn(dir), []);
 });
 
-test("deletes directories whose names it did not give, or gave by a clock that was wrong", async (t) => {
+test("deletes directories with foreign names, and names from a wrong clock", async (t) => {
   const { dir, clock, open } = setUp(t);
   const ahead = `${Math.round(clock.nowMs()) + 48 * HOUR_MS}-p1`;
   for (const name of ["foreign", ahead]) mkdirSync(join(dir, "kept-logs", name), { recursive: true });
@@ -43,7 +43,7 @@ test("deletes directories whose names it did not give, or gave by a clock that w
   assert.deepEqual(keptIn(dir), []);
 });
 
-test("keeps so many pods and bytes, and deletes the oldest first", async (t) => {
+test("limits the number of pods and bytes, and deletes the oldest first", async (t) => {
   const { dir, clock, podDir, open } = setUp(t);
   const kept = open({ maxBytes: 100_000 });
   for (const uid of ["p1", "p2", "p3"]) {
@@ -58,7 +58,7 @@ test("keeps so many pods and bytes, and deletes the oldest first", async (t) => 
   assert.equal(keptIn(dir).length, 32);
 });
 
-test("keeps nothing of a pod without logs, and nothing changes when a pod is kept twice", async (t) => {
+test("keeps nothing for a pod without logs, and changes nothing when a pod is kept twice", async (t) => {
   const { dir, podDir, open, errors } = setUp(t);
   const kept = open();
   await kept.keep("p1", join(dir, "pods", "p1"), HOUR_MS);

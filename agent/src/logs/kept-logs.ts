@@ -7,7 +7,7 @@ import { attemptsIn, isAbsent, list, logsOfPod } from "./log-directories.ts";
 export interface KeptLogsOptions {
   readonly clock: Clock;
   readonly onError: (error: unknown) => void;
-  /** The limit for the logs of all kept pods. Default: 256 MiB. */
+  /** The limit for the logs of all kept pods, in bytes. Default: 256 MiB. */
   readonly maxBytes?: number;
 }
 
@@ -26,22 +26,23 @@ interface KeptPod {
   readonly attempts: ReadonlyMap<string, number>;
 }
 
-/** The name of the directory below the agent's data directory. */
+/** The name of the directory in the agent's data directory. */
 export const KEPT_LOGS_DIRECTORY = "kept-logs";
 
-// A node takes part in few failing rollouts at one time, and each keeps a few pods in the whole fleet.
+// A node is part of few failing rollouts at one time, and each keeps a few pods in the whole fleet.
 const KEPT_PODS_MAX = 32;
-// The logs of a few containers that write without end; those of most pods have some kilobytes.
+// Enough for the logs of a few containers that write without pause; those of most pods have some kilobytes.
 const KEPT_MAX_BYTES = 256 * 1024 * 1024;
-// A directory whose end lies further ahead was named while the clock was wrong.
+// A directory whose end is further in the future was named while the clock was wrong.
 const KEEP_MAX_MS = 24 * 60 * 60 * 1000;
-// Timers wait for minutes at most, so that a changed clock is noticed.
+// Timers are short, so that a changed clock is noticed.
 const CHECK_MAX_MS = 10 * 60 * 1000;
 const DIR_NAME = /^(\d{1,15})-([A-Za-z0-9][A-Za-z0-9._-]{0,199})$/;
 
 /**
- * The logs of failed pods that are gone, below one directory: `<dir>/<end in ms>-<uid>/<container>/<attempt>.log`. The directory's
- * name holds all that a later run of the agent needs. The oldest are deleted first when there are too many.
+ * The logs of failed pods that were removed, below one directory: `<dir>/<end in ms>-<uid>/<container>/<attempt>.log`.
+ * The directory's name contains everything that a restarted agent needs. If there are too many, the oldest are deleted
+ * first.
  */
 export class KeptLogs {
   readonly #dir: string;
@@ -55,7 +56,7 @@ export class KeptLogs {
     this.#options = options;
   }
 
-  /** Reads what an earlier run of the agent kept, and deletes what is over. Never rejects. */
+  /** Adopts the logs that an earlier agent kept, and deletes expired ones. Never rejects. */
   async takeOver(): Promise<void> {
     try {
       for (const name of await list(this.#dir)) await this.#add(name);
@@ -65,7 +66,7 @@ export class KeptLogs {
     }
   }
 
-  /** Takes over the directory of a pod's logs, if there is one. Never rejects: the directory then stays where it is. */
+  /** Moves a pod's log directory here, if it exists. Never rejects; after an error the directory stays where it is. */
   async keep(podUid: string, podDir: string, keepMs: number): Promise<void> {
     const { clock, onError } = this.#options;
     const name = `${Math.round(clock.nowMs() + Math.min(keepMs, KEEP_MAX_MS))}-${podUid}`;
@@ -79,13 +80,13 @@ export class KeptLogs {
     }
   }
 
-  /** Finds the newest run of a container. Undefined: nothing of it is kept. */
+  /** Finds the newest run of a container. Undefined if none is kept. */
   find(podUid: string, container: string): KeptRun | undefined {
     const attempt = this.#pods.get(podUid)?.attempts.get(container);
     return attempt === undefined ? undefined : { container, attempt };
   }
 
-  /** Returns the log's path. Undefined: nothing of the container is kept. */
+  /** Returns the log's path. Undefined if no log of the container is kept. */
   pathOf({ podUid, container, attempt }: LogOf): string | undefined {
     const pod = this.#pods.get(podUid);
     return pod?.attempts.has(container) ? join(pod.dir, container, `${attempt}.log`) : undefined;
@@ -103,7 +104,7 @@ export class KeptLogs {
 
   async #add(name: string): Promise<void> {
     const dir = join(this.#dir, name);
-    // A name that is not ours has no time left.
+    // A foreign name counts as expired.
     const [, until = "0", podUid = name] = DIR_NAME.exec(name) ?? [];
     const attempts = new Map<string, number>();
     for (const container of await list(dir)) {
@@ -116,7 +117,7 @@ export class KeptLogs {
     this.#pods.set(podUid, { podUid, dir, untilMs: Number(until), bytes, attempts });
   }
 
-  /** Deletes what is over and what is too much, and checks again when the next one is over. */
+  /** Deletes expired and excess logs, and checks again when the next one expires. */
   async #clean(): Promise<void> {
     const { clock, maxBytes = KEPT_MAX_BYTES } = this.#options;
     const nowMs = clock.nowMs();
@@ -141,7 +142,7 @@ export class KeptLogs {
 
   async #delete({ podUid, dir }: KeptPod): Promise<void> {
     this.#pods.delete(podUid);
-    // The next run of the agent finds a directory that can't be deleted now.
+    // If this directory can't be deleted now, a restarted agent will find it.
     await rm(dir, { recursive: true, force: true }).catch((error) => this.#options.onError(error));
   }
 }

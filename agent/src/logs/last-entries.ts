@@ -2,7 +2,7 @@ import { decodeEntry, LOG_STREAMS, type LogEntry, type LogStream } from "./log-e
 import type { LogFile } from "./log-file.ts";
 
 const STEP_BYTES = 64 * 1024;
-// How far back the front of a line is looked for that began long before it ended.
+// How far before an entry the beginning of its line is searched.
 const FRONT_MAX_BYTES = 64 * 1024;
 const LINE_BREAK = 0x0a;
 
@@ -21,10 +21,10 @@ export async function findLastEntries(
   for (let to = end; to > begin && !search.done; ) {
     const from = Math.max(begin, to - STEP_BYTES);
     const piece = await file.read(from, to - from);
-    // The head may have gone meanwhile.
+    // The head may have been removed meanwhile.
     if (piece.position > from) break;
     const bytes = Buffer.concat([piece.data, carried]);
-    // The text before the first line break may begin further in front.
+    // The text before the first line break may begin in an earlier piece.
     const first = from === begin ? 0 : bytes.indexOf(LINE_BREAK) + 1;
     if (first > 0 || from === begin) {
       lookBack(bytes, first, from, search);
@@ -35,14 +35,14 @@ export async function findLastEntries(
   return search.result();
 }
 
-/** Shows the lines in `bytes` to the search, the last first, down to offset `first`. */
+/** Passes the lines in `bytes` to the search, the last one first, back to offset `first`. */
 function lookBack(bytes: Buffer, first: number, position: number, search: Search): void {
   for (let to = bytes.length; to > first && !search.done; ) {
     const breakBefore = to < 2 ? -1 : bytes.lastIndexOf(LINE_BREAK, to - 2);
     const at = breakBefore + 1;
     const ended = bytes[to - 1] === LINE_BREAK;
     const line = bytes.subarray(at, ended ? to - 1 : to);
-    // Unended: still being written.
+    // An unended line is still being written.
     if (ended && line.length > 0) search.see(decodeEntry(line), position + at, position + to);
     to = at;
   }
@@ -67,7 +67,7 @@ class Search {
     return this.#from.size === this.#wanted.length || this.#position < this.#limit || this.#count <= 0;
   }
 
-  /** The entry before those seen so far; it lies from `begin` to `end`. */
+  /** Processes the entry before those processed so far, which extends from `begin` to `end`. */
   see({ stream, whole }: LogEntry, begin: number, end: number): void {
     this.#position = begin;
     if (!this.#wanted.includes(stream) || this.#from.has(stream)) return;

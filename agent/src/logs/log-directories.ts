@@ -13,7 +13,7 @@ export async function attemptsIn(dir: string): Promise<number[]> {
   });
 }
 
-/** Returns all logs below a pod's directory. `gone`: nothing writes to them any more. */
+/** Returns all logs below a pod's directory. `gone` means that nothing writes to them any more. */
 export async function logsOfPod(podDir: string, gone: boolean): Promise<StoredLog[]> {
   const logs: StoredLog[] = [];
   for (const container of await list(podDir)) {
@@ -27,7 +27,7 @@ export async function logsOfPod(podDir: string, gone: boolean): Promise<StoredLo
   return logs;
 }
 
-/** Lists a directory. One that is missing, or a file in its place, has no entries. */
+/** Lists a directory. A missing directory, or a file in its place, has no entries. */
 export async function list(dir: string): Promise<string[]> {
   try {
     return await readdir(dir);
@@ -48,7 +48,7 @@ async function storedLog(path: string, superseded: boolean): Promise<StoredLog> 
   let changedMs = 0;
   for (const file of [path, `${path}.1`, LogTimes.pathOf(path)]) {
     const found = await stat(file).catch(() => undefined);
-    // Holes take no room.
+    // Holes take no disk space.
     bytes += (found?.blocks ?? 0) * 512;
     changedMs = Math.max(changedMs, found?.mtimeMs ?? 0);
   }

@@ -1,4 +1,4 @@
-/** A container's stream, if its streams are separate. */
+/** The name of a container's output stream. */
 export type LogStream = "stdout" | "stderr";
 
 export const LOG_STREAMS: readonly LogStream[] = ["stdout", "stderr"];
@@ -6,18 +6,18 @@ export const LOG_STREAMS: readonly LogStream[] = ["stdout", "stderr"];
 /** A line of one stream, or a piece of one. */
 export interface LogEntry {
   readonly stream: LogStream;
-  /** The time at which it was read, RFC 3339 in UTC with milliseconds. Empty: not known. */
+  /** The time at which the entry was read, as RFC 3339 in UTC with milliseconds. Empty if unknown. */
   readonly stamp: string;
   /** Whether a line break follows. */
   readonly whole: boolean;
   readonly text: Uint8Array;
 }
 
-// A longer line becomes several entries: readers of logs elsewhere expect no more either.
+// A longer line becomes several entries, because other readers of this format expect no longer ones.
 const TEXT_MAX_BYTES = 16 * 1024;
 const LINE_BREAK = 0x0a;
 const HEAD = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) (stdout|stderr) ([FP]) /;
-// "2026-01-01T00:00:00.000Z stdout F "
+// The length of "2026-01-01T00:00:00.000Z stdout F ".
 const HEAD_BYTES = 34;
 
 /**
@@ -28,7 +28,7 @@ export function encodeEntries(chunk: Buffer, stream: LogStream, atMs: number): B
   const stamp = new Date(atMs).toISOString();
   const whole = Buffer.from(`${stamp} ${stream} F `);
   const piece = Buffer.from(`${stamp} ${stream} P `);
-  // In one go: an allocation for each line would cost ten times as much memory.
+  // One allocation for all entries, because one for each line would take ten times as much memory.
   const entries = Buffer.allocUnsafe(chunk.length + countEntries(chunk) * (HEAD_BYTES + 1));
   let bytes = 0;
   for (let at = 0; at < chunk.length; ) {
@@ -42,7 +42,7 @@ export function encodeEntries(chunk: Buffer, stream: LogStream, atMs: number): B
   return entries.subarray(0, bytes);
 }
 
-/** Returns, for the entry at `at`, where its text ends and whether its line ends with it. */
+/** Returns where the text of the entry at `at` ends, and whether its line ends with it. */
 function entryAt(chunk: Buffer, at: number): { readonly end: number; readonly ends: boolean } {
   const lineBreak = chunk.indexOf(LINE_BREAK, at);
   const end = lineBreak < 0 ? chunk.length : lineBreak;
@@ -60,7 +60,10 @@ function countEntries(chunk: Buffer): number {
   return count;
 }
 
-/** One line of a log file, without its line break. One that isn't an entry is shown as it is: the runtime's own words. */
+/**
+ * Decodes one line of a log file, without its line break. A line that isn't an entry is a message of the runtime and
+ * returned unchanged.
+ */
 export function decodeEntry(line: Buffer): LogEntry {
   const [head, stamp = "", stream, mark] = HEAD.exec(line.toString("latin1", 0, HEAD_BYTES)) ?? [];
   if (head === undefined || (stream !== "stdout" && stream !== "stderr"))

@@ -24,7 +24,7 @@ function given(t: TestContext, options: { mode?: TrimMode; dir?: string } = {}) 
   return { path, file: new LogFile(path, options.mode ? { mode: options.mode } : {}) };
 }
 
-/** Numbered lines of about 20 bytes. */
+/** Returns numbered lines of about 20 bytes. */
 const lines = (from: number, count: number) =>
   Array.from({ length: count }, (_, i) => `line ${from + i} ${"x".repeat(10)}\n`).join("");
 
@@ -39,7 +39,7 @@ for (const [what, options] of [
   ["truncate", { mode: "truncate" }],
   ["on tmpfs", { mode: "collapse", dir: "/dev/shm" }],
 ] as const) {
-  test(`trimmed by ${what}: nothing is lost, positions stay true, disk is freed`, async (t) => {
+  test(`trimming by ${what} loses nothing, keeps positions valid and frees disk space`, async (t) => {
     const { path, file } = given(t, options);
     writeFileSync(path, lines(0, 10_000));
     const before = await file.bounds();
@@ -54,7 +54,7 @@ for (const [what, options] of [
     assert.equal((await file.read(from, 100)).data.toString(), lines(0, 10_010).slice(from, from + 100));
   });
 
-  test(`trimmed by ${what} again: the rotated part is bounded and begins with a line`, async (t) => {
+  test(`repeated trimming by ${what} bounds the rotated part, which begins with a line`, async (t) => {
     const { path, file } = given(t, options);
     for (let round = 0; round < 3; round += 1) {
       appendFileSync(path, lines(round * 10_000, 10_000));
@@ -69,7 +69,7 @@ for (const [what, options] of [
     assert.equal((await file.read(0, 10)).position, begin);
   });
 
-  test(`trimmed by ${what}: another reader, after a restart, sees the same`, async (t) => {
+  test(`after trimming by ${what}, a reader after a restart gets the same text`, async (t) => {
     const { path, file } = given(t, options);
     writeFileSync(path, lines(0, 10_000));
     await file.trim(KEEP);
@@ -79,7 +79,7 @@ for (const [what, options] of [
   });
 }
 
-test("a file that isn't there, is empty, or has less than a block", async (t) => {
+test("reads a file that is missing, empty or smaller than a block", async (t) => {
   const { path, file } = given(t);
   assert.deepEqual(await file.bounds(), { begin: 0, start: 0, end: 0 });
   assert.equal((await file.read(0, 10)).data.length, 0);
@@ -90,7 +90,7 @@ test("a file that isn't there, is empty, or has less than a block", async (t) =>
   assert.equal(existsSync(file.rotatedPath), false);
 });
 
-test("a file that someone else emptied is read from its start again", async (t) => {
+test("a file that another program emptied is read from its start again", async (t) => {
   const { path, file } = given(t);
   writeFileSync(path, "old old old\n");
   const { end } = await file.bounds();
@@ -98,7 +98,7 @@ test("a file that someone else emptied is read from its start again", async (t) 
   assert.equal((await file.read(end, 100)).data.toString(), "new\n");
 });
 
-test("removal takes both files", async (t) => {
+test("removal deletes both files", async (t) => {
   const { path, file } = given(t);
   writeFileSync(path, lines(0, 10_000));
   await file.trim(KEEP);
@@ -119,14 +119,27 @@ for (const [what, text, count, maxBytes, expected] of [
   ["one that is longer than allowed", `${"é".repeat(50)}\n`, 1, 10, "éééé\n"],
   ["nothing", "", 3, 100, ""],
 ] as const) {
-  test(`last lines: ${what}`, async (t) => {
+  test(`finds the last lines: ${what}`, async (t) => {
     const { path, file } = given(t);
     writeFileSync(path, text);
     assert.equal(await readLastLines(file, count, maxBytes), expected);
   });
 }
 
-test("last lines are found over many reads and over the rotation", async (t) => {
+test("the last lines are those of one moment, even if others are written meanwhile", async (t) => {
+  const { path } = given(t);
+  writeFileSync(path, "a\nb\nc\n");
+  class Growing extends LogFile {
+    override async bounds() {
+      const bounds = await super.bounds();
+      appendFileSync(path, "later\nlater\nlater\n");
+      return bounds;
+    }
+  }
+  assert.equal(await readLastLines(new Growing(path), 2, 100), "b\nc\n");
+});
+
+test("finds the last lines over many reads and across the rotation", async (t) => {
   const { path, file } = given(t);
   writeFileSync(path, lines(0, 20_000));
   await file.trim(KEEP);
@@ -142,7 +155,7 @@ test("last lines are found over many reads and over the rotation", async (t) => 
   assert.equal(readFileSync(path, "utf8").includes("line 100 "), false);
 });
 
-test("a look that comes during a trim sees what the trim has left", async (t) => {
+test("a check during a trim returns the state after the trim", async (t) => {
   const { path, file } = given(t);
   writeFileSync(path, lines(0, 10_000));
   const trimmed = file.trim(KEEP);

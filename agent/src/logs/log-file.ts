@@ -3,13 +3,13 @@ import { open, stat } from "node:fs/promises";
 import { findStart, removeLog, type TrimMode, trimHead } from "./trim-head.ts";
 
 /**
- * Positions count the bytes of a log from its beginning when it was opened (rotated bytes are negative). They stay valid when the
- * log's head is removed.
+ * The bounds of a log in positions. Positions count the bytes of a log from its beginning when it was opened (rotated
+ * bytes are negative), and stay valid when the log's head is removed.
  */
 export interface LogBounds {
-  /** The oldest byte there is. */
+  /** The position of the oldest existing byte. */
   readonly begin: number;
-  /** The position at which the file begins. Older data was rotated out of it. */
+  /** The position at which the file begins. Older data is in the rotated file. */
   readonly start: number;
   readonly end: number;
 }
@@ -23,18 +23,18 @@ export interface LogSnapshot extends LogBounds {
 
 export interface LogChunk {
   readonly data: Buffer;
-  /** The position of the first byte. It is later than requested if the requested bytes are gone. */
+  /** The position of the first byte. It is later than requested if the requested bytes no longer exist. */
   readonly position: number;
 }
 
 /**
- * A log that containerd's shim appends to, and what was rotated out of it (`<path>.1`), read as one.
- * Reading and trimming take turns, so that no reader sees the file change under it.
+ * A log to which containerd's shim appends, together with its rotated part (`<path>.1`). Reading and trimming take
+ * turns, so that the file is stable during a read.
  */
 export class LogFile {
   readonly path: string;
   #shift = 0;
-  /** Offset of the first byte that isn't in a hole; unknown until looked for. */
+  /** The offset of the first byte that isn't in a hole. Undefined until it is determined. */
   #startOffset: number | undefined;
   #mode: TrimMode;
   #turn: Promise<unknown> = Promise.resolve();
@@ -48,32 +48,32 @@ export class LogFile {
     return `${this.path}.1`;
   }
 
-  /** Offsets in the file plus this are positions. */
+  /** The difference between positions and offsets in the file. */
   get shift(): number {
     return this.#shift;
   }
 
-  /** A missing file is an empty one. */
+  /** Returns the log's bounds. A missing file counts as empty. */
   bounds(): Promise<LogBounds> {
     return this.#inTurn(() => this.#bounds());
   }
 
-  /** Returns `bounds` with the time at which they were read. Undefined if there is no file. */
+  /** Returns the log's bounds and the time at which they were read. Undefined if there is no file. */
   look(): Promise<LogSnapshot | undefined> {
     return this.#inTurn(async () => {
       const seen = await statIfThere(this.path);
       if (seen === undefined) return undefined;
-      // Both come from one call: a file that grows later has a later time with its later size.
+      // Both come from one call, so that a later size comes with a later time.
       const times = { changedMs: Math.floor(seen.mtimeMs), bornMs: Math.floor(seen.birthtimeMs) };
       return { ...(await this.#bounds(seen.size)), ...times };
     });
   }
 
-  /** `maxBytes` from `position` on, or up to the end; empty at the end. */
+  /** Reads `maxBytes` from `position` on, or up to the end. Returns no bytes at the end. */
   read(position: number, maxBytes: number): Promise<LogChunk> {
     return this.#inTurn(async () => {
       const { begin, start, end } = await this.#bounds();
-      // Behind the end: someone else has emptied the file.
+      // If the offset is beyond the end, another program has emptied the file.
       const from = position > end ? start : Math.max(begin, position);
       const to = Math.min(from + maxBytes, end);
       const rotated =
@@ -85,7 +85,10 @@ export class LogFile {
     });
   }
 
-  /** Moves what is there to the rotated file, of which up to `keepBytes` are kept. Undefined if there is less than a block. */
+  /**
+   * Moves the content to the rotated file, which keeps up to `keepBytes`. Returns undefined if the content is smaller
+   * than a block.
+   */
   trim(keepBytes: number): Promise<TrimMode | undefined> {
     return this.#inTurn(async () => {
       const startOffset = (await this.#bounds()).start - this.#shift;

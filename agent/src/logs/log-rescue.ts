@@ -3,12 +3,12 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { basename } from "node:path";
 
 export interface LogRescueOptions {
-  /** `/proc`. */
+  /** The proc file system's directory. Usually `/proc`. */
   readonly procDir: string;
   readonly onRescue: (path: string) => void;
 }
 
-/** A container and the log that is to have its output. */
+/** A container and the log for its output. */
 export interface LoggedContainer {
   readonly containerId: string;
   readonly logFile: string;
@@ -33,9 +33,9 @@ interface OpenFile extends Identity {
 const COPIER = "/bin/cat";
 
 /**
- * Rescues containers whose output has no reader. containerd's shim stops reading a container's output for good when one write to
- * its log fails for lack of space. The container would block as soon as the pipe is full. The shim keeps the pipe open, so a
- * separate `cat` process can continue where the shim stopped. It is independent of the agent's end and return.
+ * Rescues containers whose output is not read. containerd's shim stops reading a container's output for good when one
+ * write to its log fails for lack of space. The container would block as soon as the pipe is full. The shim keeps the
+ * pipe open, so a separate `cat` process can continue where the shim stopped. That process is independent of the agent.
  */
 export class LogRescue {
   readonly #options: LogRescueOptions;
@@ -57,7 +57,7 @@ export class LogRescue {
         failures.push(error),
       );
     }
-    // Reported after all were checked, so that a shim that ends meanwhile doesn't keep the others from being rescued.
+    // Reported after all were checked, so that a shim that ends meanwhile doesn't prevent other rescues.
     if (failures.length > 0) throw new AggregateError(failures, `${failures.length} logs were not rescued`);
   }
 
@@ -66,7 +66,7 @@ export class LogRescue {
     if (log === undefined) return;
     for (const { pid } of copiers) if ((await this.#files(pid)).some(({ id }) => id === log.id)) return;
     const inShim = await this.#files(shim);
-    // Whichever log it writes, also one that isn't taken for this run's: two readers of a pipe would each get half.
+    // The shim still writes some log. Two readers of one pipe would each get a part of the output.
     if (inShim.some(({ device, regular }) => regular && device === log.device)) return;
     const output = (await this.#files(init)).filter(({ fd }) => fd === "1" || fd === "2");
     const held = inShim.filter(({ id }) => output.some((it) => it.id === id));
@@ -82,12 +82,12 @@ export class LogRescue {
     return found.filter((it) => it !== undefined);
   }
 
-  /** Undefined if it has just ended. */
+  /** Returns the process, or undefined if it has just ended. */
   async #process(pid: number): Promise<Process | undefined> {
     try {
       const dir = `${this.#options.procDir}/${pid}`;
       const [line, stat] = await Promise.all([readFile(`${dir}/cmdline`), readFile(`${dir}/stat`, "latin1")]);
-      // The name in brackets may hold anything.
+      // The name in brackets may contain any characters.
       const parentPid = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
       return { pid, parentPid, words: line.toString().split("\0") };
     } catch {
@@ -95,7 +95,7 @@ export class LogRescue {
     }
   }
 
-  /** Open files and pipes; others are left out. */
+  /** Returns the open files and pipes; others are left out. */
   async #files(pid: number): Promise<OpenFile[]> {
     const dir = `${this.#options.procDir}/${pid}/fd`;
     const fds = await readdir(dir).catch(() => []);
@@ -104,7 +104,7 @@ export class LogRescue {
   }
 }
 
-/** Returns the identity of a regular file or a pipe, independent of its name. Undefined for any other file. */
+/** Returns the identity of a regular file or pipe, independent of its name. Undefined for any other file. */
 async function identityOf(path: string): Promise<Identity | undefined> {
   const found = await stat(path).catch(() => undefined);
   if (!found?.isFile() && !found?.isFIFO()) return undefined;
@@ -121,7 +121,8 @@ function isCopier(words: readonly string[]): boolean {
 }
 
 /**
- * Returns the file that adds a process to the cgroup of one with this `/proc/PID/cgroup`: version 2, or systemd's own hierarchy.
+ * Returns the file that adds a process to the cgroup described by this `/proc/PID/cgroup`: the one of version 2, or of
+ * systemd's own hierarchy.
  */
 function cgroupFile(text: string): string {
   const [, unified] = /^0::(\/.*)$/m.exec(text) ?? [];
@@ -131,7 +132,8 @@ function cgroupFile(text: string): string {
     : `/sys/fs/cgroup/systemd${named}/cgroup.procs`;
 }
 
-// The shell opens the files. It goes where the shim is first: what is in the agent's unit ends with the agent.
+// The shell opens the files. It first moves to the shim's cgroup, because processes in the agent's unit end with the
+// agent.
 function copyOn(pipe: string, logFile: string, cgroup: string): void {
   const script = `{ echo $$ > "$3"; } 2> /dev/null; exec ${COPIER} < "$1" >> "$2"`;
   const child = spawn("/bin/sh", ["-c", script, "sh", pipe, logFile, cgroup], {

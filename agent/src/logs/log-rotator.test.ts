@@ -24,7 +24,7 @@ function given(t: TestContext, options: Partial<LogRotatorOptions> & { dir?: str
     onError: (_, error) => errors.push(error),
     ...options,
   });
-  /** Stops the writers and readers beside the rotator. Called before the directory is removed. */
+  /** Stop the test's writers and readers before its directory is removed. */
   const stops: (() => unknown)[] = [];
   t.after(async () => {
     for (const stop of stops) await stop();
@@ -38,7 +38,7 @@ function given(t: TestContext, options: Partial<LogRotatorOptions> & { dir?: str
 const lines = (from: number, count: number) =>
   Array.from({ length: count }, (_, i) => `${from + i}\n`).join("");
 
-/** Asserts that each line is the number after the one before, and returns the last one. */
+/** Asserts that the lines are consecutive numbers, and returns the last one. */
 function assertConsecutive(text: string): number {
   const numbers = text.trimEnd().split("\n").map(Number);
   for (let i = 1; i < numbers.length; i += 1)
@@ -52,7 +52,7 @@ async function readAll(source: AsyncIterable<Uint8Array>): Promise<string> {
   return Buffer.concat(pieces).toString();
 }
 
-/** A process that appends numbered lines like a shim, at full speed or on demand. */
+/** Starts a process that appends numbered lines like a shim, at full speed or on demand. */
 function startWriter(
   { path, stops }: Pick<ReturnType<typeof given>, "path" | "stops">,
   count: number,
@@ -69,7 +69,7 @@ function startWriter(
     };
     if (process.argv[2] === "free") { while (write()); }
     else process.stdin.on("data", () => { if (!write()) process.exit(); });`;
-  return (mode: "free" | "told") => {
+  return (mode: "free" | "notified") => {
     const child = spawn(process.execPath, ["-e", script, path, mode], {
       stdio: [mode === "free" ? "ignore" : "pipe", "ignore", "inherit"],
     });
@@ -103,12 +103,12 @@ for (const [where, dir] of [
     for (let more = true; more; ) {
       more = !ended;
       modes.push(await file.trim(300_000));
-      // All of it in one turn: what was rotated out, and what is left.
+      // One read returns the rotated part and the rest.
       const text = (await file.read(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER / 2)).data.toString();
       last = assertConsecutive(text.slice(0, text.lastIndexOf("\n") + 1));
     }
     assert.equal(last, count - 1);
-    // How often it is trimmed is up to how busy the machine is.
+    // The number of trims depends on the load of the machine.
     assert.ok(modes.some((mode) => mode !== undefined) && !modes.includes("truncate"), `${modes}`);
   });
 }
@@ -125,7 +125,7 @@ test("a log is kept within bounds", async (t) => {
   assert.ok(statSync(`${path}.1`).size <= 300_000);
 });
 
-test("a reader of the whole log gets every line although the log is due for trimming meanwhile", async (t) => {
+test("a reader of the whole log gets every line even if the log is due for trimming meanwhile", async (t) => {
   const { path, rotator } = given(t, { maxBytes: 200_000 });
   writeFileSync(path, "");
   rotator.keep(path);
@@ -148,8 +148,8 @@ test("a reader of the whole log gets every line although the log is due for trim
   await waitUntil(() => statSync(path).blocks * 512 < 10_000);
 });
 
-test("a reader that comes while the log is about to be trimmed gets the text without a gap", async (t) => {
-  // Each turn of the event loop that the reader comes later finds the check in another step.
+test("a reader that starts just before a trim gets the text without a gap", async (t) => {
+  // With each turn of the event loop the check is in another step when the reader starts.
   for (let turns = 0; turns < 12; turns += 1) {
     const { path, rotator } = given(t, { maxBytes: 500_000, checkMs: 60_000 });
     writeFileSync(path, lines(0, 100_000));
@@ -164,7 +164,7 @@ test("a reader that comes while the log is about to be trimmed gets the text wit
   }
 });
 
-test("a reader that doesn't go on holds trimming back only until the log has twice its limit", async (t) => {
+test("a stalled reader delays trimming only until the log has twice its limit", async (t) => {
   const { path, rotator, stops } = given(t, { maxBytes: 200_000 });
   writeFileSync(path, lines(0, 20_000));
   rotator.keep(path);
@@ -176,7 +176,7 @@ test("a reader that doesn't go on holds trimming back only until the log has twi
   assert.ok(statSync(path).blocks * 512 < 10_000);
 });
 
-test("a log that is only read is forgotten with its last reader", async (t) => {
+test("a log that is only read is released with its last reader", async (t) => {
   const grown: number[] = [];
   const { path, rotator } = given(t, { onGrown: (bytes) => grown.push(bytes) });
   writeFileSync(path, lines(0, 10));
@@ -199,7 +199,7 @@ test("a follower gets every line across rotations, and ends with its writer", as
   rotator.keep(path);
   const count = 100_000;
   const ended = new AbortController();
-  const writer = startWriter({ path, stops }, count, 1_000)("told");
+  const writer = startWriter({ path, stops }, count, 1_000)("notified");
   void writer.ended.then(() => ended.abort());
   writer.more();
   let seen = 0;
@@ -225,7 +225,7 @@ test("a follower gets every line across rotations, and ends with its writer", as
   assert.ok(existsSync(`${path}.1`));
 });
 
-test("a tail begins with the last lines, with all, or with what comes", async (t) => {
+test("a tail begins with the last lines, with all, or with new ones", async (t) => {
   const { path, rotator, stops } = given(t);
   writeFileSync(path, lines(0, 100));
   const { signal } = new AbortController();
@@ -233,7 +233,7 @@ test("a tail begins with the last lines, with all, or with what comes", async (t
   assert.equal(await readAll(rotator.tail(path, { follow: false, signal, lines: 3 })), lines(97, 3));
   assert.equal(await readAll(rotator.tail(path, { follow: false, signal, lines: 0 })), "");
   const following = rotator.tail(path, { follow: true, signal, lines: 0 });
-  // Where it begins is settled a little after the call: what is written before that doesn't come.
+  // The starting position is determined shortly after the call; earlier lines are left out.
   const writing = setInterval(() => appendFileSync(path, "new\n"), 20);
   stops.push(() => clearInterval(writing));
   const first = Buffer.from((await following.next()).value ?? []).toString();
@@ -242,7 +242,7 @@ test("a tail begins with the last lines, with all, or with what comes", async (t
   await following.return();
 });
 
-test("a follower waits for a log that doesn't exist yet, and stops at once on its signal", async (t) => {
+test("a follower waits for a log that doesn't exist yet, and stops at once when its signal aborts", async (t) => {
   const { path, rotator } = given(t);
   const stop = new AbortController();
   const following = rotator.tail(path, { follow: true, signal: stop.signal });
@@ -254,7 +254,7 @@ test("a follower waits for a log that doesn't exist yet, and stops at once on it
   assert.equal((await second).done, true);
 });
 
-test("a quiet log costs nothing; a written one is checked until it is quiet", async (t) => {
+test("a quiet log causes no work, and an active one is checked until it is quiet", async (t) => {
   const timers = new Set<{ readonly delayMs: number; readonly run: () => void }>();
   const clock: Clock = {
     ...systemClock,
@@ -292,7 +292,7 @@ test("a quiet log costs nothing; a written one is checked until it is quiet", as
   assert.equal(timers.size, 0);
 });
 
-test("lines show when they came, and those of before a time are left out, also to the next keeper", async (t) => {
+test("shows when lines arrived and filters by time, also after a restart", async (t) => {
   const { path, rotator } = given(t);
   const { signal } = new AbortController();
   writeFileSync(path, "");
@@ -300,7 +300,7 @@ test("lines show when they came, and those of before a time are left out, also t
   const written: number[] = [];
   const write = async (text: string) => {
     const last = written.at(-1) ?? 0;
-    // A new millisecond, as the kernel's clock for files counts them.
+    // Wait for a new millisecond by the kernel's clock for files.
     await waitUntil(() => Date.now() > last + 50);
     appendFileSync(path, text);
     written.push(statSync(path).mtimeMs);
@@ -327,7 +327,7 @@ test("lines show when they came, and those of before a time are left out, also t
   assert.equal(await readAll(plain), "three\n");
 });
 
-test("lines that came while no keeper was there show an interval", async (t) => {
+test("lines that arrived without an agent show an interval", async (t) => {
   const { path, rotator, stops } = given(t);
   const { signal } = new AbortController();
   writeFileSync(path, "watched\n");
@@ -344,7 +344,7 @@ test("lines that came while no keeper was there show an interval", async (t) => 
   const text = await readAll(next.tail(path, { follow: false, signal, timestamps: true }));
   const interval = `${new Date(watchedMs).toISOString()}/${new Date(laterMs).toISOString()}`;
   assert.deepEqual(text.split("\n").slice(1, 3), [`${interval} alone 1`, `${interval} alone 2`]);
-  // They may be as new as that, so they are shown.
+  // These lines may be recent enough, so they are included.
   const since = next.tail(path, { follow: false, signal, sinceMs: laterMs });
   assert.equal(await readAll(since), "alone 1\nalone 2\n");
 });
@@ -355,7 +355,7 @@ test("a follower with timestamps gets each line with its time, across rotations"
   rotator.keep(path);
   const count = 30_000;
   const ended = new AbortController();
-  const writer = startWriter({ path, stops }, count, 1_000)("told");
+  const writer = startWriter({ path, stops }, count, 1_000)("notified");
   void writer.ended.then(() => ended.abort());
   const beganMs = Date.now() - 1_000;
   writer.more();
@@ -379,7 +379,7 @@ test("a follower with timestamps gets each line with its time, across rotations"
   assert.equal(seen, count);
 });
 
-test("a log that vanishes is no error; an unreadable one is reported", async (t) => {
+test("accepts a log that vanishes, and reports an unreadable one", async (t) => {
   const errors: string[] = [];
   const { path, rotator } = given(t, { onError: (at) => errors.push(at) });
   rotator.keep(path);

@@ -13,36 +13,36 @@ import { positionSince } from "./write-times.ts";
 
 export interface LogRotatorOptions {
   readonly clock: Clock;
-  /** A log is trimmed when it has grown beyond this, and as much is kept beside it. Default 10 MiB. */
+  /** The size beyond which a log is trimmed. The rotated part keeps as much. Default: 10 MiB. */
   readonly maxBytes?: number;
-  /** The interval of checks for a log that can't be watched. Default 5 s. */
+  /** The interval of checks for a log that can't be watched. Default: 5 s. */
   readonly checkMs?: number;
   readonly onError?: (path: string, error: unknown) => void;
   readonly onTrim?: (path: string, mode: TrimMode) => void;
-  /** Called with the number of bytes that a log has grown by since the last call for it. */
+  /** Called with the number of bytes that a log has grown since the last call for it. */
   readonly onGrown?: (bytes: number) => void;
 }
 
 /** The options of a reader. */
 export interface RotatedTailOptions extends TailOptions {
-  /** Milliseconds since the epoch: lines that came before for certain are left out. */
+  /** Leaves out lines that certainly arrived before. Milliseconds since the epoch. */
   readonly sinceMs?: number;
   /** Whether each line starts with the time at which it was written. */
   readonly timestamps?: boolean;
-  /** Restricts the lines to one stream. Rejects where both streams share one log. */
+  /** Restricts the lines to one stream. Rejects if both streams share one log. */
   readonly stream?: LogStream;
 }
 
 const MAX_BYTES = 10 * 1024 * 1024;
 const CHECK_MS = 5_000;
-// Enough for its first line to be a whole one.
+// Enough for at least one complete line.
 const SHRUNK_BYTES = 4 * 1024;
-// Entries have times of their own, which decide; a file's time of modification may be a tick older.
+// Entries have their own, exact times; a file's modification time may be one tick older.
 const ENTRY_SLACK_MS = 1_000;
 
 /**
- * Bounds logs while containerd's shims write them, records when their lines arrived, and reads them. The kernel reports writes,
- * so a quiet log costs nothing.
+ * Bounds logs while containerd's shims write them, records when their lines arrived, and reads them. The kernel reports
+ * writes, so a quiet log causes no work.
  */
 export class LogRotator {
   readonly #clock: Clock;
@@ -57,19 +57,19 @@ export class LogRotator {
     this.#limits = { maxBytes: options.maxBytes ?? MAX_BYTES, checkMs: options.checkMs ?? CHECK_MS };
   }
 
-  /** Bounds the file from now on. It need not be there yet. */
+  /** Bounds the file from now on. The file need not exist yet. */
   keep(path: string): void {
     if (!this.#closed) this.#logOf(path).keep();
   }
 
-  /** Releases a log whose writer has ended. Its files stay. */
+  /** Stops bounding a log whose writer has ended. Its files stay. */
   async release(path: string): Promise<void> {
     const log = this.#logs.get(path);
     await log?.release();
     this.#forget(path);
   }
 
-  /** Releases the log and deletes its files. */
+  /** Stops bounding the log and deletes its files. */
   async remove(path: string): Promise<void> {
     const log = this.#logOf(path);
     await log.release();
@@ -78,13 +78,14 @@ export class LogRotator {
     await log.file.remove();
   }
 
-  /** Throws away all of a log but its last few lines, at once. */
+  /** Deletes all but the last few lines of a log at once. */
   async shrink(path: string): Promise<void> {
     await this.#reading(path, (log) => log.trim(SHRUNK_BYTES));
   }
 
   /**
-   * See {@link tailLog}. Without `follow` the text has no gap, unless the log grows by more than its limit while it is read.
+   * Reads the log as {@link tailLog} does. Without `follow` the text has no gap, unless the log grows by more than its
+   * limit during the read.
    */
   async *tail(path: string, options: RotatedTailOptions): AsyncGenerator<Uint8Array, void, undefined> {
     const log = this.#enter(path);
@@ -110,7 +111,7 @@ export class LogRotator {
       return;
     }
     if (stream !== undefined) throw new Error(notApart(stream));
-    // Only what is noted is read: each line that is read has its time.
+    // Reads only recorded output, so that each line has a time.
     const upTo = timestamps ? async () => (await log.note())?.end ?? log.file.shift : undefined;
     const pieces = tailLog(log.file, this.#clock, {
       ...options,
@@ -121,7 +122,7 @@ export class LogRotator {
     else for await (const { data } of pieces) yield data;
   }
 
-  /** See {@link readLastLines}. A log that isn't there has none. */
+  /** Returns the last lines as {@link readLastLines} does. A log that doesn't exist has none. */
   async lastLines(path: string, count: number, maxBytes: number): Promise<string> {
     if (!(await hasStreams(path)))
       return this.#reading(path, (log) => readLastLines(log.file, count, maxBytes));
@@ -136,14 +137,14 @@ export class LogRotator {
     await Promise.all([...this.#logs.values()].map((log) => log.lookAnew()));
   }
 
-  /** Stops bounding; readers go on until their own signals. */
+  /** Stops bounding logs. Readers continue until their signals abort. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all([...this.#logs.values()].map((log) => log.release()));
   }
 
   async #lineSince(log: BoundedLog, sinceMs: number): Promise<number> {
-    // The noted end, because the file may have grown since.
+    // Use the recorded end, because the file may have grown since.
     const { begin, end } = (await log.note()) ?? (await log.file.bounds());
     const position = positionSince(await log.times.all(), sinceMs, begin);
     return position === undefined ? end : findLine(log.file, position);

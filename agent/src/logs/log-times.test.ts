@@ -29,7 +29,7 @@ function given(t: TestContext, mode: TrimMode = "collapse") {
     return {
       file,
       times,
-      /** Records that the file's present content arrived at `changedMs`. */
+      /** Records that the file's current content arrived at `changedMs`. */
       note: async (changedMs: number, watched = true) =>
         times.note(
           async () => ({ ...(await file.bounds()), changedMs, bornMs: BORN }),
@@ -40,7 +40,7 @@ function given(t: TestContext, mode: TrimMode = "collapse") {
   return { path, open, ...open() };
 }
 
-test("each line's time is known, also to another run of the agent", async (t) => {
+test("records each line's time, and a restarted agent reads it", async (t) => {
   const { path, times, note, open } = given(t);
   for (let i = 0; i < 1_000; i += 1) {
     appendFileSync(path, "12345678\n");
@@ -77,7 +77,7 @@ test("bytes that arrived without a watch have an interval, which includes unreco
 });
 
 for (const mode of ["collapse", "punch", "truncate"] as const) {
-  test(`trimmed by ${mode}, each byte keeps its time, in this run and the next`, async (t) => {
+  test(`after trimming by ${mode}, each byte keeps its time, also after a restart`, async (t) => {
     const { path, file, times, note, open } = given(t, mode);
     const line = `${"x".repeat(99)}\n`;
     for (let i = 0; i < 300; i += 1) {
@@ -102,7 +102,7 @@ for (const mode of ["collapse", "punch", "truncate"] as const) {
   });
 }
 
-test("while the head is moved there is no index that a crash could make wrong", async (t) => {
+test("while the head is moved, no index is on disk that a crash could make wrong", async (t) => {
   const { path, times, note } = given(t);
   appendFileSync(path, "a\n");
   await note(AT);
@@ -119,7 +119,7 @@ test("while the head is moved there is no index that a crash could make wrong", 
   assert.ok(existsSync(`${path}.times`));
 });
 
-test("looks of several at once are noted in the order in which they were made", async (t) => {
+test("concurrent checks are recorded in the order in which they were made", async (t) => {
   const { path, file, times } = given(t);
   const turn = () => new Promise((resolve) => setImmediate(resolve));
   const noted: Promise<unknown>[] = [];
@@ -127,7 +127,7 @@ test("looks of several at once are noted in the order in which they were made", 
     const see = async () => {
       appendFileSync(path, "12345678\n");
       const look = await file.look();
-      // Some take their time before they are noted.
+      // Some checks take several turns before they are recorded.
       for (let left = i % 2 === 0 ? 20 : 0; left > 0; left -= 1) await turn();
       return look;
     };
@@ -138,7 +138,7 @@ test("looks of several at once are noted in the order in which they were made", 
   assert.equal((await times.all()).length, 50);
 });
 
-test("an interrupted index continues; the index of an emptied log starts over", async (t) => {
+test("continues an interrupted index, and starts over for an emptied log", async (t) => {
   const { path, times, note, open } = given(t);
   for (let i = 0; i < 2; i += 1) {
     appendFileSync(path, "12345678\n");
@@ -159,7 +159,7 @@ test("an interrupted index continues; the index of an emptied log starts over", 
   assert.deepEqual(await next.times.all(), [{ end: 4, atMs: AT + 70_000 }]);
 });
 
-test("the index is bounded, however many writes there are", async (t) => {
+test("bounds the index however many writes there are", async (t) => {
   const { path, times, note } = given(t);
   const line = "x\n".repeat(100);
   for (let i = 0; i < 700; i += 1) {

@@ -9,23 +9,23 @@ import {
 } from "./write-times.ts";
 
 /**
- * The limit of write times kept for a log. Each takes about 6 bytes on disk. They are read into memory only for readers who
- * request times.
+ * The limit of recorded write times for a log. Each takes about 6 bytes on disk. They are read into memory only for
+ * readers that request times.
  */
 const ARRIVALS_MAX = 32_768;
-// Written at once rather than lost with the agent, and what followers are answered from.
+// Beyond this many, times are written at once. Followers are answered from these.
 const RECENT_MAX = 256;
-// Times this close together are one.
+// Times this close together are merged.
 const SAME_MS = 1_000;
 
 /**
- * Records when a log's bytes arrived, in `<path>.times` beside it. A watcher records each growth. Bytes that arrived without a
- * watch have an interval. Positions are those of the log; the file has offsets, so that another run of the agent can read them.
- * Calls run one after the other.
+ * Records when a log's bytes arrived, in `<path>.times` beside the log. A watcher records each growth. Bytes that
+ * arrived without a watch have an interval. Memory holds positions; the file holds offsets, so that a restarted agent
+ * can read them. Calls run one after the other.
  */
 export class LogTimes {
   readonly #file: LogFile;
-  /** The newest arrivals in order; the first `#recent.length - #unwritten` of them are on disk. */
+  /** The newest arrivals in order. All but the last `#unwritten` of them are on disk. */
   #recent: readonly WriteTime[] = [];
   #unwritten = 0;
   #countOnDisk = 0;
@@ -40,14 +40,14 @@ export class LogTimes {
     return `${logPath}.times`;
   }
 
-  /** Reports whether something waits to be written. */
+  /** Reports whether some times are not written yet. */
   get dirty(): boolean {
     return this.#unwritten > 0;
   }
 
   /**
-   * Checks the log in turn, so that no check is older than the records, and returns its state. New bytes arrived since `sinceMs`.
-   * Undefined: since the last record, or since the log was created.
+   * Checks the log after all earlier calls and returns the log's state, which is therefore newer than the records. New
+   * bytes arrived since `sinceMs`. Undefined: since the last record, or since the log was created.
    */
   note(
     see: () => Promise<LogSnapshot | undefined>,
@@ -62,7 +62,7 @@ export class LogTimes {
 
   async #note(look: LogSnapshot, sinceMs: number | undefined): Promise<void> {
     await this.#load(look.end);
-    // Someone else has emptied it.
+    // Another program has emptied the log.
     if (look.end < (this.#recent.at(-1)?.end ?? look.end)) await this.#replace([]);
     const last = this.#recent.at(-1);
     if (look.end <= (last?.end ?? look.begin)) return;
@@ -98,8 +98,8 @@ export class LogTimes {
   }
 
   /**
-   * Lets `trim` move the log's head. Meanwhile there is nothing on disk: offsets that a crash made wrong would be worse than
-   * times that are lost.
+   * Runs `trim`, which moves the log's head. The index is removed during that time, because wrong offsets after a crash
+   * would be worse than lost times.
    */
   trimming<Result>(trim: () => Promise<Result>): Promise<Result> {
     return this.#inTurn(async () => {
@@ -130,7 +130,7 @@ export class LogTimes {
     this.#loaded = true;
     this.#countOnDisk = writeTimes.length;
     this.#recent = writeTimes.slice(-RECENT_MAX);
-    // Of another log, or cut off: what would be appended could not be read.
+    // The index belongs to another log or is truncated, so appended records would be unreadable.
     if ((writeTimes.at(-1)?.end ?? end) > end) await this.#replace([]);
     else if (wholeBytes < bytes) await this.#replace(writeTimes);
   }
@@ -149,7 +149,7 @@ export class LogTimes {
 
   async #replace(writeTimes: readonly WriteTime[]): Promise<void> {
     const path = LogTimes.pathOf(this.#file.path);
-    // Room for as many again, so that it isn't thinned each time.
+    // Leave room for as many again, which makes thinning rare.
     const kept =
       writeTimes.length > ARRIVALS_MAX / 2 ? thinWriteTimes(writeTimes, ARRIVALS_MAX / 2) : writeTimes;
     this.#written(kept, kept.length);

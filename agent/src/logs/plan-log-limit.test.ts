@@ -24,7 +24,7 @@ for (const [limit, remove, shrink] of [
   [340, ["old", "young"], ["large"]],
   [1, ["old", "young"], ["large", "small"]],
 ] as const) {
-  test(`with ${limit} bytes for 510, ${remove.length} logs go and ${shrink.length} shrink`, () => {
+  test(`with ${limit} of 510 bytes allowed, deletes ${remove.length} logs and shrinks ${shrink.length}`, () => {
     const plan = planLogLimit(logs, limit);
     assert.deepEqual(
       [plan.remove, plan.shrink].map((part) => part.map(({ path }) => path)),
@@ -33,7 +33,7 @@ for (const [limit, remove, shrink] of [
   });
 }
 
-test("the limit is a tenth of the disk, and no more than 5 GiB", () => {
+test("the limit is a tenth of the disk, at most 5 GiB", () => {
   assert.equal(defaultLogLimit(1_000), 100);
   assert.equal(defaultLogLimit(2 ** 42), 5 * 2 ** 30);
 });

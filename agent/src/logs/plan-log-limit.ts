@@ -1,11 +1,11 @@
-/** One run's log with all its files. */
+/** The log of one run with all its files. */
 export interface StoredLog {
   readonly path: string;
   /** The size on disk. */
   readonly bytes: number;
-  /** The time of the last write, milliseconds since the epoch. */
+  /** The time of the last write to the log, in milliseconds since the epoch. */
   readonly changedMs: number;
-  /** A newer run of the container has a log too. */
+  /** Whether a newer run of the container has a log too. */
   readonly superseded: boolean;
 }
 
@@ -18,12 +18,15 @@ export interface LogLimitPlan {
 // Frees more than necessary, so that the next line doesn't reach the limit again.
 const FREE_SHARE = 0.1;
 
-/** Plans what to delete so that all logs of the node fit: ended runs, the oldest first, then the largest logs of present runs. */
+/**
+ * Plans deletions so that all logs of the node fit: first ended runs, the oldest first, then the largest logs of
+ * current runs.
+ */
 export function planLogLimit(logs: readonly StoredLog[], limitBytes: number): LogLimitPlan {
   let excess = logs.reduce((sum, { bytes }) => sum + bytes, 0) - limitBytes;
   if (excess <= 0) return { remove: [], shrink: [] };
   excess += limitBytes * FREE_SHARE;
-  const take = (candidates: readonly StoredLog[]) =>
+  const takeWhileOver = (candidates: readonly StoredLog[]) =>
     candidates.filter(({ bytes }) => {
       if (excess <= 0) return false;
       excess -= bytes;
@@ -31,10 +34,10 @@ export function planLogLimit(logs: readonly StoredLog[], limitBytes: number): Lo
     });
   const over = logs.filter((it) => it.superseded).sort((a, b) => a.changedMs - b.changedMs);
   const present = logs.filter((it) => !it.superseded && it.bytes > 0).sort((a, b) => b.bytes - a.bytes);
-  return { remove: take(over), shrink: take(present) };
+  return { remove: takeWhileOver(over), shrink: takeWhileOver(present) };
 }
 
-/** A tenth of the disk, but no more than anyone looks through. */
+/** Returns the default limit: a tenth of the disk, but no more than people can usefully search. */
 export function defaultLogLimit(diskBytes: number): number {
   return Math.min(diskBytes / 10, 5 * 2 ** 30);
 }

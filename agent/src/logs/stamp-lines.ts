@@ -3,7 +3,7 @@ import type { WriteTime } from "./write-times.ts";
 
 const LINE_BREAK = 0x0a;
 
-/** Puts before each line when its first byte came. */
+/** Prefixes each line with the time at which its first byte arrived. */
 export async function* stampLines(
   pieces: AsyncIterable<LogChunk>,
   arrivalAt: (position: number) => Promise<WriteTime | undefined>,

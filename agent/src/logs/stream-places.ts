@@ -3,10 +3,10 @@ import { readlink, rm, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { LogStream } from "./log-entry.ts";
 
-/** A container's ends of the pipes that its output goes through. Each is a FIFO. */
+/** The FIFOs to which a container's output goes, by stream. */
 export type StreamPipes = Readonly<Record<LogStream, string>>;
 
-/** The FIFOs of a log whose streams are kept apart. That the directory is there says that they are. */
+/** Returns the directory of the FIFOs of a log. It exists only if the log's streams are separate. */
 export function streamsDir(logFile: string): string {
   return `${logFile}.streams`;
 }
@@ -24,7 +24,7 @@ export async function hasStreams(logFile: string): Promise<boolean> {
   }
 }
 
-/** The meeting point of agent and reader: a link for each log that is being read, and the reader's socket. */
+/** Returns the path of the reader's socket. Beside it is a link for each log that is being read. */
 export function readerSocket(dir: string): string {
   return join(dir, "reader.sock");
 }
@@ -41,17 +41,17 @@ export async function putLink(dir: string, logFile: string): Promise<void> {
   await symlink(logFile, link);
 }
 
-/** The agent's request to the reader: one JSON line each way, then the connection ends. */
+/** The agent's request to the reader. Each side sends one JSON line, then the connection ends. */
 export interface ReaderRequest {
   /**
-   * `follow`: read this log's pipes from now on. `sync`: answer when all that is in them is in the log; of a container that has
-   * ended that is all there ever was. `drop`: `sync`, then stop.
+   * `follow`: read this log's pipes from now on. `sync`: respond when everything in the pipes is in the log, which is
+   * complete if the container has ended. `drop`: `sync`, then stop reading.
    */
   readonly kind: "follow" | "sync" | "drop";
   readonly logFile: string;
 }
 
 export interface ReaderAnswer {
-  /** Undefined: done. */
+  /** Undefined if the request succeeded. */
   readonly error?: string;
 }

@@ -14,29 +14,38 @@ import {
   streamsDir,
 } from "./stream-places.ts";
 
-/** Reads containers' separate streams: the program `forage-logs`. */
+/** Reads the separate streams of containers: the program `forage-logs`. */
 export interface StreamReader {
-  /** Creates the pipes for a log's container and starts reading them. If no reader runs, it rejects and leaves nothing behind. */
+  /**
+   * Creates the pipes for a log's container and starts reading them. If no reader runs, rejects and leaves nothing
+   * behind.
+   */
   begin(logFile: string): Promise<StreamPipes>;
-  /** Resolves when the output of an ended container is in its log, or no reader is left that could write it. Never rejects. */
+  /**
+   * Resolves when the output of an ended container is in its log, or if no reader is left that could write it. Never
+   * rejects.
+   */
   sync(logFile: string): Promise<void>;
-  /** The log's container is gone. Never rejects. */
+  /** Stops reading for a log whose container was removed. Never rejects. */
   end(logFile: string): Promise<void>;
   close(): void;
 }
 
-// The reader is started when it is asked first, which takes a quarter of a second on a quiet host.
+// The first request starts the reader, which takes a quarter of a second on a quiet host.
 const ANSWER_TIMEOUT_MS = 5_000;
 const ANSWER_MAX_BYTES = 64 * 1024;
 const MKFIFO_TIMEOUT_MS = 10_000;
-// It writes at most one line.
+// mkfifo writes at most one line.
 const MKFIFO_OUTPUT_BYTES_MAX = 4_096;
 const HOLD = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 
-/** The reader that serves `dir`, asked over its socket there. */
+/** Calls the reader that serves `dir` over its socket there. */
 export class SocketStreamReader implements StreamReader {
   readonly #dir: string;
-  /** Reading ends by log, open and never read: what a container wrote before it ended waits for a reader that is away. */
+  /**
+   * Read ends by log, open but never read. They keep the output that a container wrote before its end until the reader
+   * is back.
+   */
   readonly #held = new Map<string, readonly number[]>();
 
   constructor(dir: string) {
@@ -69,7 +78,7 @@ export class SocketStreamReader implements StreamReader {
   async end(logFile: string): Promise<void> {
     if (!(await hasStreams(logFile))) return;
     await this.#ask({ kind: "drop", logFile }).catch(() => undefined);
-    // A reader that is away now doesn't go on with it later.
+    // A reader that returns later must not continue with this log.
     await rm(linkOf(this.#dir, logFile), { force: true });
     this.#release(logFile);
   }
@@ -85,7 +94,7 @@ export class SocketStreamReader implements StreamReader {
     try {
       for (const path of Object.values(streamPipes(logFile))) fds.push(openSync(path, HOLD));
     } catch {
-      // Worth no failure: it matters only if the reader dies with the container.
+      // This error is ignored, because it matters only if the reader ends with the container.
     }
   }
 

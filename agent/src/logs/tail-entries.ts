@@ -7,12 +7,12 @@ import { type TailOptions, tailLog } from "./tail.ts";
 
 export interface TailEntriesOptions extends Omit<TailOptions, "upTo" | "tellIdle"> {
   readonly stream?: LogStream;
-  /** Milliseconds since the epoch. */
+  /** Leaves out older lines. Milliseconds since the epoch. */
   readonly sinceMs?: number;
   readonly timestamps?: boolean;
 }
 
-/** Like {@link tailLog}, for a log whose streams are kept apart. Yields the lines as the container wrote them. */
+/** Like {@link tailLog}, for a log with separate streams. Yields the lines as the container wrote them. */
 export async function* tailEntries(
   file: LogFile,
   clock: Clock,
@@ -32,7 +32,7 @@ export async function* tailEntries(
     idle = data.length > 0 ? 0 : idle + 1;
     const shown = data.length > 0 ? out.add(data, position) : NOTHING;
     if (shown.length > 0) yield shown;
-    // A line may well go on in a moment, and the other stream's must not come in between; a prompt never goes on.
+    // A line may continue in a moment, and the other stream's line must not come in between. A prompt never continues.
     if (idle > (stream === undefined ? 1 : 0)) {
       const unfinished = out.flush();
       if (unfinished.length > 0) yield unfinished;

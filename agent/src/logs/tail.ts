@@ -4,28 +4,32 @@ import type { LogChunk, LogFile } from "./log-file.ts";
 import { watchFile } from "./watch-file.ts";
 
 export interface TailOptions {
-  /** Begin with the last so many lines; undefined: with the oldest there is. */
+  /** Begins with the last `lines` lines. Undefined: with the oldest existing line. */
   readonly lines?: number;
-  /** Begin there or later. */
+  /** Begins at this position or later. */
   readonly from?: number;
-  /** Called before each read; gives the position up to which it may read. */
+  /** Called before each read. Returns the position up to which it may read. */
   readonly upTo?: () => Promise<number>;
   /** Yields an empty piece whenever there is nothing new, before it waits. */
   readonly notifyIdle?: boolean;
-  /** Go on with what is written later, until `signal` or `ended`. */
+  /** Whether to continue with later output, until `signal` or `ended` aborts. */
   readonly follow: boolean;
-  /** Stops at once, quietly. */
+  /** Stops at once, without an error. */
   readonly signal: AbortSignal;
-  /** The writer has ended: what is there is still read, then it is over. */
+  /** Aborts when the writer has ended: existing output is still read, then the tail ends. */
   readonly ended?: AbortSignal;
 }
 
 const PIECE_BYTES = 64 * 1024;
 const LINE_BREAK = 0x0a;
-// The file system reports each write. The interval is for those that don't (NFS, a file that doesn't exist yet).
+// The file system reports each write. The interval is for file systems that don't (NFS), and for a file that doesn't
+// exist yet.
 const RECHECK_MS = 2_000;
 
-/** The log's bytes as they are; pieces end anywhere. Follows across rotations. Slower readers than writers lose what is rotated away. */
+/**
+ * Yields the log's bytes in pieces that may end anywhere. Follows the log across rotations. A reader that is slower
+ * than the writer loses what is rotated away.
+ */
 export async function* tailLog(
   file: LogFile,
   clock: Clock,
@@ -38,7 +42,7 @@ export async function* tailLog(
     const first = lines === undefined ? (await file.bounds()).begin : await findLastLines(file, lines);
     let position = Math.max(from, first);
     while (!signal.aborted) {
-      // Seen before the read: what the writer wrote last is then read too.
+      // Checked before the read, so that the writer's last output is read too.
       const last = !follow || ended?.aborted === true;
       const room = upTo === undefined ? PIECE_BYTES : Math.max(0, (await upTo()) - position);
       const piece = await file.read(position, Math.min(PIECE_BYTES, room));
@@ -56,7 +60,7 @@ export async function* tailLog(
   }
 }
 
-/** The first beginning of a line at `position` or behind it; the log's end if there is none. */
+/** Returns the first beginning of a line at or after `position`, or the log's end if there is none. */
 export async function findLine(file: LogFile, position: number): Promise<number> {
   const { begin, end } = await file.bounds();
   if (position <= begin) return begin;
@@ -71,7 +75,7 @@ export async function findLine(file: LogFile, position: number): Promise<number>
   return end;
 }
 
-/** Wakes one waiter. A ring without a waiter wakes the next one at once. */
+/** Wakes one waiter. A call without a waiter wakes the next one at once. */
 class Alarm {
   readonly #clock: Clock;
   readonly #signals: readonly AbortSignal[];

@@ -3,34 +3,33 @@ import { runProgram } from "../programs/run-program.ts";
 import { streamsDir } from "./stream-places.ts";
 
 /**
- * The way to remove the head of a file to which another process appends:
- * `collapse` (ext4, xfs): the kernel removes it in one step under the writers' lock. No data is lost, and offsets decrease.
- * `punch` (also tmpfs, btrfs, zfs): its blocks are freed. No data is lost, and the file's size continues to grow.
- * `truncate` (anything else): the file is emptied after its last byte was copied. Data that is written in between, about 50 µs,
- * is lost.
+ * The ways to remove the head of a file to which another process appends. `collapse` (ext4, xfs): the kernel removes it
+ * in one step under the writers' lock; no data is lost, and offsets decrease. `punch` (also tmpfs, btrfs, zfs): its
+ * blocks are freed; no data is lost, and the file's size continues to grow. `truncate` (all others): the file is
+ * emptied after its last byte was copied; data written in between, about 50 µs, is lost.
  */
 export type TrimMode = "collapse" | "punch" | "truncate";
 
 export interface Trimmed {
   readonly mode: TrimMode;
-  /** Bytes by which later offsets have moved down. */
+  /** The number of bytes by which offsets have decreased. */
   readonly shiftBytes: number;
-  /** Offset of the first byte that is left; before it is a hole. */
+  /** The offset of the first remaining byte. The range before it is a hole. */
   readonly startOffset: number;
 }
 
 const MODES: readonly TrimMode[] = ["collapse", "punch", "truncate"];
-// A smaller one is never wrong by being taken for this.
+// If the block size is unknown, this minimum is always valid.
 const BLOCK_BYTES_MIN = 4096;
 const COPY_BYTES = 256 * 1024;
 const LINE_BREAK = 0x0a;
 const FALLOCATE_TIMEOUT_MS = 30_000;
-// It writes at most one line.
+// fallocate writes at most one line.
 const FALLOCATE_OUTPUT_BYTES_MAX = 4_096;
 
 /**
- * Takes what is before the last block of `path` away, after keeping up to `keepBytes` of it, the newest, in `rotatedPath`.
- * The first mode that works from `from` on is used; undefined if there is less than a block.
+ * Removes everything before the last block of `path`, after appending the newest `keepBytes` of it to `rotatedPath`.
+ * Uses the first mode that works, starting with `from`. Returns undefined if the file is smaller than a block.
  */
 export async function trimHead(
   path: string,
@@ -41,7 +40,7 @@ export async function trimHead(
   const blockBytes = Math.max(BLOCK_BYTES_MIN, (await statfs(path)).bsize);
   await using file = await open(path, "r");
   const { size } = await file.stat();
-  // The end of the file itself can't be collapsed away.
+  // The end of the file itself can't be collapsed.
   const cut = Math.floor((size - 1) / blockBytes) * blockBytes;
   if (cut <= startOffset) return undefined;
   const partial = `${rotatedPath}.partial`;
@@ -54,19 +53,19 @@ export async function trimHead(
   );
   for (const mode of MODES.slice(MODES.indexOf(from))) {
     if (mode === "truncate") return await empty(path, file, kept, cut, () => rename(partial, rotatedPath));
-    // Before the head goes: a crash in between shows lines twice rather than never.
+    // Renamed before the head is removed: after a crash in between, lines appear twice instead of never.
     await rename(partial, rotatedPath).catch(ignoreMissing);
     if (await fallocate(mode, path, cut)) {
       return mode === "collapse"
         ? { mode, shiftBytes: cut, startOffset: 0 }
         : { mode, shiftBytes: 0, startOffset: cut };
     }
-    // The renamed file is still open, and a truncation continues with it.
+    // The renamed file is still open, and a truncation would continue with it.
   }
   return undefined;
 }
 
-/** Returns the position at which the data begins in a file whose head may be a hole. No log contains blocks of zeros. */
+/** Returns the offset at which data begins in a file whose head may be a hole. Logs contain no blocks of zeros. */
 export async function findStart(path: string): Promise<number> {
   await using file = await open(path, "r");
   const { size, blocks } = await file.stat();
@@ -86,7 +85,7 @@ export async function findStart(path: string): Promise<number> {
   return low * block.length;
 }
 
-/** The first start of a line from `offset` on: what is kept shall not begin within one whose front is thrown away. */
+/** Returns the first beginning of a line from `offset` on, where the kept part can begin. */
 async function lineFrom(
   file: FileHandle,
   offset: number,
@@ -156,9 +155,9 @@ function ignoreMissing(error: NodeJS.ErrnoException): void {
   if (error.code !== "ENOENT") throw error;
 }
 
-/** Removes a log with what was rotated out of it. */
+/** Removes a log with its rotated part. */
 export async function removeLog(path: string, rotatedPath: string): Promise<void> {
   for (const it of [path, rotatedPath, `${rotatedPath}.partial`]) await rm(it, { force: true });
-  // Last: that it is there says how the others are read.
+  // Removed last, because its existence decides how the other files are read.
   await rm(streamsDir(path), { recursive: true, force: true });
 }

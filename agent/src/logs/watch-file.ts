@@ -1,6 +1,8 @@
 import { watch } from "node:fs";
 
-/** Calls `changed` after each write. Undefined if it can't be watched. The returned function ends it. */
+/**
+ * Calls `changed` after each write. Returns a function that stops the watch, or undefined if the file can't be watched.
+ */
 export function watchFile(path: string, changed: () => void): (() => void) | undefined {
   try {
     const watcher = watch(path, { persistent: false }, changed);

@@ -10,11 +10,11 @@ import {
 } from "./write-times.ts";
 
 const AT = Date.UTC(2030, 0, 1);
-/** Ten bytes every second. */
+/** Returns a write of ten bytes every second. */
 const steady = (count: number): WriteTime[] =>
   Array.from({ length: count }, (_, i) => ({ end: (i + 1) * 10, atMs: AT + i * 1_000 }));
 
-test("arrivals are read as they were written, frame by frame, in whatever direction clocks and positions went", () => {
+test("decodes arrivals as they were encoded, frame by frame, whichever way clocks and positions moved", () => {
   const list: WriteTime[] = [
     { end: -5_000_000_000, atMs: AT },
     { end: 3, atMs: AT - 86_400_000, fromMs: AT - 90_000_000 },
@@ -30,7 +30,7 @@ test("arrivals are read as they were written, frame by frame, in whatever direct
   assert.equal(decodeWriteTimes(bytes, 0).writeTimes[1]?.end, -4);
 });
 
-test("an index that was cut off, or ends in rubbish, is read as far as it is whole", () => {
+test("reads a truncated or damaged index as far as it is intact", () => {
   const whole = encodeWriteTimes(steady(100), 0);
   const more = encodeWriteTimes(steady(200).slice(100), 0);
   for (let cut = 0; cut < more.length; cut += 7) {
@@ -40,12 +40,12 @@ test("an index that was cut off, or ends in rubbish, is read as far as it is who
   const padded = decodeWriteTimes(Buffer.concat([whole, Buffer.alloc(100)]), 0);
   assert.deepEqual([padded.writeTimes.length, padded.wholeBytes], [100, whole.length]);
   assert.equal(decodeWriteTimes(Buffer.from("no index at all"), 0).writeTimes.length, 0);
-  // The length was written, and neither checksum nor payload. The checksum of an empty payload is 0.
+  // Only the length was written, without checksum and payload. The checksum of an empty payload is 0.
   const head = Buffer.from([0, 0, 0, 9, 0, 0, 0, 0]);
   assert.equal(decodeWriteTimes(Buffer.concat([whole, head]), 0).wholeBytes, whole.length);
 });
 
-test("each byte has the arrival that brought it", () => {
+test("returns the arrival that contains a byte", () => {
   const list = steady(3);
   const at = (position: number) => writeTimeOf(list, position)?.atMs;
   assert.deepEqual(
@@ -56,7 +56,7 @@ test("each byte has the arrival that brought it", () => {
   assert.equal(writeTimeOf([], 0), undefined);
 });
 
-test("entries newer than a time start behind all older ones", () => {
+test("entries newer than a given time begin after all older ones", () => {
   const list = steady(3);
   assert.equal(positionSince(list, AT, -7), -7);
   assert.equal(positionSince(list, AT + 1, 0), 10);
@@ -65,7 +65,7 @@ test("entries newer than a time start behind all older ones", () => {
   assert.equal(positionSince(list, AT + 1_000, 15), 15, "the head has gone");
 });
 
-test("a list that grew too long loses exactness where it is old, and no bytes", () => {
+test("a list that is too long becomes less exact for old bytes, but loses none", () => {
   const most = 64;
   let list: readonly WriteTime[] = [];
   for (const arrival of steady(5_000)) list = thinWriteTimes([...list, arrival], most);

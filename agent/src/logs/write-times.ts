@@ -21,8 +21,8 @@ export function writeTimeOf(writeTimes: readonly WriteTime[], position: number):
 }
 
 /**
- * Returns the position from which on data may have arrived at `sinceMs` or later. All data before it is certainly older.
- * Undefined: no data is that new.
+ * Returns the position from which on data may have arrived at `sinceMs` or later. All data before it is certainly
+ * older. Undefined if no data is that new.
  */
 export function positionSince(
   writeTimes: readonly WriteTime[],
@@ -35,8 +35,8 @@ export function positionSince(
 }
 
 /**
- * Reduces write times to at most `most` entries without losing bytes: keeps the newer half and merges pairs of the older half
- * into intervals. Old times so become less exact as new ones arrive.
+ * Reduces write times to at most `most` entries without losing bytes: keeps the newer half and merges pairs of the
+ * older half into intervals. Old times therefore become less exact as new ones arrive.
  */
 export function thinWriteTimes(writeTimes: readonly WriteTime[], most: number): readonly WriteTime[] {
   let list = writeTimes;
@@ -57,10 +57,12 @@ function merge(list: readonly WriteTime[]): WriteTime {
   return fromMs === last.atMs ? { end: last.end, atMs: last.atMs } : { ...last, fromMs };
 }
 
-// Length and checksum: an index cut off by a power failure is read as far as it is whole.
+// The length and the checksum. With them, an index that a power failure truncated can be read as far as it is intact.
 const FRAME_HEAD_BYTES = 8;
 
-/** A frame that can be appended to others. `end` is written less `shift`. */
+/**
+ * Encodes write times as a frame that can be appended to others. Each `end` is stored as its difference from `shift`.
+ */
 export function encodeWriteTimes(writeTimes: readonly WriteTime[], shift: number): Buffer {
   const numbers: number[] = [];
   let before: WriteTime = { end: 0, atMs: 0 };
@@ -68,7 +70,7 @@ export function encodeWriteTimes(writeTimes: readonly WriteTime[], shift: number
     const { end, atMs, fromMs } = { ...arrival, end: arrival.end - shift };
     putSigned(numbers, end - before.end);
     putSigned(numbers, atMs - before.atMs);
-    // One more than the length, as 0 says that there is none.
+    // Stores the length plus one; 0 means that there is no interval.
     putUnsigned(numbers, fromMs === undefined ? 0 : Math.max(0, atMs - fromMs) + 1);
     before = { end, atMs };
   }
@@ -79,7 +81,7 @@ export function encodeWriteTimes(writeTimes: readonly WriteTime[], shift: number
   return Buffer.concat([head, payload]);
 }
 
-/** Decodes all whole frames; `wholeBytes` is the offset of the incomplete rest. */
+/** Decodes all complete frames. `wholeBytes` is the offset of the incomplete rest. */
 export function decodeWriteTimes(
   bytes: Buffer,
   shift: number,
@@ -108,7 +110,7 @@ export function decodeWriteTimes(
   return { writeTimes, wholeBytes: at };
 }
 
-// Seven bits a byte, lowest first. Not with bit operators, which end at 32 bits.
+// Seven bits in each byte, lowest first. Bit operators can't be used, because they are limited to 32 bits.
 function putUnsigned(numbers: number[], value: number): void {
   let rest = Math.round(value);
   while (rest >= 0x80) {

@@ -8,14 +8,14 @@ export interface CounterReading {
 
 export interface MetricValues {
   readonly values: Readonly<Record<string, number>>;
-  /** The reason for missing values. Empty if all have one, or will have one with the next reading. */
+  /** The reason for missing values. Empty if each metric has a value, or will have one with the next reading. */
   readonly problem: string;
   readonly counters: CounterReading;
 }
 
 /**
- * Turns a pod's samples into values for autoscaling. A gauge's value is its sample. A counter's value is its growth in a second,
- * so it takes two samples; a counter that has decreased was reset and has no value this time. Pure.
+ * Converts a pod's samples to values for autoscaling. A gauge's value is its sample. A counter's value is its growth
+ * per second, so it takes two samples; a counter that has decreased was reset and has no value this time. Pure.
  */
 export function metricValues(
   names: readonly string[],
@@ -29,8 +29,8 @@ export function metricValues(
   for (const name of names) {
     const value = found.get(name);
     if (value === undefined) problems.push(`the pod does not report ${name}`);
-    else if (value.kind === "unusable") problems.push(`${name} ${value.why}`);
-    else if (value.kind === "gauge") values[name] = value.sum;
+    else if (value.type === "unusable") problems.push(`${name} ${value.why}`);
+    else if (value.type === "gauge") values[name] = value.sum;
     else {
       sums.set(name, value.sum);
       const rate = rateOf(before, name, value.sum, atMs);

@@ -1,19 +1,19 @@
-/** CPU time of a pod's running containers at one moment, by the runtime's ids. */
+/** The CPU time of a pod's running containers at one moment, by runtime id. */
 export interface CpuReading {
-  /** Keyed by the clock that never goes back. */
+  /** The time of the reading, by the monotonic clock. */
   readonly atMs: number;
   readonly nanos: ReadonlyMap<string, number>;
 }
 
 export interface CpuRate {
-  /** Billionths of a core. */
+  /** The rate in billionths of a core. */
   readonly nanoCores: number;
   readonly windowMs: number;
 }
 
 /**
- * Returns the mean rate between two samples. A container that started after the first sample counts from its start. The usage of
- * a container that has ended is lost. Undefined if the rate is unknown. Pure.
+ * Returns the mean rate between two samples. A container that started after the first sample counts from its start. The
+ * usage of a container that has ended is lost. Undefined if the rate is unknown. Pure.
  */
 export function cpuRate(
   before: CpuReading | undefined,

@@ -6,22 +6,22 @@ import { type CpuRate, type CpuReading, cpuRate } from "./cpu-rate.ts";
 export type UsageReading = CpuReading;
 
 export interface Usage {
-  /** Undefined: it takes another reading. */
+  /** The CPU rate. Undefined until there is a second reading. */
   readonly rate: CpuRate | undefined;
-  /** Working set; undefined: not known of every container. */
+  /** The working set. Undefined if it is unknown for a container. */
   readonly memoryBytes: number | undefined;
   /** The reading to pass to the next call. */
   readonly reading: UsageReading;
 }
 
-/** Returns the usage of the pod's running containers together, from their cgroups. Init containers have ended by then. */
+/** Returns the total usage of the pod's running containers, from their cgroups. Init containers have ended by then. */
 export async function measureUsage(
   { containers }: PodStatus,
   before: UsageReading | undefined,
   clock: Clock,
   readUsage: (containerId: string) => Promise<ContainerUsage | undefined>,
 ): Promise<Usage> {
-  const running = containers.filter(({ init, state }) => !init && state.kind === "running");
+  const running = containers.filter(({ init, state }) => !init && state.type === "running");
   const usages = await Promise.all(
     running.map(async (container) => ({
       container,
@@ -33,7 +33,7 @@ export async function measureUsage(
     atMs: clock.monotonicMs(),
     nanos: new Map(known.map(({ container, usage }) => [container.containerId, usage.cpuNanos])),
   };
-  // Half of a pod is no measure of it.
+  // Incomplete usage is not reported.
   if (known.length === 0 || known.length < usages.length) {
     return { rate: undefined, memoryBytes: undefined, reading };
   }
@@ -47,5 +47,5 @@ export async function measureUsage(
 }
 
 function startedAtMs({ state }: ContainerStatus, nowMs: number): number {
-  return state.kind === "running" ? state.startedAtMs : nowMs;
+  return state.type === "running" ? state.startedAtMs : nowMs;
 }

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parseExposition, type ScrapedValue } from "./parse-exposition.ts";
 
-const gauge = (sum: number): ScrapedValue => ({ kind: "gauge", sum });
-const counter = (sum: number): ScrapedValue => ({ kind: "counter", sum });
+const gauge = (sum: number): ScrapedValue => ({ type: "gauge", sum });
+const counter = (sum: number): ScrapedValue => ({ type: "counter", sum });
 
 const cases: readonly (readonly [
   what: string,
@@ -38,11 +38,11 @@ const cases: readonly (readonly [
   ["a resource's name", "vendor_example_gpu 0.5", "vendor.example/gpu", gauge(0.5)],
 ];
 
-describe("metrics of pods", () => {
+describe("parses the metrics of pods", () => {
   for (const [what, text, name, expected] of cases) {
     test(what, () => {
       const value = parseExposition(text, [name]).get(name);
-      if (expected === "unusable") assert.equal(value?.kind, "unusable");
+      if (expected === "unusable") assert.equal(value?.type, "unusable");
       else assert.deepEqual(value, expected);
     });
   }
@@ -60,7 +60,7 @@ test("keeps only the requested metrics", () => {
   );
 });
 
-test("any text is read to the end in no time", () => {
+test("parses any text in linear time", () => {
   const parts = ["queue{", '"', "\\", "}", " 7", "\n", "# TYPE queue ", "counter", "é", "queue"];
   let seed = 7;
   const next = (limit: number) => {
@@ -70,6 +70,6 @@ test("any text is read to the end in no time", () => {
   for (let round = 0; round < 300; round++) {
     const text = Array.from({ length: 200 }, () => parts[next(parts.length)]).join("");
     const value = parseExposition(text, ["queue"]).get("queue");
-    assert.ok(value === undefined || value.kind === "unusable" || Number.isFinite(value.sum));
+    assert.ok(value === undefined || value.type === "unusable" || Number.isFinite(value.sum));
   }
 });

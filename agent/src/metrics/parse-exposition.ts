@@ -1,18 +1,18 @@
 /** A metric of the pod: the sum of all its series. */
 export type ScrapedValue =
-  | { readonly kind: "gauge" | "counter"; readonly sum: number }
+  | { readonly type: "gauge" | "counter"; readonly sum: number }
   /** The metric exists, but a sum of it would be meaningless. */
-  | { readonly kind: "unusable"; readonly why: string };
+  | { readonly type: "unusable"; readonly why: string };
 
-/** Returns the exposition format's spelling of a requested name. The format allows letters, digits, '_' and ':' only. */
+/** Returns a requested name in the exposition format's spelling, which allows only letters, digits, '_' and ':'. */
 export function exposedName(name: string): string {
   return name.replace(/[^A-Za-z0-9_:]/g, "_");
 }
 
 /**
- * Parses the requested metrics from Prometheus' text format (and OpenMetrics, where it is the same). The result is keyed by the
- * requested names. Series of one name are added up, whatever their labels. Values that are not numbers and malformed lines are
- * skipped.
+ * Parses the requested metrics from Prometheus' text format (and from OpenMetrics, where it is the same). The result
+ * has the requested names as keys. Series with the same name are added up, whatever their labels. Values that are not
+ * numbers and malformed lines are skipped.
  */
 export function parseExposition(text: string, names: readonly string[]): ReadonlyMap<string, ScrapedValue> {
   const wanted = new Map(names.map((name) => [exposedName(name), name]));
@@ -37,7 +37,7 @@ export function parseExposition(text: string, names: readonly string[]): Readonl
   return found;
 }
 
-/** One by one: a megabyte of lines at once would be much for an agent. */
+/** Yields one line at a time, because splitting a megabyte at once would take much memory. */
 function* linesOf(text: string): Generator<string> {
   for (let start = 0; start < text.length; ) {
     const end = text.indexOf("\n", start);
@@ -59,7 +59,10 @@ function numberAfter(rest: string): number | undefined {
   return Number.isFinite(value) ? value : undefined;
 }
 
-/** Behind the closing brace; braces and quotes in labels' values are theirs. The length if there is none. */
+/**
+ * Returns the offset after the closing brace, ignoring braces and quotes in labels' values. Returns the length if there
+ * is no closing brace.
+ */
 function endOfLabels(text: string): number {
   let quoted = false;
   for (let at = 1; at < text.length; at++) {
@@ -73,7 +76,7 @@ function endOfLabels(text: string): number {
 
 const SUFFIXES = ["_total", "_sum", "_count", "_bucket"] as const;
 
-/** Reports whether the type line's family covers a requested name. Series of a family may have suffixes. */
+/** Reports whether the type line's family includes a requested name. Series of a family may have suffixes. */
 function isAbout(family: string, wanted: ReadonlyMap<string, string>): boolean {
   return wanted.has(family) || SUFFIXES.some((suffix) => wanted.has(family + suffix));
 }
@@ -87,11 +90,11 @@ function meaningOf(
   const type = types.get(name) ?? types.get(name.slice(0, name.length - suffix.length)) ?? "";
   if (["histogram", "summary", "gaugehistogram"].includes(type)) {
     if (suffix === "_sum" || suffix === "_count")
-      return sum === undefined ? undefined : { kind: "counter", sum };
-    return { kind: "unusable", why: `is a ${type}: steer by its _sum or _count` };
+      return sum === undefined ? undefined : { type: "counter", sum };
+    return { type: "unusable", why: `is a ${type}: scale by its _sum or _count` };
   }
   if (sum === undefined) return undefined;
   // Without a type line, the naming convention decides.
   const isCounter = type === "counter" || (type === "" && suffix === "_total");
-  return { kind: isCounter ? "counter" : "gauge", sum };
+  return { type: isCounter ? "counter" : "gauge", sum };
 }

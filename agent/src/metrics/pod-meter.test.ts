@@ -5,15 +5,15 @@ import { PodMetricsRequests, type PodMetricsSample } from "@forage/proto/forage/
 import type { ContainerStatus, PodStatus } from "../pods/decide/pod-status.ts";
 import { PodMeter, type SampleSink } from "./pod-meter.ts";
 
-/** A meter over pods whose use a test sets by hand. */
+/** A meter over pods whose usage the test sets. */
 class Host {
   readonly clock = new VirtualClock();
   readonly pods = new Map<string, PodStatus>();
-  /** Keyed by container: CPU time so far. */
+  /** The CPU time used so far, by container. */
   readonly cpuNanos = new Map<string, number>();
   readonly scraped: string[] = [];
   readonly samples: PodMetricsSample[] = [];
-  /** Undefined: the pod doesn't answer. */
+  /** The pod's metrics. Undefined: the pod doesn't respond. */
   text: string | undefined = "";
   reads = 0;
   readonly sink: SampleSink = {
@@ -65,14 +65,14 @@ class Host {
 const USAGE = { podUid: "p1", usage: true };
 const SCRAPE = { port: 9090, path: "/metrics", scheme: "http", names: ["queue", "done_total"] };
 
-test("without requests nothing runs", async () => {
+test("does nothing without requests", async () => {
   const host = new Host();
   host.run("p1", "a");
   await host.clock.run(3_600_000);
   assert.deepEqual([host.clock.pending, host.reads, host.samples.length], [0, 0, 0]);
 });
 
-test("cpu is the mean of the containers together since the last look, memory what they have now", async () => {
+test("cpu is the mean of all containers since the last measurement, memory the current use", async () => {
   const host = new Host();
   host.run("p1", "a", "b");
   await host.clock.run(1_000);
@@ -94,7 +94,7 @@ test("cpu is the mean of the containers together since the last look, memory wha
   assert.deepEqual([cpuNanoCores, windowMs], [500_000_000n, 15_000n]);
 });
 
-test("measures every pod on request, and leaves out samples that hardly differ, three in a row at most", async () => {
+test("measures every pod on request, and omits at most three similar samples in a row", async () => {
   const host = new Host();
   host.run("p1", "a");
   host.run("p2", "b");
@@ -120,7 +120,7 @@ test("measures every pod on request, and leaves out samples that hardly differ, 
   assert.deepEqual([host.taken(), host.clock.pending], [[], 0]);
 });
 
-test("reports a pod that isn't ready as such, and omits a pod that doesn't run", async () => {
+test("reports that a pod isn't ready, and omits a pod that doesn't run", async () => {
   const host = new Host();
   host.run("p1", "a");
   host.pods.set("p1", { ...aStatus("p1", host.clock.nowMs(), ["a"]), ready: false });
@@ -136,7 +136,7 @@ test("reports a pod that isn't ready as such, and omits a pod that doesn't run",
 });
 
 for (const jumpMs of [-6 * 3_600_000, 6 * 3_600_000]) {
-  test(`the ages of a pod grow evenly when the clock is set by ${jumpMs / 3_600_000} h`, async () => {
+  test(`a pod's ages grow steadily if the clock is set by ${jumpMs / 3_600_000} h`, async () => {
     const host = new Host();
     host.run("p1", "a");
     await host.clock.run(60_000);
@@ -149,7 +149,7 @@ for (const jumpMs of [-6 * 3_600_000, 6 * 3_600_000]) {
   });
 }
 
-test("a pod that started before the clock was set back is as old as the time since its first measurement", async () => {
+test("the age of a pod that started before the clock was set back is the time since its first measurement", async () => {
   const host = new Host();
   host.run("p1", "a");
   host.clock.jumpWall(-6 * 3_600_000);
@@ -161,7 +161,7 @@ test("a pod that started before the clock was set back is as old as the time sin
   );
 });
 
-test("a container that can't be read: the pod's use isn't known", async () => {
+test("a pod's usage is unknown if one of its containers can't be read", async () => {
   const host = new Host();
   host.run("p1", "a", "b");
   host.ask(USAGE);
@@ -186,7 +186,7 @@ test("scrapes requested metrics from the pod's own address, and reports counters
   assert.deepEqual(host.samples.at(-1)?.values, { queue: 8, done_total: 2 });
 });
 
-test("a pod that doesn't answer times out after 5 s, and others are measured", async () => {
+test("a pod that doesn't respond times out after 5 s, and other pods are measured", async () => {
   const host = new Host();
   host.run("p1", "a");
   host.run("p2", "b");
@@ -203,7 +203,7 @@ test("a pod that doesn't answer times out after 5 s, and others are measured", a
   assert.equal(host.samples[1]?.memoryBytes, 40n);
 });
 
-test("another request replaces the one before, at its own pace, without losing what was measured", async () => {
+test("a new request replaces the previous one with its own interval, and keeps earlier readings", async () => {
   const host = new Host();
   host.run("p1", "a");
   host.ask(USAGE);
@@ -221,7 +221,7 @@ test("another request replaces the one before, at its own pace, without losing w
   );
 });
 
-test("stops when the requests end, when the connection ends, and when it is closed", async () => {
+test("stops when the requests or the connection end, or when it is closed", async () => {
   const host = new Host();
   host.run("p1", "a");
   for (const end of [() => host.ask(), () => host.meter.ended(host.sink), () => void host.meter.close()]) {
@@ -246,7 +246,7 @@ test("the end of an older connection changes nothing", async () => {
   await host.meter.close();
 });
 
-test("while samples can't be sent, no more are taken", async () => {
+test("takes no samples while samples can't be sent", async () => {
   const host = new Host();
   host.run("p1", "a");
   const sent = Promise.withResolvers<void>();
@@ -274,7 +274,7 @@ function aStatus(uid: string, startedAtMs: number, containers: readonly string[]
     podIp: "10.1.0.2",
     podIps: ["10.1.0.2"],
     containers: containers.map((id): ContainerStatus => {
-      const state = { kind: "running", startedAtMs } as const;
+      const state = { type: "running", startedAtMs } as const;
       return {
         name: id,
         image: "",
@@ -293,7 +293,7 @@ function aStatus(uid: string, startedAtMs: number, containers: readonly string[]
   };
 }
 
-test("a pod that is requested again later is measured from then on", async () => {
+test("a pod that is requested again is measured from then on", async () => {
   const host = new Host();
   for (const uid of ["p1", "p2"]) host.run(uid, uid);
   host.ask({ podUid: "p1", usage: true }, { podUid: "p2", usage: true });

@@ -1,3 +1,4 @@
+import { withLinkedSignal } from "@forage/common/link-signals";
 import { messageOf } from "@forage/common/message-of";
 import type {
   PodMetrics,
@@ -21,7 +22,7 @@ export interface PodMeterOptions {
     statusOf(podUid: string): PodStatus | undefined;
     statuses(): readonly PodStatus[];
   };
-  /** Undefined: the container isn't running. */
+  /** Returns the usage of a container. Undefined if it isn't running. */
   readonly usage: (containerId: string) => Promise<ContainerUsage | undefined>;
   readonly scrape: Scrape;
 }
@@ -31,7 +32,7 @@ export interface SampleSink {
   send(message: { readonly $case: "podMetrics"; readonly value: PodMetrics }): Promise<void>;
 }
 
-/** A time on record, and the same time by the monotonic clock: the wall clock may be set meanwhile. */
+/** A recorded time and its equivalent by the monotonic clock, because the wall clock may be set meanwhile. */
 interface SeenTime {
   readonly atMs: number;
   readonly monotonicMs: number;
@@ -42,7 +43,7 @@ interface Measured {
   readonly counters?: CounterReading;
   readonly running?: SeenTime | undefined;
   readonly ready?: SeenTime | undefined;
-  /** The last sample that was sent of a pod that no request names, and the number of similar samples that were left out since. */
+  /** The last sent sample of a pod that no request names, and the number of similar samples omitted since. */
   readonly sent?: { readonly sample: PodMetricsSample; readonly leftOut: number };
 }
 
@@ -51,13 +52,11 @@ const INTERVAL_MIN_MS = 1_000;
 const INTERVAL_MAX_MS = 300_000;
 const SCRAPE_TIMEOUT_MS = 5_000;
 const SCRAPES_AT_ONCE = 8;
-// More pods than a host runs.
+// More than the pods of a host.
 const PODS_MAX = 1_000;
 const PROBLEM_MAX = 300;
 
-/**
- * Measures the pods that the coordinator requests, as long as it requests them and is connected. Without requests nothing runs.
- */
+/** Measures the pods that the coordinator requests while it is connected. Without requests nothing runs. */
 export class PodMeter {
   readonly #options: PodMeterOptions;
   readonly #measured = new Map<string, Measured>();
@@ -72,7 +71,7 @@ export class PodMeter {
     this.#options = options;
   }
 
-  /** Replaces what was asked before, through whichever connection. */
+  /** Replaces earlier requests, whichever connection they came from. */
   ask({ pods, intervalMs, usageOfAllPods }: PodMetricsRequests, sink: SampleSink): void {
     this.#requests = pods.slice(0, PODS_MAX);
     this.#isForAll = usageOfAllPods;
@@ -83,7 +82,7 @@ export class PodMeter {
     else if (this.#stop === undefined) this.#begin();
   }
 
-  /** Forgets a closed connection. The next one brings new requests. */
+  /** Drops the requests of a closed connection. The next one sends new requests. */
   ended(sink: SampleSink): void {
     if (this.#sink === sink) this.ask({ pods: [], intervalMs: 0, usageOfAllPods: false }, sink);
   }
@@ -129,7 +128,10 @@ export class PodMeter {
     return samples;
   }
 
-  /** Returns what to measure in this round: the pods that requests name, and with a request for all pods the others, too. */
+  /**
+   * Returns the pods to measure in this round: those that requests name, and with a request for all pods also the
+   * others.
+   */
   #due(): PodMetricsRequest[] {
     if (!this.#isForAll) return [...this.#requests];
     const named = new Set(this.#requests.map(({ podUid }) => podUid));
@@ -143,7 +145,7 @@ export class PodMeter {
     for (const uid of this.#measured.keys()) if (!uids.has(uid)) this.#measured.delete(uid);
   }
 
-  /** Reports whether to send the sample of a pod that no request names, and notes the decision. */
+  /** Reports whether to send the sample of a pod that no request names, and records the decision. */
   #isNews(sample: PodMetricsSample): boolean {
     const measured = this.#measured.get(sample.podUid);
     const { sent } = measured ?? {};
@@ -164,7 +166,7 @@ export class PodMeter {
     }
     const before = this.#measured.get(podUid) ?? {};
     const used = usage ? await measureUsage(status, before.usage, clock, readUsage) : undefined;
-    const told = scrape && (await this.#scrape(scrape, status.podIp, before.counters, signal));
+    const scraped = scrape && (await this.#scrape(scrape, status.podIp, before.counters, signal));
     if (signal.aborted) return undefined;
     const running = seenTime(before.running, status.startedAtMs, clock);
     const ready = seenTime(before.ready, status.ready ? status.readyAtMs : undefined, clock);
@@ -172,15 +174,15 @@ export class PodMeter {
       ...{ running, ready },
       ...(before.sent !== undefined && { sent: before.sent }),
       ...(used !== undefined && { usage: used.reading }),
-      ...(told !== undefined && { counters: told.counters ?? before.counters }),
+      ...(scraped !== undefined && { counters: scraped.counters ?? before.counters }),
     });
     return {
       podUid,
       cpuNanoCores: used?.rate && BigInt(used.rate.nanoCores),
       windowMs: BigInt(Math.round(used?.rate?.windowMs ?? 0)),
       memoryBytes: used?.memoryBytes === undefined ? undefined : BigInt(used.memoryBytes),
-      values: { ...told?.values },
-      problem: (told?.problem ?? "").slice(0, PROBLEM_MAX),
+      values: { ...scraped?.values },
+      problem: (scraped?.problem ?? "").slice(0, PROBLEM_MAX),
       runningMs: ageMs(running, clock),
       readyMs: ageMs(ready, clock),
     };
@@ -198,7 +200,7 @@ export class PodMeter {
     const cancel = clock.schedule(SCRAPE_TIMEOUT_MS, () => late.abort());
     try {
       const from = { address, port, path, scheme: scheme === "https" ? "https" : "http" } as const;
-      const text = await scrape(from, AbortSignal.any([signal, late.signal]));
+      const text = await withLinkedSignal([signal, late.signal], (either) => scrape(from, either));
       return metricValues(names, parseExposition(text, names), before, clock.monotonicMs());
     } catch (error) {
       const why = late.signal.aborted ? `no answer within ${SCRAPE_TIMEOUT_MS / 1000} s` : messageOf(error);
@@ -212,11 +214,14 @@ export class PodMeter {
 interface ScrapeResult {
   readonly values: Readonly<Record<string, number>>;
   readonly problem: string;
-  /** Undefined: as before. */
+  /** Counters of the previous reading. Undefined: unchanged. */
   readonly counters?: CounterReading;
 }
 
-/** A time in the future was recorded before the clock was set back: then the age counts from its first sight. */
+/**
+ * Returns the time in both clocks. A time in the future was recorded before the clock was set back; it is replaced by
+ * the time when it is first seen.
+ */
 function seenTime(
   before: SeenTime | undefined,
   atMs: number | undefined,
@@ -226,7 +231,7 @@ function seenTime(
   return { atMs, monotonicMs: clock.monotonicMs() - Math.max(0, clock.nowMs() - atMs) };
 }
 
-/** Zero: there is no such time. */
+/** Returns the age in milliseconds, or zero for an unknown time. */
 function ageMs(seen: SeenTime | undefined, clock: Clock): bigint {
   return BigInt(seen === undefined ? 0 : Math.max(1, Math.round(clock.monotonicMs() - seen.monotonicMs)));
 }

@@ -8,19 +8,19 @@ const reading = (atMs: number, nanos: Record<string, number>): CpuReading => {
 };
 const old = () => Number.POSITIVE_INFINITY;
 
-test("cpu: what the containers used together, per time between", () => {
+test("cpu: the total usage of the containers per elapsed time", () => {
   const before = reading(0, { a: 1e9, b: 5e9 });
   const rate = cpuRate(before, reading(10_000, { a: 6e9, b: 5.5e9 }), old);
   assert.deepEqual(rate, { nanoCores: 550_000_000, windowMs: 10_000 });
 });
 
-test("cpu: not known at first, nor without any time between, nor after a counter went back", () => {
+test("cpu: unknown at first, without elapsed time, and after a counter has decreased", () => {
   assert.equal(cpuRate(undefined, reading(0, { a: 1 }), old), undefined);
   assert.equal(cpuRate(reading(5, { a: 1 }), reading(5, { a: 2 }), old), undefined);
   assert.equal(cpuRate(reading(0, { a: 2 }), reading(5, { a: 1 }), old), undefined);
 });
 
-test("cpu: a container that started since the last sample counts from its start, an older one has no rate yet", () => {
+test("cpu: a container started since the last sample counts from its start, and an older one has no rate yet", () => {
   const before = reading(0, { a: 1e9 });
   const after = reading(10_000, { a: 2e9, b: 3e9 });
   assert.equal(cpuRate(before, after, () => 9_000)?.nanoCores, 400_000_000);
@@ -31,13 +31,13 @@ test("cpu: a container that started since the last sample counts from its start,
   assert.equal(cpuRate(before, reading(10_000, { c: 5e9 }), () => 1_000)?.nanoCores, 500_000_000);
 });
 
-test("metrics: gauges as they are, counters by what they grow in a second", () => {
+test("metrics: gauges are unchanged, and counters become growth per second", () => {
   const names = ["queue", "requests_total", "gone", "odd"];
   const found = (requests: number) =>
     new Map([
-      ["queue", { kind: "gauge", sum: 7 }],
-      ["requests_total", { kind: "counter", sum: requests }],
-      ["odd", { kind: "unusable", why: "is a summary" }],
+      ["queue", { type: "gauge", sum: 7 }],
+      ["requests_total", { type: "counter", sum: requests }],
+      ["odd", { type: "unusable", why: "is a summary" }],
     ] as const);
   const first = metricValues(names, found(100), undefined, 1_000);
   assert.deepEqual(first.values, { queue: 7 });
@@ -52,8 +52,8 @@ test("metrics: gauges as they are, counters by what they grow in a second", () =
   });
 });
 
-test("metrics: readings of one moment give no rate", () => {
+test("metrics: two readings at the same time give no rate", () => {
   const before: CounterReading = { atMs: 5, sums: new Map([["a", 1]]) };
-  const found = new Map([["a", { kind: "counter", sum: 2 }]] as const);
+  const found = new Map([["a", { type: "counter", sum: 2 }]] as const);
   assert.deepEqual(metricValues(["a"], found, before, 5).values, {});
 });

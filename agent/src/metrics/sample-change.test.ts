@@ -28,6 +28,6 @@ const cases: readonly (readonly [
 ];
 
 for (const [what, before, now, changed] of cases)
-  test(`${what} ${changed ? "is" : "is not"} worth a message`, () => {
+  test(`${what} ${changed ? "is" : "is not"} sent`, () => {
     assert.equal(hasChanged(before, now), changed);
   });

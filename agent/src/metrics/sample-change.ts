@@ -1,10 +1,13 @@
 import type { PodMetricsSample } from "@forage/proto/forage/agent/v1/agent";
 
-/** The number of samples in a row that may be left out. The coordinator keeps a sample for longer than that, so that some may get lost. */
+/**
+ * The number of consecutive samples that may be omitted. The coordinator keeps a sample for longer than that, so that a
+ * lost one does no harm.
+ */
 export const LEFT_OUT_MAX = 3;
 const MILLICORE_NANOS = 1_000_000n;
 const MEMORY_STEP_BYTES = 256n * 1024n;
-/** A change of less than this fraction (one in 50) is not sent. */
+/** A change below this fraction (one in 50) is not sent. */
 const PARTS = 50n;
 
 /** Reports whether CPU or memory of a pod differs noticeably from the sample that was sent last. */

@@ -7,7 +7,7 @@ import { SCRAPE_BYTES_MAX, scrape } from "./scrape.ts";
 const LIMIT = { timeout: 180_000 };
 const never = new AbortController().signal;
 
-test("gives what the pod answers, whatever it calls it", LIMIT, async (t) => {
+test("returns the pod's response, whatever its content type", LIMIT, async (t) => {
   let asked = "";
   const port = await serve(t, (request, response) => {
     asked = `${request.method} ${request.url} ${request.headers["accept-encoding"]}`;
@@ -25,17 +25,17 @@ const refused: readonly (readonly [what: string, RequestListener, RegExp])[] = [
     /HTTP 302/,
   ],
   [
-    "a packed answer",
+    "a compressed response",
     (_, response) => response.writeHead(200, { "content-encoding": "gzip" }).end("x"),
-    /packed \(gzip\)/,
+    /compressed \(gzip\)/,
   ],
   [
-    "too long an answer",
+    "a response that is too long",
     (_, response) => response.end("x".repeat(SCRAPE_BYTES_MAX + 1)),
     /more than 1048576 bytes/,
   ],
   [
-    "an answer without end",
+    "an endless response",
     (_, response) => {
       const more = () => response.write("x".repeat(65_536), (error) => error || more());
       more();
@@ -43,7 +43,7 @@ const refused: readonly (readonly [what: string, RequestListener, RegExp])[] = [
     /more than 1048576 bytes/,
   ],
   [
-    "an answer that is cut off",
+    "a truncated response",
     (_, response) => {
       response.writeHead(200, { "content-length": 100 }).write("x");
       setImmediate(() => response.destroy());
@@ -53,13 +53,13 @@ const refused: readonly (readonly [what: string, RequestListener, RegExp])[] = [
 ];
 
 for (const [what, listener, why] of refused) {
-  test(`${what} is refused`, LIMIT, async (t) => {
+  test(`rejects ${what}`, LIMIT, async (t) => {
     const port = await serve(t, listener);
     await assert.rejects(scrape(from(port), never), why);
   });
 }
 
-test("times out on a server that doesn't answer", LIMIT, async (t) => {
+test("times out on a server that doesn't respond", LIMIT, async (t) => {
   const port = await serve(t, () => undefined);
   const late = new AbortController();
   const answer = scrape(from(port), late.signal);
@@ -67,7 +67,7 @@ test("times out on a server that doesn't answer", LIMIT, async (t) => {
   await assert.rejects(answer, /in time/);
 });
 
-test("stops reading an endless answer", LIMIT, async (t) => {
+test("stops reading an endless response", LIMIT, async (t) => {
   const begun = Promise.withResolvers<void>();
   const port = await serve(t, (_, response) => {
     response.writeHead(200).write("a 1\n");
@@ -80,7 +80,7 @@ test("stops reading an endless answer", LIMIT, async (t) => {
   await assert.rejects(answer, /in time/);
 });
 
-test("fails without a listener, and with one that doesn't speak HTTP", LIMIT, async () => {
+test("fails without a listener, and with a server that doesn't speak HTTP", LIMIT, async () => {
   const server = createTcp((socket) => socket.resume().end("SSH-2.0-x\r\n"));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;

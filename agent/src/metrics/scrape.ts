@@ -3,27 +3,30 @@ import { request as requestTls } from "node:https";
 import { isIP } from "node:net";
 
 export interface ScrapeFrom {
-  /** The pod's own. */
+  /** The pod's address. */
   readonly address: string;
   readonly port: number;
   readonly path: string;
   readonly scheme: "http" | "https";
 }
 
-/** Returns the exposition's text. Rejects with an Error whose message says why there is none. */
+/** Returns the text of a pod's metrics. Rejects with an error whose message gives the reason. */
 export type Scrape = (from: ScrapeFrom, signal: AbortSignal) => Promise<string>;
 
 /** Well above the size of thousands of series. */
 export const SCRAPE_BYTES_MAX = 1024 * 1024;
 const HEADERS = {
   accept: "application/openmetrics-text;version=1.0.0;q=0.9,text/plain;version=0.0.4,*/*;q=0.1",
-  // A compressed answer could expand to any size.
+  // A compressed response could expand to any size.
   "accept-encoding": "identity",
   "user-agent": "forage-agent",
   connection: "close",
 };
 
-/** One GET. Redirects aren't followed: a pod must not make the host ask others. Certificates aren't verified, as with probes. */
+/**
+ * Sends one GET request. Redirects aren't followed, because a pod must not make the host send requests to others.
+ * Certificates aren't verified, as with probes.
+ */
 export const scrape: Scrape = ({ address, port, path, scheme }, signal) =>
   new Promise((resolve, reject) => {
     const options = { host: address, port, path, agent: false, headers: HEADERS, signal };
@@ -46,11 +49,11 @@ export const scrape: Scrape = ({ address, port, path, scheme }, signal) =>
       if (![undefined, "identity"].includes(headers["content-encoding"]))
         return fail(
           new Error(
-            `the answer is packed (${headers["content-encoding"]}) although the request allows no encoding`,
+            `the response is compressed (${headers["content-encoding"]}) although the request allows no encoding`,
           ),
         );
       readAll(response).then(resolve, (error: unknown) =>
-        fail(signal.aborted ? new Error("no complete answer in time") : error),
+        fail(signal.aborted ? new Error("no complete response in time") : error),
       );
     });
     request.end();
@@ -61,7 +64,7 @@ async function readAll(response: IncomingMessage): Promise<string> {
   let bytes = 0;
   for await (const chunk of response) {
     bytes += (chunk as Buffer).byteLength;
-    if (bytes > SCRAPE_BYTES_MAX) throw new Error(`the answer has more than ${SCRAPE_BYTES_MAX} bytes`);
+    if (bytes > SCRAPE_BYTES_MAX) throw new Error(`the response has more than ${SCRAPE_BYTES_MAX} bytes`);
     chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks).toString();

@@ -6,7 +6,7 @@ import { instanceNames } from "./instance-names.ts";
 const OPEN: PodAccess = { metadata: true, host: undefined };
 const DNS = { protocol: "udp", port: 53 } as const;
 
-test("metadata addresses are refused on both ways but for DNS", () => {
+test("rejects traffic to metadata addresses on both paths, except DNS", () => {
   const text = textOf({ ...OPEN, metadata: false }, 4);
   const rule = /ip daddr @metadata meta l4proto \{ tcp, udp \} th dport != 53 reject with icmp/g;
   assert.equal(text.match(rule)?.length, 2);
@@ -17,11 +17,11 @@ test("metadata addresses are refused on both ways but for DNS", () => {
   );
 });
 
-test("nothing is refused where all is allowed", () => {
+test("there are no rules if everything is allowed", () => {
   for (const family of [4, 6] as const) assert.doesNotMatch(textOf(OPEN, family), /reject|drop/);
 });
 
-test("a limited host answers on what is listed, on the bridge's address of that family or on all", () => {
+test("a restricted host accepts the listed ports, at the bridge's address of that family or at all addresses", () => {
   const host = { onBridge: [DNS], everywhere: [{ protocol: "tcp", port: 443 }] } as const;
   const four = textOf({ metadata: true, host }, 4);
   assert.match(four, /ip daddr 10\.64\.0\.1 udp dport 53 accept\n {4}tcp dport 443 accept\n {4}reject/);

@@ -2,25 +2,25 @@ import type { IpFamily } from "@forage/common/ip";
 import { FAMILY_WORDS } from "./family-words.ts";
 import type { InstanceNames } from "./instance-names.ts";
 
-/** A port of the host that pods reach. */
+/** A port of the host that is open to pods. */
 export interface OpenPort {
   readonly protocol: "tcp" | "udp";
   readonly port: number;
 }
 
 /**
- * The destinations beyond other pods that pods with a network of their own can reach. Pods on the host's network are part of the
- * host.
+ * Limits which destinations other than pods can be reached from pods with their own network. Pods on the host's network
+ * count as the host.
  */
 export interface PodAccess {
-  /** Whether pods reach the addresses at which clouds give a machine its credentials and user data. */
+  /** Whether pods can reach the addresses at which clouds provide a machine's credentials and user data. */
   readonly metadata: boolean;
-  /** The reachable ports of the host's own addresses. Undefined: all ports. */
+  /** The open ports of the host's own addresses. Undefined: all ports. */
   readonly host: HostAccess | undefined;
 }
 
 export interface HostAccess {
-  /** Ports that pods reach at the bridge's address, where the agent itself answers. */
+  /** Open ports at the bridge's address, on which the agent itself listens. */
   readonly onBridge: readonly OpenPort[];
   /** Ports that are open at all addresses of the host. */
   readonly everywhere: readonly OpenPort[];
@@ -34,8 +34,8 @@ export interface AccessTableShape {
 }
 
 /**
- * The addresses of clouds' metadata services: AWS, Google, Azure, OpenStack, Oracle, DigitalOcean and Hetzner share the first;
- * then AWS' credentials for tasks and pods, Azure's host agent, Alibaba, Oracle's older one.
+ * The addresses of clouds' metadata services. AWS, Google, Azure, OpenStack, Oracle, DigitalOcean and Hetzner share the
+ * first. The others are AWS' credentials for tasks and pods, Azure's host agent, Alibaba, and Oracle's older address.
  */
 export const METADATA_ADDRESSES: Readonly<Record<IpFamily, readonly string[]>> = {
   4: [
@@ -49,7 +49,7 @@ export const METADATA_ADDRESSES: Readonly<Record<IpFamily, readonly string[]>> =
   6: ["fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:c1::a9fe:a9fe"],
 };
 
-/** The table of one family as a whole, replaced in one transaction. */
+/** Returns the whole table of one family, which replaces the former one in one transaction. */
 export function accessTableText({ names, access, gateways }: AccessTableShape, family: IpFamily): string {
   const { ip, addressType } = FAMILY_WORDS[family];
   const table = `${ip} ${names.accessTable}`;
@@ -76,7 +76,10 @@ ${lines(metadata)}${lines(access.host === undefined ? [] : hostRules(access.host
 `;
 }
 
-/** Returns rules for the clouds' metadata address. Some clouds have their name servers there as well. */
+/**
+ * Returns the rules for metadata addresses. DNS stays allowed, because some clouds have their name servers at the same
+ * address.
+ */
 function metadataRules(family: IpFamily): readonly string[] {
   const { ip } = FAMILY_WORDS[family];
   return [`${ip} daddr @metadata meta l4proto { tcp, udp } th dport != 53 ${refusal(family)}`];
@@ -89,10 +92,10 @@ function hostRules(
 ): readonly string[] {
   const { ip } = FAMILY_WORDS[family];
   return [
-    // Answers to the host's own probes and forwarded ports.
+    // These packets answer the host's own probes and forwarded ports.
     "ct state established,related accept",
     `meta l4proto ${family === 4 ? "icmp" : "ipv6-icmp"} accept`,
-    // Services, node ports and host ports that lead to a pod on the host's network.
+    // Services, node ports and host ports may lead to a pod on the host's network.
     "ct status dnat accept",
     ...gateways.flatMap((gateway) => openings(onBridge, `${ip} daddr ${gateway} `)),
     ...openings(everywhere, ""),
@@ -104,7 +107,7 @@ function openings(ports: readonly OpenPort[], match: string): readonly string[] 
   return ports.map(({ protocol, port }) => `${match}${protocol} dport ${port} accept`);
 }
 
-/** An answer, so that a client fails at once. */
+/** Returns the verdict: rejecting with a response makes the client fail at once. */
 function refusal(family: IpFamily): string {
   return family === 4 ? "reject with icmp type admin-prohibited" : "reject with icmpv6 type admin-prohibited";
 }

@@ -8,10 +8,15 @@ export interface AccessTableOptions extends AccessTableShape {
   readonly run: RunCommand;
 }
 
-/** The kernel's tables of what pods reach on this host and beyond, one for each family. They stay when the agent ends. */
+/**
+ * The kernel's tables of destinations that pods can reach on this host and beyond, one for each family. They remain
+ * when the agent ends.
+ */
 export class AccessTable {
   readonly #options: AccessTableOptions;
-  /** The families of the rules. IPv6 is included even if pods have no address of it, because links have some by themselves. */
+  /**
+   * The families of the rules. IPv6 is always included, because links may have IPv6 addresses even if pods have none.
+   */
   readonly #families: readonly IpFamily[];
 
   private constructor(options: AccessTableOptions, families: readonly IpFamily[]) {
@@ -25,13 +30,13 @@ export class AccessTable {
     return table;
   }
 
-  /** Makes the tables again as a whole, with no moment without them. */
+  /** Replaces the whole tables atomically. */
   async replace(): Promise<void> {
     for (const family of this.#families)
       await this.#options.run("nft", ["-f", "-"], { input: accessTableText(this.#options, family) });
   }
 
-  /** Puts back a table that another program removed; gives whether one was missing. */
+  /** Restores a table that another program removed. Returns whether one was missing. */
   async repair(): Promise<boolean> {
     const { names, run } = this.#options;
     for (const family of this.#families) {

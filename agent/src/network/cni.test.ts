@@ -12,7 +12,7 @@ const RESULT = JSON.stringify({
   ips: [{ interface: 2, address: "10.64.0.2/16", gateway: "10.64.0.1" }],
 });
 
-test("add makes the bridge's link, and reads what it got", async () => {
+test("add creates the bridge's link and parses the result", async () => {
   const calls: [string, CommandOptions | undefined][] = [];
   const cni = aCni(async (file, _, options) => {
     calls.push([file, options]);
@@ -30,7 +30,7 @@ test("add makes the bridge's link, and reads what it got", async () => {
   assert.deepEqual(config.ipam.routes, [{ dst: "0.0.0.0/0" }]);
 });
 
-test("with a second pod network there is an address of each, in whichever order they come", async () => {
+test("with a second pod network there is an address of each family, in any order of the result", async () => {
   let config: { ipam?: object } = {};
   const answer = { ...JSON.parse(RESULT), ips: [{ address: "fd64::2/64" }, { address: "10.64.0.2/16" }] };
   const run: RunCommand = async (_file, _args, options) => {
@@ -70,8 +70,8 @@ for (const [code, msg] of [
   });
 }
 
-test("an answer without an address is an error", async () => {
-  await assert.rejects(aCni(async () => "{}").add("n"), /answered \{\}/);
+test("rejects a result without an address", async () => {
+  await assert.rejects(aCni(async () => "{}").add("n"), /output of the bridge plugin: \{\}/);
 });
 
 function aCni(run: RunCommand, podCidr6?: string): Cni {

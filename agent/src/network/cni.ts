@@ -6,7 +6,7 @@ import { NetworkError } from "./network.ts";
 import type { PodCidr } from "./pod-cidr.ts";
 import { CommandFailed, type RunCommand } from "./run-command.ts";
 
-/** The name of the pod's end of its link. */
+/** The name of the link's end in the pod. */
 export const POD_INTERFACE = "eth0";
 const CNI_VERSION = "1.0.0";
 
@@ -15,11 +15,11 @@ export interface CniOptions {
   readonly podCidr: PodCidr;
   /** Undefined: pods have no IPv6. */
   readonly podCidr6: PodCidr | undefined;
-  /** Directory of the plugins. */
+  /** The directory of the CNI plugins. */
   readonly pluginDir: string;
   /** The directory of host-local's leases. */
   readonly leaseDir: string;
-  /** The MTU of the link that pods' traffic leaves by. Undefined: the kernel's default. */
+  /** The MTU of the uplink. Undefined: the kernel's default. */
   readonly mtu?: number;
   readonly run: RunCommand;
 }
@@ -32,7 +32,7 @@ export interface CniAttachment {
   readonly hostInterface: string;
 }
 
-/** Calls the bridge plugin on named namespaces, with no configuration file between. */
+/** Calls the bridge plugin for named namespaces, without a configuration file. */
 export class Cni {
   readonly #options: CniOptions;
   readonly #config: string;
@@ -42,12 +42,12 @@ export class Cni {
     this.#config = JSON.stringify(bridgeConfig(options));
   }
 
-  /** Links the namespace to the bridge and gives it its addresses. */
+  /** Connects the namespace to the bridge and assigns addresses. */
   async add(namespace: string): Promise<CniAttachment> {
     return readAttachment(await this.#call("ADD", namespace));
   }
 
-  /** Removes link and lease. Fine with what is gone already. */
+  /** Removes the link and the lease. Accepts that they no longer exist. */
   async remove(namespace: string): Promise<void> {
     await this.#call("DEL", namespace);
   }
@@ -77,9 +77,9 @@ function bridgeConfig({ names, podCidr, podCidr6, leaseDir, mtu }: CniOptions): 
     type: "bridge",
     bridge: names.bridge,
     isGateway: true,
-    // Masquerading is done in our own nftables table: the plugin's way needs iptables and leaves chains behind.
+    // The agent masquerades in its own nftables table. The plugin would need iptables and leave chains behind.
     ipMasq: false,
-    // Without it a pod that reaches itself through a host port is dropped where bridged frames pass the IP hooks.
+    // Without hairpin mode, a pod can't reach itself through a host port where bridged frames pass the IP hooks.
     hairpinMode: true,
     ...(mtu === undefined ? {} : { mtu }),
     ipam: {
@@ -103,12 +103,14 @@ function readAttachment(output: string): CniAttachment {
   // The plugin lists the bridge, the host's end and the pod's end, in this order.
   const hostInterface = interfaces?.[1]?.name;
   if (address === undefined || hostInterface === undefined) {
-    throw new NetworkError("SETUP_FAILED", `the bridge plugin answered ${output}`, { retryable: false });
+    throw new NetworkError("SETUP_FAILED", `unexpected output of the bridge plugin: ${output}`, {
+      retryable: false,
+    });
   }
   return { address, ...(address6 !== undefined && { address6 }), hostInterface };
 }
 
-// Plugins tell errors as JSON on standard output.
+// Plugins report errors as JSON on standard output.
 function pluginError(call: string, failed: CommandFailed): NetworkError {
   const message = readMessage(failed.stdout) ?? failed.message;
   const full = /no IP addresses available/.test(message);
@@ -127,7 +129,7 @@ function readMessage(stdout: string): string | undefined {
   }
 }
 
-/** Throws a NetworkError that says what to install. */
+/** Throws a NetworkError with instructions if the plugin is not installed. */
 export async function assertPlugin(directory: string, plugin: string): Promise<void> {
   const path = join(directory, plugin);
   await access(path).catch((cause) => {

@@ -17,7 +17,7 @@ testPodNetwork("fake", async () => {
   };
 });
 
-test("fake: calls fail as scripted, once each", async () => {
+test("fake calls fail as scripted, once each", async () => {
   const network = new FakeNetwork(new FakeNetworkHost());
   await network.start([], AbortSignal.timeout(1_000));
   network.failNext("attach", new NetworkError("NO_ADDRESS_LEFT", "full", { retryable: true }));

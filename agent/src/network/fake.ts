@@ -13,17 +13,17 @@ import { PortAllocator, type PortRange } from "./port-allocator.ts";
 
 const FAKE_POD_CIDR = "10.64.0.0/16";
 
-/** The state of a host that outlives an agent: namespaces and rules. A reboot removes them. */
+/** The state of a host that outlives an agent: namespaces and rules. A reboot removes it. */
 export class FakeNetworkHost {
   readonly sandboxes = new Map<string, PodSandbox>();
-  /** Keyed by pod uid. */
+  /** Published ports by pod uid. */
   readonly published = new Map<string, readonly PortMapping[]>();
-  /** Ports of other programs, as `TCP 20000`. */
+  /** Ports in use by other programs, in the form `TCP 20000`. */
   readonly occupied = new Set<string>();
   readonly #next: () => number;
   #made = 0;
 
-  /** `next` returns a number that it never returned before, for the next sandbox. Default: they are counted. */
+  /** `next` returns a different number for each new sandbox. Default: a counter. */
   constructor(next?: () => number) {
     this.#next = next ?? (() => ++this.#made);
   }
@@ -44,7 +44,7 @@ export class FakeNetworkHost {
 
 export type FakeNetworkCall = "start" | "attach" | "detach" | "allocatePorts" | "publish" | "unpublish";
 
-/** Pod networking in memory, with the same promises as the real one. */
+/** In-memory pod networking that fulfils the same contract as the real one. */
 export class FakeNetwork implements PodNetwork {
   readonly #host: FakeNetworkHost;
   readonly #ports: PortAllocator;
@@ -57,7 +57,10 @@ export class FakeNetwork implements PodNetwork {
     this.#ports = new PortAllocator(hostPorts, probe, () => 0);
   }
 
-  /** The next such call rejects with the error and does nothing; several are met in turn. */
+  /**
+   * Makes the next call of this kind reject with the error and have no effect. Several faults apply one after the
+   * other.
+   */
   failNext(call: FakeNetworkCall, error: NetworkError): void {
     this.#failures.set(call, [...(this.#failures.get(call) ?? []), error]);
   }
@@ -120,7 +123,7 @@ export class FakeNetwork implements PodNetwork {
 
   async takeHostPorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
     this.#enter("allocatePorts");
-    return this.#ports.take(podUid, wanted);
+    return this.#ports.allocateOwn(podUid, wanted);
   }
 
   keepPorts(podUid: string, mappings: readonly PortMapping[]): void {

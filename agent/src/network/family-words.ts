@@ -1,7 +1,7 @@
 import { isIPv4, isIPv6 } from "node:net";
 import type { IpFamily } from "@forage/common/ip";
 
-/** The words of nftables and conntrack for a family. */
+/** The keywords of nftables and conntrack for an address family. */
 export interface FamilyWords {
   /** The family of tables, and of matches on addresses. */
   readonly ip: "ip" | "ip6";

@@ -11,9 +11,9 @@ export interface ClaimSources {
   readonly run: RunCommand;
   readonly records: SandboxRecords;
   readonly loaded: LoadedRecords;
-  /** The records whose sandbox is in place. */
+  /** The records whose sandbox exists. */
   readonly intact: readonly SandboxRecord[];
-  /** Returns those of the records whose sandbox is in place, with their leases repaired. */
+  /** Returns the records whose sandbox exists, and repairs their leases. */
   readonly checkIntact: (records: readonly SandboxRecord[]) => Promise<readonly SandboxRecord[]>;
   readonly noteDamage: NoteDamage;
 }
@@ -21,8 +21,8 @@ export interface ClaimSources {
 const REMEDY = "the sandbox was read back from the kernel";
 
 /**
- * Returns the sandboxes of the known pods by their uid. The kernel says which namespace a running container is in, the pod's own
- * memory comes next, and the record last: no single file decides whether a pod is cut off from its network.
+ * Returns the sandboxes of the known pods by uid. The kernel decides by the namespace of a running container, then the
+ * pod's own memory, then the record, so a single damaged file does not disconnect a pod.
  */
 export async function findClaims(
   known: readonly KnownPod[],
@@ -44,7 +44,7 @@ export async function findClaims(
   return claims;
 }
 
-/** Returns which pod has a namespace, by what is known apart from the records. */
+/** Returns the owner of each namespace, as far as it is known without the records. */
 async function ownersOf(known: readonly KnownPod[], names: InstanceNames): Promise<Map<string, string>> {
   const owners = new Map<string, string>();
   const found = new Set<string>();
@@ -66,14 +66,14 @@ async function ownersOf(known: readonly KnownPod[], names: InstanceNames): Promi
   return owners;
 }
 
-/** Reads pods' sandboxes from the kernel whose records are missing, damaged, or don't fit what is there. */
+/** Reads sandboxes from the kernel whose records are missing, damaged or inconsistent with the kernel. */
 async function readUnrecorded(
   owners: ReadonlyMap<string, string>,
   { names, run, loaded, intact, checkIntact }: ClaimSources,
 ): Promise<readonly SandboxRecord[]> {
   const recorded = new Set(intact.map(({ namespace }) => namespace));
   const wanted = new Set(owners.keys());
-  // A record that can be read but doesn't fit may still name its pod.
+  // A record that can be read but is inconsistent may still name its pod.
   for (const { namespace, podUid } of loaded.records) if (podUid !== undefined) wanted.add(namespace);
   const read: SandboxRecord[] = [];
   for (const namespace of wanted) {
@@ -85,7 +85,7 @@ async function readUnrecorded(
   return checkIntact(read);
 }
 
-/** Returns the record of what was found, and writes it unless the record on disk is the same. */
+/** Returns the record of the sandbox that was found, and writes it unless the record on disk is equal. */
 async function recordedFor(
   podUid: string,
   found: SandboxRecord,

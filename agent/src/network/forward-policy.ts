@@ -3,8 +3,8 @@ import { FAMILY_WORDS } from "./family-words.ts";
 import type { RunCommand } from "./run-command.ts";
 
 /**
- * Returns the tables of the host's firewall that drop forwarded packets by default, as Docker's does. A table of our own can't
- * override that, so it can only be reported.
+ * Returns the tables of the host's firewall that drop forwarded packets by default, as Docker's does. The agent's own
+ * table can't override that, so it is only reported.
  */
 export async function tablesDroppingForwards(
   run: RunCommand,

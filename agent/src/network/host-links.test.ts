@@ -5,7 +5,7 @@ import { parsePodCidr } from "./pod-cidr.ts";
 
 const pods = parsePodCidr("10.64.0.0/16");
 
-test("routes that leave the pod network alone are fine", () => {
+test("accepts routes outside the pod network", () => {
   const routes: Route[] = [
     { dst: "default", dev: "eth0" },
     { dst: "192.0.2.0/24", dev: "eth0", scope: "link" },
@@ -15,7 +15,7 @@ test("routes that leave the pod network alone are fine", () => {
   assert.doesNotThrow(() => assertNoOverlap("fg-x", pods, routes));
 });
 
-test("a route into the pod network, or a link around it, is refused", () => {
+test("rejects a route into the pod network and a link that encloses it", () => {
   const bad: Route[] = [
     { dst: "10.64.0.0/16", dev: "fg-y", scope: "link" },
     { dst: "10.64.3.0/24", dev: "vpn0" },
@@ -26,7 +26,7 @@ test("a route into the pod network, or a link around it, is refused", () => {
     assert.throws(() => assertNoOverlap("fg-x", pods, [route]), /choose another/, route.dst);
 });
 
-test("a small MTU of the uplink is taken over, another is left to the kernel", () => {
+test("uses a small MTU of the uplink, and leaves others to the kernel", () => {
   const links: Link[] = [
     { ifname: "eth0", mtu: 1_450, addr_info: [] },
     { ifname: "eth1", mtu: 9_000, addr_info: [] },

@@ -9,10 +9,10 @@ import type { RunCommand } from "./run-command.ts";
 export interface Link {
   readonly ifname: string;
   readonly ifindex?: number;
-  /** The hardware address. Interfaces without hardware lack it. */
+  /** The hardware address. Undefined for interfaces without hardware. */
   readonly address?: string;
   readonly mtu: number;
-  /** The bridge it is a port of. */
+  /** The bridge of which the interface is a port. */
   readonly master?: string;
   readonly addr_info: readonly {
     readonly family: string;
@@ -40,7 +40,9 @@ export async function listRoutes(run: RunCommand, family: IpFamily = 4): Promise
   return JSON.parse((await run("ip", ["-json", `-${family}`, "route", "show"])) || "[]");
 }
 
-/** Makes the bridge with the first addresses of the pod networks and no others, but for those that links give themselves. */
+/**
+ * Creates the bridge with the first address of each pod network, and removes other addresses except link-local ones.
+ */
 export async function ensureBridge(
   run: RunCommand,
   bridge: string,
@@ -49,7 +51,7 @@ export async function ensureBridge(
 ): Promise<void> {
   const present = links.find((link) => link.ifname === bridge);
   if (present === undefined) {
-    // With an address of its own the bridge keeps it; else it takes its lowest port's, which comes and goes.
+    // Without an explicit address the bridge uses the one of its lowest port, which changes as pods start and end.
     await run("ip", ["link", "add", bridge, "address", hardwareAddress(bridge), "type", "bridge"]);
   }
   const wanted = podCidrs.map(({ gateway, prefix }) => `${gateway}/${prefix}`);
@@ -59,20 +61,21 @@ export async function ensureBridge(
     await run("ip", ["address", "del", other, "dev", bridge]);
   for (const missing of wanted.filter((it) => !found.includes(it))) {
     const isIpv6 = familyOf(missing) === 6;
-    // Hosts that have it switched off for all new links.
+    // IPv6 may be disabled by default for new links.
     if (isIpv6) await writeFile(`/proc/sys/net/ipv6/conf/${bridge}/disable_ipv6`, "0");
-    // The address can't be in use elsewhere, and until duplicate detection has ended no program could listen on it.
+    // Duplicate detection is skipped, because until it has ended no program can listen on the address, and the address
+    // can't be in use elsewhere.
     await run("ip", ["address", "add", missing, "dev", bridge, ...(isIpv6 ? ["nodad"] : [])]);
   }
   await run("ip", ["link", "set", bridge, "up"]);
 }
 
-/** Rejects a pod network that would take addresses away from a network the host is in already. */
+/** Rejects a pod network that overlaps a network to which the host already has a route. */
 export function assertNoOverlap(bridge: string, podCidr: PodCidr, routes: readonly Route[]): void {
   for (const route of routes) {
     const other = overlapping(podCidr, route.dst);
     if (other === undefined || route.dev === bridge) continue;
-    // A wide route that happens to enclose the pod network goes on working for all other addresses.
+    // A wider route that encloses the pod network still works for all other addresses.
     if (other.prefix < podCidr.prefix && route.scope !== "link") continue;
     throw new NetworkError(
       "SETUP_FAILED",
@@ -88,14 +91,14 @@ function overlapping(podCidr: PodCidr, route: string): Cidr | undefined {
   return cidr !== undefined && overlaps(podCidr, cidr) ? cidr : undefined;
 }
 
-/** The MTU of the link that the default route uses, where it is below what pods have by default. */
+/** Returns the MTU of the default route's link if it is below the pods' default. */
 export function uplinkMtu(links: readonly Link[], routes: readonly Route[]): number | undefined {
   const device = routes.find((route) => route.dst === "default")?.dev;
   const mtu = links.find((link) => link.ifname === device)?.mtu;
   return mtu !== undefined && mtu < 1_500 ? mtu : undefined;
 }
 
-// Locally administered, and the same at each start.
+// A locally administered address, which is the same at each start.
 function hardwareAddress(bridge: string): string {
   const digest = createHash("sha256").update(bridge).digest();
   return ["02", ...[...digest.subarray(0, 5)].map((byte) => byte.toString(16).padStart(2, "0"))].join(":");

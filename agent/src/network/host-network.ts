@@ -1,15 +1,12 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { containsIp, familyOf } from "@forage/common/ip";
-import type { Log } from "@forage/common/log";
 import { messageOf } from "@forage/common/message-of";
-import type { Clock } from "../clock.ts";
-import type { NoteDamage } from "../damage-reports.ts";
-import type { PodAccess } from "./access-rules.ts";
 import { AccessTable } from "./access-table.ts";
 import { assertPlugin, Cni } from "./cni.ts";
 import { tablesDroppingForwards } from "./forward-policy.ts";
 import { assertNoOverlap, ensureBridge, listLinks, listRoutes, uplinkMtu } from "./host-links.ts";
+import type { HostNetworkDependencies, HostNetworkOptions } from "./host-network-options.ts";
 import { type InstanceNames, instanceNames } from "./instance-names.ts";
 import {
   hasIpv6,
@@ -33,55 +30,34 @@ import {
 } from "./network.ts";
 import { namespacePath } from "./network-namespaces.ts";
 import { type PodCidr, parsePodCidr, parsePodCidr6 } from "./pod-cidr.ts";
-import { PortAllocator, type PortProbe, type PortRange } from "./port-allocator.ts";
+import { PortAllocator, type PortRange } from "./port-allocator.ts";
 import { forgetConnections } from "./port-table.ts";
 import { PortTables } from "./port-tables.ts";
 import { repairSpare } from "./repair-spare.ts";
-import type { RunCommand } from "./run-command.ts";
 import { SandboxMaker } from "./sandbox-maker.ts";
 import { SandboxPool } from "./sandbox-pool.ts";
 import { type SandboxRecord, SandboxRecords } from "./sandbox-records.ts";
 import { findForgotten, sandboxOf, takeOverSandboxes } from "./take-over-sandboxes.ts";
 
+export type { HostNetworkDependencies, HostNetworkOptions } from "./host-network-options.ts";
+
 export const DEFAULT_POD_CIDR = "10.64.0.0/16";
 /** The default range, below the kernel's range for outgoing connections (32768 up) and Kubernetes' node ports (30000 up). */
 export const DEFAULT_HOST_PORTS: PortRange = { first: 20_000, last: 29_999 };
 export const DEFAULT_CNI_DIRECTORY = "/usr/lib/cni";
-/** A wave of this many pods starts without waiting for CNI; each costs some 0.2 MB of kernel memory. */
+/**
+ * The number of pods that can start at once without waiting for CNI. Each spare sandbox costs about 0.2 MB of kernel
+ * memory.
+ */
 export const DEFAULT_POOL_SIZE = 20;
 
-/** Other programs reload the whole nftables ruleset or sysctls at any time, and there is no notification. */
+/** Other programs may reload the whole nftables ruleset or the sysctls at any time, without a notification. */
 const REPAIR_INTERVAL_MS = 30_000;
-
-export interface HostNetworkOptions {
-  /** 1 to 8 lower-case letters or digits, unique on the host. */
-  readonly instance: string;
-  /** The directory of this network alone. Created if missing. It must be on this host's disk, not shared. */
-  readonly dataDir: string;
-  readonly podCidr: string;
-  /** The IPv6 range of pods. If set, pods have an address of each family. */
-  readonly podCidr6?: string | undefined;
-  readonly hostPorts: PortRange;
-  /** Undefined: pods reach everything, and there are no rules. */
-  readonly access?: PodAccess;
-  readonly cniDirectory: string;
-  readonly poolSize: number;
-}
-
-export interface HostNetworkParts {
-  readonly clock: Clock;
-  /** 0 up to 1. */
-  readonly random: () => number;
-  readonly run: RunCommand;
-  readonly probePort: PortProbe;
-  readonly log: Pick<Log, "info" | "warn">;
-  readonly noteDamage: NoteDamage;
-}
 
 /** Pod networking of a Linux host: namespaces wired by CNI plugins, host ports by an nftables table. */
 export class HostNetwork implements PodNetwork {
   readonly #options: HostNetworkOptions;
-  readonly #parts: HostNetworkParts;
+  readonly #dependencies: HostNetworkDependencies;
   readonly #names: InstanceNames;
   readonly #podCidr: PodCidr;
   readonly #podCidr6: PodCidr | undefined;
@@ -90,30 +66,30 @@ export class HostNetwork implements PodNetwork {
   readonly #table: PortTables;
   #access: AccessTable | undefined;
   readonly #claims = new Map<string, SandboxRecord>();
-  /** The running operations by pod. The next call for the same pod waits for them. */
+  /** Operations in progress by pod. The next call for the same pod waits for them. */
   readonly #turns = new Map<string, Promise<unknown>>();
   #maker: SandboxMaker | undefined;
   #pool: SandboxPool | undefined;
   #cancelRepair: (() => void) | undefined;
   #closed = false;
 
-  constructor(options: HostNetworkOptions, parts: HostNetworkParts) {
+  constructor(options: HostNetworkOptions, dependencies: HostNetworkDependencies) {
     this.#options = options;
-    this.#parts = parts;
+    this.#dependencies = dependencies;
     this.#names = instanceNames(options.instance);
     this.#podCidr = parsePodCidr(options.podCidr);
     this.#podCidr6 = options.podCidr6 === undefined ? undefined : parsePodCidr6(options.podCidr6);
     this.#records = new SandboxRecords(join(options.dataDir, "sandboxes"));
-    this.#ports = new PortAllocator(options.hostPorts, parts.probePort, parts.random);
+    this.#ports = new PortAllocator(options.hostPorts, dependencies.probePort, dependencies.random);
     this.#table = new PortTables({
       names: this.#names,
       podCidrs: this.#podCidrs.map(({ text }) => text),
-      run: parts.run,
+      run: dependencies.run,
       onProblem: (event, error) => this.#warn(event, error),
     });
   }
 
-  /** The bridge's address: where the host answers pods. */
+  /** The bridge's address, at which pods reach the host. */
   get gateway(): string {
     return this.#podCidr.gateway;
   }
@@ -124,7 +100,7 @@ export class HostNetwork implements PodNetwork {
 
   async start(known: readonly KnownPod[], signal: AbortSignal): Promise<readonly FoundPod[]> {
     const maker = await this.#setUpHost(signal);
-    const { run, noteDamage } = this.#parts;
+    const { run, noteDamage } = this.#dependencies;
     const { claims, spare, removed } = await takeOverSandboxes(known, {
       ...{ names: this.#names, run, records: this.#records, maker, noteDamage },
       asReachable: (record) => this.#asReachable(record),
@@ -140,16 +116,16 @@ export class HostNetwork implements PodNetwork {
     await this.#table.replace();
     const { access } = this.#options;
     const gateways = this.#podCidrs.map(({ gateway }) => gateway);
-    // Before any pod starts, so that none reaches more than it may for a moment.
+    // Created before any pod starts, so that the limits apply from the first packet.
     if (access) this.#access = await AccessTable.open({ names: this.#names, access, gateways, run });
-    this.#parts.log.info({
+    this.#dependencies.log.info({
       event: "network-started",
       pods: known.length,
       sandboxes: this.#claims.size,
       spare: spare.length,
       removed,
     });
-    const { clock } = this.#parts;
+    const { clock } = this.#dependencies;
     this.#maker = maker;
     this.#pool = new SandboxPool({
       size: this.#options.poolSize,
@@ -168,14 +144,14 @@ export class HostNetwork implements PodNetwork {
       const present = await this.#presentClaim(podUid);
       if (present !== undefined) return sandboxOf(podUid, present);
       if (signal.aborted) throw aborted("attach");
-      const taken = await pool.take();
+      const taken = await pool.acquire();
       if (signal.aborted) {
         pool.giveBack(taken);
         throw aborted("attach");
       }
       const claimed = { ...taken, podUid };
-      // On disk before anything can run in it. If that fails it is returned, because otherwise it would have no owner until the
-      // next start.
+      // Written to disk before anything can run in the sandbox. If that fails, the sandbox is returned to the pool;
+      // otherwise it would have no owner until the next start.
       await this.#records.write(claimed).catch((error) => {
         pool.giveBack(taken);
         throw error;
@@ -217,7 +193,7 @@ export class HostNetwork implements PodNetwork {
   }
 
   takeHostPorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
-    return this.#ports.take(podUid, wanted);
+    return this.#ports.allocateOwn(podUid, wanted);
   }
 
   keepPorts(podUid: string, mappings: readonly PortMapping[]): void {
@@ -246,7 +222,7 @@ export class HostNetwork implements PodNetwork {
 
   async #setUpHost(signal: AbortSignal): Promise<SandboxMaker> {
     const { dataDir, cniDirectory } = this.#options;
-    const { run } = this.#parts;
+    const { run } = this.#dependencies;
     for (const plugin of ["bridge", "host-local"]) await assertPlugin(cniDirectory, plugin);
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
     const [links, routes] = await Promise.all([listLinks(run), listRoutes(run)]);
@@ -276,18 +252,19 @@ export class HostNetwork implements PodNetwork {
       leases,
       records: this.#records,
       run,
-      noteDamage: this.#parts.noteDamage,
+      noteDamage: this.#dependencies.noteDamage,
     });
   }
 
   async #assertIpv6(): Promise<void> {
     if (this.#podCidr6 === undefined || (await hasIpv6())) return;
-    const message = "this host's kernel has no IPv6: switch it on, or take out podCidr6";
+    const message = "this host's kernel has no IPv6: enable it, or remove podCidr6";
     throw new NetworkError("SETUP_FAILED", message, { retryable: false });
   }
 
   /**
-   * Removes an IPv6 address of a former network, which leads nowhere any more. The pod keeps its other address.
+   * Returns the record without an IPv6 address of a former network, which is no longer routed. The pod keeps its other
+   * address.
    */
   #asReachable({ address6, ...rest }: SandboxRecord): SandboxRecord {
     const isOurs = address6 !== undefined && this.#podCidr6 && containsIp(this.#podCidr6, address6);
@@ -296,8 +273,8 @@ export class HostNetwork implements PodNetwork {
 
   async #warnOfBlockedForwarding(): Promise<void> {
     const families = this.#podCidrs.map(({ text }) => familyOf(text));
-    const tables = await tablesDroppingForwards(this.#parts.run, families);
-    if (tables.length > 0) this.#parts.log.warn({ event: "firewall-drops-forwarded-traffic", tables });
+    const tables = await tablesDroppingForwards(this.#dependencies.run, families);
+    if (tables.length > 0) this.#dependencies.log.warn({ event: "firewall-drops-forwarded-traffic", tables });
   }
 
   async #setSysctls(): Promise<void> {
@@ -310,22 +287,22 @@ export class HostNetwork implements PodNetwork {
       ...(this.#podCidr6 === undefined ? {} : await sysctlsForIpv6(dataDir, bridge)),
     };
     const changed = await setSysctls(dataDir, wanted);
-    if (changed.length > 0) this.#parts.log.info({ event: "sysctls-set", changed });
+    if (changed.length > 0) this.#dependencies.log.info({ event: "sysctls-set", changed });
   }
 
-  /** Returns the record of this very sandbox, and not of another one of the pod. */
+  /** Returns the record of exactly this sandbox, not of another one of the same pod. */
   #claimOf({ podUid, namespacePath: path, address }: PodSandbox): SandboxRecord | undefined {
     const record = this.#claims.get(podUid);
     if (record === undefined || namespacePath(record.namespace) !== path) return undefined;
     return record.address === address ? record : undefined;
   }
 
-  /** The pod's sandbox if it is whole; what is left of a broken one is removed. */
+  /** Returns the pod's sandbox if it is intact. Removes the remains of a broken one. */
   async #presentClaim(podUid: string): Promise<SandboxRecord | undefined> {
     const { maker } = this.#started();
     const record = this.#claims.get(podUid);
     if (record === undefined || (await maker.intact([record])).length === 1) return record;
-    this.#parts.log.warn({ event: "sandbox-broken", podUid, namespace: record.namespace });
+    this.#dependencies.log.warn({ event: "sandbox-broken", podUid, namespace: record.namespace });
     await this.#table.delete(podUid);
     await maker.remove(record.namespace);
     this.#claims.delete(podUid);
@@ -334,7 +311,8 @@ export class HostNetwork implements PodNetwork {
 
   #takeOverPorts({ podUid, ports }: KnownPod): void {
     const taken = this.#ports.hold(podUid, ports);
-    if (taken.length > 0) this.#parts.log.warn({ event: "host-ports-held-twice", podUid, ports: taken });
+    if (taken.length > 0)
+      this.#dependencies.log.warn({ event: "host-ports-held-twice", podUid, ports: taken });
     const record = this.#claims.get(podUid);
     const own = ports.filter((mapping) => !taken.includes(mapping));
     if (record !== undefined) this.#table.preset(podUid, record, own);
@@ -342,14 +320,14 @@ export class HostNetwork implements PodNetwork {
 
   #repairLater(): void {
     if (this.#closed) return;
-    this.#cancelRepair = this.#parts.clock.schedule(REPAIR_INTERVAL_MS, async () => {
+    this.#cancelRepair = this.#dependencies.clock.schedule(REPAIR_INTERVAL_MS, async () => {
       try {
         if (await this.#table.repair())
-          this.#parts.log.warn({ event: "host-port-table-put-back", table: this.#names.table });
+          this.#dependencies.log.warn({ event: "host-port-table-put-back", table: this.#names.table });
         if (await this.#access?.repair())
-          this.#parts.log.warn({ event: "pod-access-table-put-back", table: this.#names.accessTable });
+          this.#dependencies.log.warn({ event: "pod-access-table-put-back", table: this.#names.accessTable });
         await this.#setSysctls();
-        await repairSpare(this.#started(), this.#parts.log);
+        await repairSpare(this.#started(), this.#dependencies.log);
       } catch (error) {
         this.#warn("network-not-repaired", error);
       }
@@ -357,11 +335,15 @@ export class HostNetwork implements PodNetwork {
     });
   }
 
-  /** Removes the kernel's entries of peers that reached the pod by its UDP ports, and releases the ports. */
+  /** Removes the kernel's connection entries of the pod's UDP ports, and releases the ports. */
   async #forgetOwnPeers(record: SandboxRecord): Promise<void> {
     try {
       for (const address of addressesOf(record))
-        await forgetConnections(this.#parts.run, ["-p", "udp", "--orig-src", address], familyOf(address));
+        await forgetConnections(
+          this.#dependencies.run,
+          ["-p", "udp", "--orig-src", address],
+          familyOf(address),
+        );
     } catch (error) {
       this.#warn("conntrack-failed", error);
     }
@@ -385,7 +367,7 @@ export class HostNetwork implements PodNetwork {
   }
 
   #warn(event: string, error: unknown): void {
-    this.#parts.log.warn({ event, error: messageOf(error) });
+    this.#dependencies.log.warn({ event, error: messageOf(error) });
   }
 }
 

@@ -6,7 +6,7 @@ fe00::1	ip6-allnodes
 fe00::2	ip6-allrouters
 `;
 
-/** `/etc/hosts` of a pod with a network of its own: Kubernetes' entries. */
+/** Returns `/etc/hosts` of a pod with a network of its own, with the entries that Kubernetes writes. */
 export function podHosts(hostname: string, podIps: readonly string[]): string {
   const own = podIps.map((ip) => `${ip}	${hostname}\n`).join("");
   return `# Written by Forage at each start of a container.\n${LOCAL}${own}`;

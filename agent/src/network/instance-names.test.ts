@@ -15,7 +15,7 @@ test("names fit the kernel's limits", () => {
   });
 });
 
-test("an instance that could be taken for another's, or for an option, is refused", () => {
+test("rejects an instance whose name could be mistaken for another's or for an option", () => {
   for (const bad of ["", "a-b", "a_b", "A", "abcdefghi", "-a", "a b", "ä", "a\n"]) {
     assert.throws(() => instanceNames(bad), RangeError, bad);
   }

@@ -1,4 +1,4 @@
-/** The kernel names of one agent's objects. Several instances share a host without touching each other. */
+/** The names of one agent's kernel objects. They let several instances share a host without affecting each other. */
 export interface InstanceNames {
   /** The name of the bridge: at most 15 bytes, the kernel's limit for interfaces. */
   readonly bridge: string;
@@ -6,14 +6,14 @@ export interface InstanceNames {
   readonly table: string;
   /** The table of services. It is separate, because each table is replaced completely when another program has changed it. */
   readonly servicesTable: string;
-  /** The table with the limits of what pods can reach on the host and beyond. */
+  /** The table that limits what pods can reach on the host and beyond. */
   readonly accessTable: string;
   readonly namespacePrefix: string;
-  /** Names the directory of leases. */
+  /** The name of the lease directory. */
   readonly cniNetwork: string;
 }
 
-/** Lower-case letters and digits: it becomes part of names that are parsed at their separators. */
+/** Lower-case letters and digits only, because the name becomes part of names that are split at separators. */
 const INSTANCE = /^[a-z0-9]{1,8}$/;
 
 export function instanceNames(instance: string): InstanceNames {

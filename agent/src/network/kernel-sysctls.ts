@@ -1,23 +1,23 @@
 import { access, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** `net/ipv4/ip_forward` and the value it had before. */
+/** Maps a sysctl such as `net/ipv4/ip_forward` to its previous value. */
 export type ChangedSysctls = Readonly<Record<string, string>>;
 
 const RECORD_FILE = "sysctls.json";
 const PROC_SYS = "/proc/sys";
 
-/** Forwarding between pods and the world. */
+/** Enables forwarding between pods and other networks. */
 export const IP_FORWARD = "net/ipv4/ip_forward";
 
 export const IPV6_FORWARD = "net/ipv6/conf/all/forwarding";
 
-/** Lets answers to what came from 127.0.0.1 find their way back from the bridge. */
+/** Returns the sysctl that lets responses to packets from 127.0.0.1 return from the bridge. */
 export function routeLocalnet(bridge: string): string {
   return `net/ipv4/conf/${bridge}/route_localnet`;
 }
 
-/** The bridge's own go when it goes. */
+/** Reports whether the sysctl belongs to the bridge and therefore disappears with it. */
 export function isOfBridge(name: string, bridge: string): boolean {
   return name.includes(`/conf/${bridge}/`);
 }
@@ -30,15 +30,18 @@ export async function hasIpv6(): Promise<boolean> {
   );
 }
 
-/** The host is the pods' router, and takes none of their words for where to send what, whether they have addresses of IPv6 or not. */
+/**
+ * Returns the values that make the host ignore routers among the pods. The host is their router and must not accept
+ * routes from them, with or without IPv6 for pods.
+ */
 export async function sysctlsAgainstRouters(bridge: string): Promise<ChangedSysctls> {
   return (await hasIpv6()) ? { [`net/ipv6/conf/${bridge}/accept_ra`]: "0" } : {};
 }
 
-/** Forwarding of pods' packets. */
+/** Returns the values that enable forwarding of pods' IPv6 packets. */
 export async function sysctlsForIpv6(dataDir: string, bridge: string): Promise<ChangedSysctls> {
   return {
-    // Else a bridge that is down for a moment loses its address, which one of IPv4 keeps.
+    // Without this setting, a bridge that is briefly down loses its IPv6 address, although it keeps its IPv4 address.
     [`net/ipv6/conf/${bridge}/keep_addr_on_down`]: "1",
     ...(await keptAdvertisements(dataDir, bridge)),
     [IPV6_FORWARD]: "1",
@@ -46,8 +49,8 @@ export async function sysctlsForIpv6(dataDir: string, bridge: string): Promise<C
 }
 
 /**
- * A host that forwards no longer listens to routers, by which many have their address and default route: those of its
- * links that did go on doing so, unless it has forwarded before us.
+ * Returns the values that keep router advertisements enabled. A host that forwards ignores them by default, although
+ * many hosts get their address and default route from them. Does not apply if the host was forwarding before.
  */
 async function keptAdvertisements(dataDir: string, bridge: string): Promise<ChangedSysctls> {
   const conf = join(PROC_SYS, "net/ipv6/conf");
@@ -70,8 +73,8 @@ async function keptAdvertisements(dataDir: string, bridge: string): Promise<Chan
 }
 
 /**
- * Sets what differs; what the host had before the first change is kept in `dataDir`, so that an operator can
- * tell what became of the host. Gives the names that were changed now.
+ * Sets the values that differ, and returns their names. Stores the values from before the first change in `dataDir`, so
+ * that an operator can see the changes.
  */
 export async function setSysctls(dataDir: string, wanted: ChangedSysctls): Promise<string[]> {
   const changed: Record<string, string> = {};
@@ -86,7 +89,7 @@ export async function setSysctls(dataDir: string, wanted: ChangedSysctls): Promi
   return Object.keys(changed);
 }
 
-/** Reads the changes made on this host, with the previous values. Empty if nothing is known. */
+/** Reads the sysctls changed on this host, with their previous values. Empty if there is no record. */
 export async function readChangedSysctls(dataDir: string): Promise<ChangedSysctls> {
   try {
     const read: unknown = JSON.parse(await readFile(join(dataDir, RECORD_FILE), "utf8"));

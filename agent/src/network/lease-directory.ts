@@ -3,8 +3,8 @@ import { isIP } from "node:net";
 import { join } from "node:path";
 
 /**
- * The leases of the host-local plugin: one file per address, holding the container id (for us the namespace's
- * name) and the interface on a line each. They outlive a reboot, the namespaces don't.
+ * The leases of the host-local plugin: one file per address, which contains the container id (here the namespace's
+ * name) and the interface on separate lines. Leases survive a reboot; namespaces don't.
  */
 export class LeaseDirectory {
   readonly #dir: string;
@@ -17,7 +17,7 @@ export class LeaseDirectory {
     return (await this.read(address))?.holder;
   }
 
-  /** Returns the namespace and the interface that have the address. Undefined if there is no such lease. */
+  /** Returns the namespace and the interface that hold the address. Undefined if there is no such lease. */
   async read(
     address: string,
   ): Promise<
@@ -36,14 +36,14 @@ export class LeaseDirectory {
     return join(this.#dir, address);
   }
 
-  /** Writes the lease as the plugin does. */
+  /** Writes the lease in the plugin's format. */
   async write(address: string, holder: string, interfaceName: string): Promise<void> {
     if (isIP(address) === 0) throw new RangeError(`${JSON.stringify(address)} is not an address`);
     await mkdir(this.#dir, { recursive: true });
     await writeFile(this.pathOf(address), `${holder}\r\n${interfaceName}`, { mode: 0o644 });
   }
 
-  /** Releases every lease whose holder is not to be kept. Only safe while no plugin is running. */
+  /** Releases all leases except those of the given holders. Only safe while no plugin is running. */
   async releaseAllBut(keep: ReadonlySet<string>): Promise<number> {
     const names = await readdir(this.#dir).catch(() => []);
     let released = 0;

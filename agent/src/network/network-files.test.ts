@@ -18,7 +18,7 @@ const CLUSTER = { domain: "cluster.local", servers: [] };
 const POD: NetworkFilesPod = { uid: "u1", namespace: "shop", hostname: "web-1" };
 const MAIN = { name: "main" };
 
-test("a container finds its pod's name and the services' domains", async (t) => {
+test("a container resolves its pod's name and the services' domains", async (t) => {
   const { files } = await aHost(t, { "resolv.conf": "nameserver 192.0.2.1\n" });
   const [hosts = "", resolvConf = ""] = await contentsOf(files, POD);
   assert.match(hosts, /^127\.0\.0\.1\tlocalhost$/m);
@@ -26,7 +26,7 @@ test("a container finds its pod's name and the services' domains", async (t) => 
   assert.match(resolvConf, /^nameserver 192\.0\.2\.1\nsearch shop\.svc\.cluster\.local svc\.cluster\.local /);
 });
 
-test("everybody may read them, whatever the umask", async (t) => {
+test("the files are readable for everyone, whatever the umask", async (t) => {
   const umask = process.umask(0o077);
   t.after(() => process.umask(umask));
   const { files } = await aHost(t, {});
@@ -35,7 +35,7 @@ test("everybody may read them, whatever the umask", async (t) => {
   }
 });
 
-test("on the host's network they are the host's", async (t) => {
+test("pods on the host's network get the host's files", async (t) => {
   const { files } = await aHost(t, {
     hosts: "127.0.0.1 localhost\n192.0.2.9 printer\n",
     "resolv.conf": "nameserver 127.0.0.53\nsearch lan.example\n",
@@ -52,7 +52,7 @@ test("on the host's network they are the host's", async (t) => {
   assert.equal(resolvConf, "nameserver 127.0.0.53\nsearch lan.example\n");
 });
 
-test("behind a resolver on the host's loopback pods ask the servers behind it", async (t) => {
+test("behind a resolver on the host's loopback interface, pods use the servers behind it", async (t) => {
   const { files } = await aHost(t, {
     "resolv.conf": "nameserver 127.0.0.53\n",
     "resolved.conf": "nameserver 192.0.2.7\n",
@@ -60,14 +60,14 @@ test("behind a resolver on the host's loopback pods ask the servers behind it", 
   assert.match((await contentsOf(files, POD))[1] ?? "", /^nameserver 192\.0\.2\.7$/m);
 });
 
-test("a host without these files gives pods what it can", async (t) => {
+test("a host without these files gives pods defaults", async (t) => {
   const { files } = await aHost(t, {});
   const [hosts, resolvConf] = await contentsOf(files, POD);
   assert.match(hosts ?? "", /localhost/);
   assert.match(resolvConf ?? "", /no name server/);
 });
 
-test("a start leaves the files of an earlier one as they are", async (t) => {
+test("a start leaves the files of an earlier run unchanged", async (t) => {
   const { files } = await aHost(t, {});
   const [first] = await files.binds(POD, MAIN, ["10.64.0.2"]);
   const before = await stat(first?.source ?? "");
@@ -75,7 +75,7 @@ test("a start leaves the files of an earlier one as they are", async (t) => {
   assert.notEqual((await stat(first?.source ?? "")).ino, before.ino);
 });
 
-test("a uid that is a path is refused", async (t) => {
+test("rejects a uid that is a path", async (t) => {
   const { files } = await aHost(t, {});
   await assert.rejects(files.binds({ ...POD, uid: "../u2" }, MAIN, ["10.64.0.2"]), /can't be a directory/);
 });
@@ -84,7 +84,7 @@ for (const [name, make] of [
   ["host", async (t: TestContext) => (await aHost(t, {})).files],
   ["fake", async () => new FakeNetworkFiles()],
 ] as const) {
-  test(`${name}: two files, but not where the pod mounts its own`, async (t) => {
+  test(`${name}: provides both files, except where the pod mounts its own`, async (t) => {
     const files: NetworkFiles = await make(t);
     const targets = (await files.binds(POD, MAIN, ["10.64.0.2"])).map((it) => it.target);
     assert.deepEqual(targets, ["/etc/hosts", "/etc/resolv.conf"]);

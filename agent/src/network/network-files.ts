@@ -19,8 +19,8 @@ import {
  */
 export interface NetworkFiles {
   /**
-   * Writes the files; call it right before each start. They are removed with the pod's own directory. Rejects with a {@link
-   * NetworkError}.
+   * Writes the files and returns their mounts. Call it right before each start of a container. The files are removed
+   * with the pod's directory. Rejects with a {@link NetworkError}.
    */
   binds(
     pod: NetworkFilesPod,
@@ -45,16 +45,16 @@ export interface HostNetworkFilesOptions {
   readonly cluster: ClusterDns;
   /** The directory of the host's own files; `/etc` by default. */
   readonly etc?: string;
-  /** Read where all name servers of `/etc/resolv.conf` are on the loopback: the host runs systemd-resolved. */
+  /** Read instead if all name servers of `/etc/resolv.conf` are on the loopback interface, as with systemd-resolved. */
   readonly resolvedConf?: string;
 }
 
 const HOSTS = "/etc/hosts";
 const RESOLV_CONF = "/etc/resolv.conf";
-// No container's name begins with a dot.
+// The leading dot keeps it distinct from container names.
 const DIRECTORY = ".network";
 const SAFE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
-// More is no configuration any more.
+// A larger file is not a plausible configuration.
 const HOST_FILE_BYTES_MAX = 256 * 1024;
 
 const DEFAULT_NETWORK: PodNetworkSpec = {
@@ -66,8 +66,8 @@ const DEFAULT_NETWORK: PodNetworkSpec = {
 };
 
 /**
- * Keeps files for each container, `<podsDir>/<uid>/.network/<container>/{hosts,resolv.conf}`, which everyone may read and, as
- * in Kubernetes, the container may write. Containers with a read-only root or a limit can't.
+ * Keeps files for each container, `<podsDir>/<uid>/.network/<container>/{hosts,resolv.conf}`. They are readable for
+ * everyone and, as in Kubernetes, writable for the container unless its root is read-only or limited.
  */
 export class HostNetworkFiles implements NetworkFiles {
   readonly #options: HostNetworkFilesOptions;
@@ -123,7 +123,7 @@ export class HostNetworkFiles implements NetworkFiles {
     return { ...own, nameservers: [...own.nameservers, ...nameservers] };
   }
 
-  /** Under a new name first: other runs of the container go on with what they have. */
+  /** Writes a file and renames it, so that other runs of the container keep their version. */
   async #write(podUid: string, container: string, name: string, text: string): Promise<string> {
     for (const it of [podUid, container]) {
       if (!SAFE_NAME.test(it)) throw new Error(`${JSON.stringify(it)} can't be a directory's name`);
@@ -132,7 +132,7 @@ export class HostNetworkFiles implements NetworkFiles {
     await mkdir(directory, { recursive: true, mode: 0o700 });
     const path = join(directory, name);
     await writeFile(`${path}.new`, text);
-    // Not what the process's umask makes of it: containers run as anyone.
+    // Set explicitly, because the process's umask would restrict it and containers run as any user.
     await chmod(`${path}.new`, 0o644);
     await rename(`${path}.new`, path);
     return path;
@@ -158,12 +158,14 @@ export class FakeNetworkFiles implements NetworkFiles {
   }
 }
 
-/** Reports whether the container must not write to the files: its root is read-only, or its writes are limited. */
+/**
+ * Reports whether the container must not write to the files, because its root is read-only or its writes are limited.
+ */
 function isReadOnlyFor({ security, rootLimitBytes }: NetworkFilesContainer): boolean {
   return (security?.readOnlyRootFilesystem ?? false) || rootLimitBytes !== undefined;
 }
 
-/** Empty if it isn't there. */
+/** Returns the file's text, or an empty string if it doesn't exist. */
 async function readHostFile(path: string): Promise<string> {
   const file = await open(path, "r").catch(() => undefined);
   if (file === undefined) return "";

@@ -3,22 +3,22 @@ import { join } from "node:path";
 import { CommandFailed, type RunCommand } from "./run-command.ts";
 
 export const NAMESPACE_DIRECTORY = "/run/netns";
-/** The magic number of the file system that namespaces are bound from. */
+/** The magic number of the file system from which namespaces are bind-mounted. */
 const NSFS = 0x6e736673;
 
 /**
- * Inside: loopback up, and what Docker and containerd give their containers too, where a process needs no privilege
- * to listen on port 80 or to ping.
+ * Commands that run inside a new namespace: they bring up the loopback interface and apply the settings that Docker and
+ * containerd apply too, so that a process needs no privilege to listen on port 80 or to ping.
  */
 const PREPARE = [
   "ip link set lo up",
   "echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start",
   "echo '0 2147483647' > /proc/sys/net/ipv4/ping_group_range",
-  // Else any pod of the host could tell all others to send their packets to it.
+  // Otherwise any pod of the host could make all others send their packets to it.
   "if [ -e /proc/sys/net/ipv6/conf/default/accept_ra ]; then echo 0 > /proc/sys/net/ipv6/conf/default/accept_ra; fi",
 ].join(" && ");
 
-/** One program started from here instead of three: starting one costs the agent some 3 ms of CPU time. */
+/** Starts one program instead of three, because each start costs the agent about 3 ms of CPU time. */
 const ADD_AND_PREPARE = `ip netns add "$1" && exec ip netns exec "$1" sh -c "$2"`;
 
 export async function listNamespaces(prefix: string): Promise<string[]> {
@@ -43,7 +43,7 @@ export function namespacePath(name: string): string {
   return join(NAMESPACE_DIRECTORY, name);
 }
 
-/** False for the empty file that is left where the mount is gone. */
+/** Reports whether the namespace is mounted. Returns false for the empty file that remains without its mount. */
 export async function isNamespace(name: string): Promise<boolean> {
   try {
     return (await statfs(namespacePath(name))).type === NSFS;

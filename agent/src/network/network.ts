@@ -1,36 +1,40 @@
 /**
- * Pod networking on one host: named network namespaces wired by CNI plugins, host ports by nftables.
- * Real one: `host-network.ts`; fake: `fake.ts`; both pass `../../test/network-contract.ts`.
+ * Pod networking on one host: named network namespaces wired by CNI plugins, and host ports by nftables.
+ * `host-network.ts` has the real implementation and `fake.ts` the one for tests; both pass
+ * `../../test/network-contract.ts`.
  */
 export interface PodNetwork {
   /**
-   * Makes ready what all pods need (bridge, own nftables table) and takes over what `known` pods already have:
-   * the sandboxes they were given, as far as these are intact (the network itself remembers which), and their
-   * host ports, which stay published without a gap. Sandboxes and leases of anyone else of this instance are removed.
-   * Returns what it found of pods that don't remember their sandbox.
+   * Prepares what all pods need (bridge, own nftables table) and adopts what the `known` pods have: their sandboxes, as
+   * far as these are intact according to the network's own records, and their host ports, which stay published without
+   * interruption. Removes all other sandboxes and leases of this instance. Returns the sandboxes it found for pods that
+   * don't remember theirs.
    */
   start(known: readonly KnownPod[], signal: AbortSignal): Promise<readonly FoundPod[]>;
-  /** The pod's namespace with its address: the one it has if that is intact, else a prepared or a new one. */
+  /** Returns the pod's sandbox: its present one if that is intact, else a prepared or a new one. */
   attach(podUid: string, signal: AbortSignal): Promise<PodSandbox>;
-  /** True if the sandbox's namespace and address are still in place; always so for the host's own network. */
+  /** Reports whether the sandbox's namespace and address still exist. Always true for the host's own network. */
   check(sandbox: PodSandbox): Promise<boolean>;
-  /** Returns the sandboxes whose namespace or address is no longer in place. One check covers all, so it can run often. */
+  /**
+   * Returns the sandboxes whose namespace or address no longer exists. One check covers all sandboxes, so it can run
+   * often.
+   */
   findLost(sandboxes: readonly PodSandbox[]): Promise<readonly PodSandbox[]>;
   /**
    * Reserves host ports for a pod on the host's own network, for which this network makes no sandbox. Reserves all or none;
    * NO_PORT_LEFT names the port that another pod has.
    */
   takeHostPorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]>;
-  /** Removes namespace, lease and host ports. Unknown uids are fine. */
+  /** Removes the pod's namespace, lease and host ports. Accepts unknown uids. */
   detach(podUid: string, signal: AbortSignal): Promise<void>;
-  /** Allocates free host ports from the configured range, all or none; those already held by the pod are kept. */
+  /** Allocates free host ports from the configured range, all or none. The pod keeps ports that it already holds. */
   allocatePorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]>;
-  /** Releases allocated host ports of the pod that are not among the mappings: call it once they are no longer published. */
+  /** Releases the pod's host ports that are not among the mappings. Call it once they are no longer published. */
   keepPorts(podUid: string, mappings: readonly PortMapping[]): void;
-  /** Makes the kernel's rules equal to `mappings` of the pod. */
+  /** Makes the kernel's rules for the pod equal to `mappings`. */
   publish(sandbox: PodSandbox, mappings: readonly PortMapping[], signal: AbortSignal): Promise<void>;
   unpublish(podUid: string, signal: AbortSignal): Promise<void>;
-  /** Stops preparing; leaves pods' sandboxes and rules alone. */
+  /** Stops preparing spare sandboxes. Leaves pods' sandboxes and rules unchanged. */
   close(): Promise<void>;
 }
 
@@ -42,21 +46,26 @@ export interface KnownPod {
   readonly sandbox?: PodSandbox;
   /** The ports that a pod without a sandbox needs, so that its host ports can be read back. */
   readonly wanted?: readonly PortRequest[];
-  /** Processes of the running containers of a pod without a sandbox, by which its namespace is found. */
+  /**
+   * The processes of a pod's running containers, by which the namespace of a pod without a remembered sandbox is found.
+   */
   readonly processes?: readonly number[];
 }
 
-/** The network's knowledge about a pod whose own memory of it was lost. */
+/** A sandbox that the network found for a pod that does not remember it. */
 export interface FoundPod {
   readonly podUid: string;
   readonly sandbox: PodSandbox;
-  /** Undefined if some of the needed ports are not published. */
+  /** Undefined if some of the required ports are not published. */
   readonly ports?: readonly PortMapping[];
 }
 
 export interface PodSandbox {
   readonly podUid: string;
-  /** The path of the namespace, such as `/run/netns/<name>`; `host` (the runtime's HOST_NETWORK) for the host's own. */
+  /**
+   * The path of the namespace, such as `/run/netns/<name>`, or `host` (the runtime's HOST_NETWORK) for the host's own
+   * network.
+   */
   readonly namespacePath: string;
   readonly address: string;
   /** The IPv6 address of a pod with both families. */
@@ -71,7 +80,7 @@ export function addressesOf({
   return address6 === undefined || address6 === address ? [address] : [address, address6];
 }
 
-/** Reports whether it is the host's own network, which always exists. */
+/** Reports whether the sandbox is the host's own network, which always exists. */
 export function isHostNetwork({ namespacePath }: Pick<PodSandbox, "namespacePath">): boolean {
   return namespacePath === "host";
 }
@@ -84,7 +93,7 @@ export interface PortRequest {
 
 export interface PortMapping extends PortRequest {
   readonly hostPort: number;
-  /** The address of the host that has the port. Undefined: all addresses. */
+  /** The host's address to which the port is bound. Undefined: all addresses. */
   readonly hostIp?: string;
 }
 

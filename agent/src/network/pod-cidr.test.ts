@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parsePodCidr, parsePodCidr6 } from "./pod-cidr.ts";
 
-test("a pod network is normalised and has its gateway first", () => {
+test("normalises a pod network, whose first address is the gateway", () => {
   const cidr = parsePodCidr("10.64.3.7/16");
   assert.equal(cidr.text, "10.64.0.0/16");
   assert.equal(cidr.gateway, "10.64.0.1");
@@ -10,7 +10,7 @@ test("a pod network is normalised and has its gateway first", () => {
   assert.equal(parsePodCidr("192.168.255.240/28").gateway, "192.168.255.241");
 });
 
-test("refuses a text that is no pod network", () => {
+test("rejects text that is not a pod network", () => {
   for (const text of [
     "",
     "10.64.0.0",
@@ -25,7 +25,7 @@ test("refuses a text that is no pod network", () => {
   }
 });
 
-test("a pod network of IPv6 is normalised and has its gateway first", () => {
+test("normalises an IPv6 pod network, whose first address is the gateway", () => {
   const cidr = parsePodCidr6("FD64:0:0:0::7/64");
   assert.equal(cidr.text, "fd64::/64");
   assert.equal(cidr.gateway, "fd64::1");
@@ -33,7 +33,7 @@ test("a pod network of IPv6 is normalised and has its gateway first", () => {
   assert.equal(parsePodCidr6("fd00:10:64::1:ff00/120").gateway, "fd00:10:64::1:ff01");
 });
 
-test("refuses a text that is no pod network of IPv6", () => {
+test("rejects text that is not an IPv6 pod network", () => {
   for (const text of [
     "",
     "fd64::",

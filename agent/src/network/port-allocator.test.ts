@@ -5,7 +5,7 @@ import { PortAllocator } from "./port-allocator.ts";
 
 const WEB: PortMapping = { container: "web", containerPort: 80, protocol: "TCP", hostPort: 21_000 };
 
-test("a pod keeps its ports when they are taken over again, and another pod gets none of them", async () => {
+test("a pod keeps its adopted ports, and another pod gets none of them", async () => {
   const allocator = new PortAllocator(
     { first: 21_000, last: 21_009 },
     async () => true,

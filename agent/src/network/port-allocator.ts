@@ -5,16 +5,16 @@ export interface PortRange {
   readonly last: number;
 }
 
-/** Reports whether a port can be had now, as far as other programs of the host are concerned. */
+/** Reports whether no other program of the host uses a port. */
 export type PortProbe = (protocol: PortRequest["protocol"], port: number) => Promise<boolean>;
 
 /**
- * The limit of probes, each of which costs a system call or two. A range with this many ports of other programs is configured
- * wrongly.
+ * Limits the number of probes, each of which costs one or two system calls. A range in which other programs use this
+ * many ports is misconfigured.
  */
 const PROBES_MAX = 256;
 
-/** Host ports of pods. A port is held by one pod at a time, for one protocol, until the pod is released. */
+/** Allocates host ports to pods. One pod holds a port of a protocol until the pod is released. */
 export class PortAllocator {
   readonly #range: PortRange;
   readonly #probe: PortProbe;
@@ -23,7 +23,9 @@ export class PortAllocator {
   #next: number;
   #turn: Promise<unknown> = Promise.resolve();
 
-  /** Starts at a random port, so that after a restart clients of an old port don't reach a new pod at once. */
+  /**
+   * Allocation starts at a random port, so that after a restart clients of an old port don't reach a new pod at once.
+   */
   constructor(range: PortRange, probe: PortProbe, random: () => number) {
     this.#range = range;
     this.#probe = probe;
@@ -31,8 +33,8 @@ export class PortAllocator {
   }
 
   /**
-   * Takes over ports from before. Returns those that another pod was first to hold, which are not taken over. May be repeated,
-   * because a start of the network that fails is tried again.
+   * Adopts ports from before. Returns those that another pod already holds, which are not adopted. May be repeated,
+   * because a failed start of the network is retried.
    */
   hold(podUid: string, mappings: readonly PortMapping[]): readonly PortMapping[] {
     const own = mappings.filter((it) => (this.#holders.get(keyOf(it)) ?? podUid) === podUid);
@@ -40,7 +42,7 @@ export class PortAllocator {
     return mappings.filter((mapping) => !own.includes(mapping));
   }
 
-  /** Allocates host ports, in the order of `wanted`. Allocates none when it rejects with NO_PORT_LEFT. */
+  /** Allocates host ports, in the order of `wanted`. Rejects with NO_PORT_LEFT without allocating any. */
   allocate(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
     const result = this.#turn.then(() => this.#allocateNow(podUid, wanted));
     this.#turn = result.catch(() => undefined);
@@ -57,8 +59,8 @@ export class PortAllocator {
     else this.#held.set(podUid, rest);
   }
 
-  /** Host ports that are the container's own; NO_PORT_LEFT takes none. */
-  take(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+  /** Allocates the host ports that equal the container's ports. Rejects with NO_PORT_LEFT without allocating any. */
+  allocateOwn(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
     const mappings = wanted.map((it) => ({ ...it, hostPort: it.containerPort }));
     const result = this.#turn.then(() => {
       const taken = mappings.find((it) => (this.#holders.get(keyOf(it)) ?? podUid) !== podUid);
@@ -73,7 +75,7 @@ export class PortAllocator {
     return result;
   }
 
-  /** Unknown uids are fine. */
+  /** Releases the pod's ports. Accepts unknown uids. */
   release(podUid: string): void {
     for (const mapping of this.#held.get(podUid) ?? []) this.#holders.delete(keyOf(mapping));
     this.#held.delete(podUid);

@@ -6,12 +6,12 @@ import { changedUdpPorts, deltaText, portElements, tableText } from "./port-rule
 
 const shape = { names: instanceNames("x"), podCidr: "10.64.0.0/16" };
 
-test("mappings become elements", () => {
+test("converts mappings to elements", () => {
   const mapping = { container: "web", containerPort: 80, protocol: "UDP", hostPort: 20_000 } as const;
   assert.deepEqual(portElements("10.64.0.2", [mapping]), [["udp . 20000", "10.64.0.2 . 80"]]);
 });
 
-test("ports of one address of the host are in a map of their own", () => {
+test("ports of a single host address are in a separate map", () => {
   const mapping = { ...mappingOf(20_000), hostIp: "192.0.2.1" };
   const [[key, target] = ["", ""]] = portElements("10.64.0.2", [mapping]);
   assert.deepEqual([key, target], ["192.0.2.1 . tcp . 20000", "10.64.0.2 . 80"]);
@@ -27,7 +27,7 @@ test("ports of one address of the host are in a map of their own", () => {
   assert.deepEqual(changedUdpPorts(new Map(), new Map([["192.0.2.1 . udp . 53", "a . 1"]])), [53]);
 });
 
-test("a delta deletes before it adds, and leaves alone what stays", () => {
+test("a delta deletes before it adds, and leaves equal elements alone", () => {
   const from = new Map([
     ["tcp . 1", "a . 1"],
     ["tcp . 2", "a . 2"],
@@ -61,14 +61,14 @@ test("reports UDP ports that are added, removed or moved", () => {
   assert.deepEqual(changedUdpPorts(to, to), []);
 });
 
-test("the table is replaced in one transaction, elements and all", () => {
+test("replaces the table with its elements in one transaction", () => {
   const text = tableText(shape, new Map([["tcp . 1", "10.64.0.2 . 80"]]));
   assert.match(text, /^add table ip forage_x\ndelete table ip forage_x\ntable ip forage_x \{\n/);
   assert.match(text, /elements = \{ tcp \. 1 : 10\.64\.0\.2 \. 80 \}/);
   assert.doesNotMatch(tableText(shape, new Map()), /elements/);
 });
 
-test("the table of IPv6 is one of its own, in that family's words", () => {
+test("the IPv6 table is separate and uses that family's keywords", () => {
   const six = { ...shape, podCidr: "fd64::/64" };
   const text = tableText(six, new Map(portElements("fd64::2", [mappingOf(20_000)])));
   assert.match(text, /^add table ip6 forage_x\ndelete table ip6 forage_x\ntable ip6 forage_x \{\n/);

@@ -11,23 +11,23 @@ export interface PortTableShape {
 }
 
 /**
- * The elements of the kernel's maps: `tcp . 20000` to `10.64.0.2 . 80`. A port of one address of the host has the key
+ * Elements of the kernel's maps, such as `tcp . 20000` to `10.64.0.2 . 80`. A port of a single host address has the key
  * `192.0.2.1 . tcp . 20000`.
  */
 export type PortElements = ReadonlyMap<string, string>;
 
-/** Ports of all addresses of the host. */
+/** The map of ports of all host addresses. */
 export const MAP = "host_ports";
-/** Ports of one address of the host, which count before those of all. */
+/** The map of ports of single host addresses, which takes precedence. */
 export const ADDRESS_MAP = "host_address_ports";
 const MAPS = [MAP, ADDRESS_MAP] as const;
 type MapName = (typeof MAPS)[number];
 
-/** The table as a whole, replaced in one transaction. */
+/** Returns the whole table, which replaces the former one in one transaction. */
 export function tableText({ names, podCidr: pods }: PortTableShape, elements: PortElements): string {
   const { table, bridge } = names;
   const { ip, addressType, loopback } = FAMILY_WORDS[familyOf(pods)];
-  // The kernel lets nothing from ::1 leave its link: what asks there is refused, and may ask 127.0.0.1.
+  // The kernel lets no packet from ::1 leave its link, so such requests are refused; clients can use 127.0.0.1.
   const asked = ip === "ip6" ? "ip6 daddr != ::1 " : "";
   const local = `${asked}fib daddr type local meta l4proto { tcp, udp, sctp } dnat ${ip} to`;
   const translate = `${local} ${ip} daddr . meta l4proto . th dport map @${ADDRESS_MAP}
@@ -82,7 +82,7 @@ export function deltaText(shape: PortTableShape, from: PortElements, to: PortEle
     .join("");
 }
 
-/** UDP host ports whose target differs; the kernel goes on sending known peers to where the first packet went. */
+/** Returns UDP host ports whose target differs. The kernel still sends packets of known peers to the former target. */
 export function changedUdpPorts(from: PortElements, to: PortElements): number[] {
   const keys = new Set([...from.keys(), ...to.keys()]);
   const changed = [...keys].filter((key) => from.get(key) !== to.get(key));
@@ -92,7 +92,7 @@ export function changedUdpPorts(from: PortElements, to: PortElements): number[] 
   });
 }
 
-/** Returns the elements for one address of a pod. A port of a host's address in the other family is not among them. */
+/** Returns the elements for one address of a pod. Excludes ports of a host address in the other family. */
 export function portElements(
   address: string,
   mappings: readonly PortMapping[],

@@ -5,7 +5,7 @@ import type { PortMapping } from "./network.ts";
 import { PortTable } from "./port-table.ts";
 import { CommandFailed, type RunCommand } from "./run-command.ts";
 
-/** Stands for nft and conntrack: stores its input, and fails as scripted. */
+/** Replaces nft and conntrack: stores the input, and fails as scripted. */
 class FakeKernel {
   readonly transactions: string[] = [];
   readonly forgotten: string[] = [];
@@ -30,7 +30,7 @@ class FakeKernel {
   }
 }
 
-test("changes that come together are one transaction, those that come meanwhile one more", async () => {
+test("changes in one turn are one transaction, and changes during an update are one more", async () => {
   const kernel = new FakeKernel();
   const table = kernel.table();
   await table.replace();
@@ -49,7 +49,7 @@ test("changes that come together are one transaction, those that come meanwhile 
   );
 });
 
-test("no change means no transaction", async () => {
+test("no change causes no transaction", async () => {
   const kernel = new FakeKernel();
   const table = kernel.table();
   await table.replace();
@@ -59,7 +59,7 @@ test("no change means no transaction", async () => {
   assert.equal(kernel.transactions.length, 2);
 });
 
-test("when the kernel refuses a change, the whole table is replaced", async () => {
+test("a change that the kernel rejects replaces the whole table", async () => {
   const kernel = new FakeKernel();
   const table = kernel.table();
   table.preset("a", "10.64.0.2", web(20_000));
@@ -70,7 +70,7 @@ test("when the kernel refuses a change, the whole table is replaced", async () =
   assert.deepEqual(kernel.problems, ["host-port-table-differs"]);
 });
 
-test("when the kernel refuses the replacement too, the call fails and the next change replaces the table", async () => {
+test("if the kernel rejects the replacement too, the call fails and the next change replaces the table", async () => {
   const kernel = new FakeKernel();
   const table = kernel.table();
   await table.replace();
@@ -90,7 +90,7 @@ test("a replacement that is requested during a change is not lost", async () => 
   assert.match(kernel.transactions.at(-1) ?? "", /^add table.*tcp \. 20000/s);
 });
 
-test("peers of UDP ports are forgotten when these change, of TCP ports not", async () => {
+test("forgets peers of changed UDP ports, but not of TCP ports", async () => {
   const kernel = new FakeKernel();
   const table = kernel.table();
   await table.replace();

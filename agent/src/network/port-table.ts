@@ -23,7 +23,7 @@ export interface PortTableOptions extends PortTableShape {
 export class PortTable {
   readonly #options: PortTableOptions;
   readonly #wanted = new Map<string, readonly [key: string, target: string][]>();
-  /** The kernel's present elements. Undefined if they are unknown; then the whole table is replaced. */
+  /** The kernel's current elements. Undefined if unknown; the whole table is then replaced. */
   #present: PortElements | undefined;
   #replaceNext = false;
   #waiting: PromiseWithResolvers<void> | undefined;
@@ -42,7 +42,7 @@ export class PortTable {
     this.#wanted.set(podUid, portElements(address, mappings));
   }
 
-  /** Replaces the whole table, with no moment without it. */
+  /** Replaces the whole table atomically. */
   replace(): Promise<void> {
     this.#replaceNext = true;
     return this.#apply();
@@ -57,7 +57,7 @@ export class PortTable {
     if (this.#wanted.delete(podUid)) await this.#apply();
   }
 
-  /** Puts the table back if someone removed it; gives whether it was missing. */
+  /** Restores the table if another program removed it. Returns whether it was missing. */
   async repair(): Promise<boolean> {
     const { ip } = FAMILY_WORDS[this.#family];
     const tables = await this.#options.run("nft", ["list", "tables", ip]);
@@ -78,7 +78,7 @@ export class PortTable {
   }
 
   async #work(): Promise<void> {
-    // Lets all changes of this turn join.
+    // Let all changes of this turn join.
     await Promise.resolve();
     while (this.#waiting !== undefined) {
       const waiting = this.#waiting;
@@ -92,7 +92,7 @@ export class PortTable {
     const before = this.#replaceNext ? undefined : this.#present;
     this.#replaceNext = false;
     const wanted: PortElements = new Map([...this.#wanted.values()].flat());
-    this.#present = undefined; // Until it is known that the kernel took it.
+    this.#present = undefined; // Unknown until the kernel has accepted the change.
     if (before === undefined) await this.#load(tableText(this.#options, wanted));
     else await this.#loadDelta(before, wanted);
     this.#present = wanted;
@@ -115,8 +115,8 @@ export class PortTable {
   }
 
   /**
-   * Removes the kernel's connection entries of these ports. Otherwise a UDP client that never pauses keeps reaching the pod
-   * that had the port before, or none.
+   * Removes the kernel's connection entries of these ports. Otherwise a UDP client that sends without pauses keeps
+   * reaching the pod that had the port before, or no pod.
    */
   async #forgetPeers(ports: readonly number[]): Promise<void> {
     for (const port of ports) {
@@ -128,7 +128,7 @@ export class PortTable {
   }
 }
 
-/** Deletes tracked connections that match; none matching is fine. */
+/** Deletes matching tracked connections. Accepts that none matches. */
 export async function forgetConnections(
   run: RunCommand,
   match: readonly string[],

@@ -2,15 +2,15 @@ import { familyOf } from "@forage/common/ip";
 import { addressesOf, type PodSandbox, type PortMapping } from "./network.ts";
 import { PortTable, type PortTableOptions } from "./port-table.ts";
 
-/** A pod's addresses, one for each family. */
+/** The addresses of a pod, one for each family. */
 type Addresses = Pick<PodSandbox, "address" | "address6">;
 
 export interface PortTablesOptions extends Omit<PortTableOptions, "podCidr"> {
-  /** One for each family that pods have addresses of. */
+  /** One CIDR for each family in which pods have addresses. */
   readonly podCidrs: readonly string[];
 }
 
-/** The kernel's tables of host ports: a port of the host leads to its pod in each family that the pod has. */
+/** The kernel's tables of host ports. A host port forwards to its pod in each family that the pod has. */
 export class PortTables {
   readonly #tables: readonly (readonly [family: 4 | 6, table: PortTable])[];
 
@@ -18,12 +18,12 @@ export class PortTables {
     this.#tables = podCidrs.map((podCidr) => [familyOf(podCidr), new PortTable({ ...options, podCidr })]);
   }
 
-  /** Adds to what the first replacement will hold. */
+  /** Adds mappings to the content of the first replacement. */
   preset(podUid: string, addresses: Addresses, mappings: readonly PortMapping[]): void {
     for (const [table, address] of this.#matching(addresses)) table.preset(podUid, address, mappings);
   }
 
-  /** Replaces the whole tables, with no moment without them. */
+  /** Replaces the whole tables atomically. */
   async replace(): Promise<void> {
     await this.#each((table) => table.replace());
   }
@@ -38,7 +38,7 @@ export class PortTables {
     await this.#each((table) => table.delete(podUid));
   }
 
-  /** Puts back what someone removed; gives whether anything was missing. */
+  /** Restores tables that another program removed. Returns whether any was missing. */
   async repair(): Promise<boolean> {
     return (await this.#each((table) => table.repair())).includes(true);
   }

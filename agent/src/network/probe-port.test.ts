@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { probePort } from "./probe-port.ts";
 
 for (const host of ["127.0.0.1", "0.0.0.0", "::1"]) {
-  test(`a TCP port that is listened on at ${host} is not free, and is free after`, async () => {
+  test(`a TCP port with a listener at ${host} is in use until the listener closes`, async () => {
     const server = createServer().listen(0, host);
     await once(server, "listening");
     const { port } = server.address() as AddressInfo;
@@ -22,7 +22,7 @@ for (const [type, address] of [
   ["udp4", "127.0.0.1"],
   ["udp6", "::"],
 ] as const) {
-  test(`a UDP port that is bound by ${type} is not free, and is free after`, async () => {
+  test(`a UDP port bound by ${type} is in use until the socket closes`, async () => {
     const socket = createSocket(type).bind(0, address);
     await once(socket, "listening");
     const { port } = socket.address();
@@ -34,6 +34,6 @@ for (const [type, address] of [
   });
 }
 
-test("an SCTP port without endpoint is free", async () => {
+test("an SCTP port without an endpoint is free", async () => {
   assert.equal(await probePort("SCTP", 20_000), true);
 });

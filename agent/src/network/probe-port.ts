@@ -4,8 +4,8 @@ import { createServer } from "node:net";
 import type { PortProbe } from "./port-allocator.ts";
 
 /**
- * Asks the kernel by taking the port for a moment: some 0.1 ms, and it also knows sockets that are bound but don't
- * listen, on any address. Ports that other programs only translate, with no socket of their own, are not seen.
+ * Reports whether a port is free by binding it for a moment. This takes about 0.1 ms and also detects sockets that are
+ * bound but don't listen, on any address. It doesn't detect ports that other programs only translate, without a socket.
  */
 export const probePort: PortProbe = (protocol, port) => {
   switch (protocol) {
@@ -22,7 +22,7 @@ export const probePort: PortProbe = (protocol, port) => {
   }
 };
 
-// Undefined: this family of addresses can't be used on this host.
+// Returns undefined if this address family is unavailable on this host.
 function canListen(port: number, host: string): Promise<boolean | undefined> {
   return new Promise((resolve) => {
     const server = createServer((socket) => socket.destroy());

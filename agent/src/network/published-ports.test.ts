@@ -12,7 +12,7 @@ const MAP = `table ip forage {
 const WEB = { container: "web", containerPort: 8080, protocol: "TCP" } as const;
 const DNS = { container: "dns", containerPort: 53, protocol: "UDP" } as const;
 
-test("a pod's host ports are those that lead to its own address", () => {
+test("a pod's host ports are those that forward to its own address", () => {
   const published = parsePublished(MAP);
   assert.deepEqual(portsOf(published, "10.64.0.2", [WEB]), [{ ...WEB, hostPort: 20_000 }]);
   assert.deepEqual(portsOf(published, "10.64.0.3", [WEB, DNS]), [
@@ -21,6 +21,6 @@ test("a pod's host ports are those that lead to its own address", () => {
   ]);
 });
 
-test("a pod of which one port is not published has none of its ports taken over", () => {
+test("adopts no port of a pod if one of its ports is not published", () => {
   assert.equal(portsOf(parsePublished(MAP), "10.64.0.2", [WEB, DNS]), undefined);
 });

@@ -13,7 +13,7 @@ export interface PublishedPort {
 const ELEMENT = /\b(tcp|udp|sctp) \. (\d+) : ([\d.]+) \. (\d+)/g;
 const PROTOCOLS = { tcp: "TCP", udp: "UDP", sctp: "SCTP" } as const;
 
-/** Returns what the kernel's table of host ports holds now; nothing if there is no table. */
+/** Returns the current elements of the kernel's table of host ports, or none if there is no table. */
 export async function readPublished(run: RunCommand, table: string): Promise<readonly PublishedPort[]> {
   try {
     return parsePublished(await run("nft", ["list", "map", "ip", table, MAP]));

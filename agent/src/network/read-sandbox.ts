@@ -6,9 +6,9 @@ import { isNamespace, listNamespaces, namespacePath } from "./network-namespaces
 import { CommandFailed, type RunCommand } from "./run-command.ts";
 import type { SandboxRecord } from "./sandbox-records.ts";
 
-/** An interface as `ip -json address show` prints it, inside a pod's namespace. */
+/** An interface inside a pod's namespace as `ip -json address show` prints it. */
 interface InnerLink {
-  /** Index of the other end, in the host's namespace. */
+  /** The interface index of the other end, in the host's namespace. */
   readonly link_index?: number;
   readonly addr_info?: readonly {
     readonly family: string;
@@ -34,7 +34,7 @@ export async function readSandbox(
   return { namespace, address, ...(address6 !== undefined && { address6 }), hostInterface };
 }
 
-/** Returns this instance's namespace that the process is in; undefined for any other. */
+/** Returns the namespace of the process if it belongs to this instance, else undefined. */
 export async function namespaceOfProcess(names: InstanceNames, pid: number): Promise<string | undefined> {
   const own = await identityOf(`/proc/${pid}/ns/net`);
   if (own === undefined) return undefined;
@@ -49,7 +49,7 @@ async function innerLinks(run: RunCommand, namespace: string): Promise<readonly 
     const text = await run("ip", ["-n", namespace, "-json", "address", "show", "dev", POD_INTERFACE]);
     return JSON.parse(text || "[]");
   } catch (error) {
-    // Made, but not wired yet.
+    // The namespace exists but is not connected yet.
     if (error instanceof CommandFailed) return [];
     throw error;
   }

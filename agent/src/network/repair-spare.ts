@@ -8,8 +8,8 @@ export interface SpareSandboxes {
 }
 
 /**
- * Writes missing leases of prepared sandboxes again, so that no other sandbox gets their addresses, and removes prepared sandboxes
- * that are broken.
+ * Restores missing leases of prepared sandboxes, so that no other sandbox gets their addresses, and removes broken
+ * prepared sandboxes.
  */
 export async function repairSpare({ maker, pool }: SpareSandboxes, log: Pick<Log, "warn">): Promise<void> {
   for (const { namespace } of await pool.dropBroken((spare) => maker.intact(spare))) {

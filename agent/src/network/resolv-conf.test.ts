@@ -90,7 +90,7 @@ for (const { what, given, servers = [], gives } of CASES) {
   });
 }
 
-test("no more domains than a resolver reads: 32, of 2048 characters together", () => {
+test("limits search domains to what a resolver reads: 32, of 2048 characters together", () => {
   const network: PodNetworkSpec = {
     hostNetwork: false,
     dnsPolicy: "None",
@@ -104,7 +104,7 @@ test("no more domains than a resolver reads: 32, of 2048 characters together", (
   assert.ok(fits.searches.join(" ").length <= 2048 && fits.searches.length >= 9);
 });
 
-test("a resolv.conf is read as resolvers do: comments, repeated lines, the last search", () => {
+test("parses a resolv.conf as resolvers do: comments, repeated lines, the last search", () => {
   const text = `# one\nnameserver 192.0.2.1 ; tail\n nameserver\t2001:db8::1\nnameserver\ndomain old.example
 search a.example b.example\noptions ndots:2 rotate\noptions edns0\nsortlist 10.0.0.0\n`;
   assert.deepEqual(parseResolvConf(text), {
@@ -114,7 +114,7 @@ search a.example b.example\noptions ndots:2 rotate\noptions edns0\nsortlist 10.0
   });
 });
 
-test("a written file reads as what was meant", () => {
+test("parsing a written file returns the same configuration", () => {
   assert.deepEqual(parseResolvConf(formatResolvConf(HOST)), HOST);
   const nothing = { nameservers: [], searches: [], options: [] };
   assert.match(formatResolvConf(nothing), /^# .*no name server.*\n$/);

@@ -4,15 +4,15 @@ import type { PodNetworkSpec } from "../pods/pod.ts";
 export interface ResolvConf {
   readonly nameservers: readonly string[];
   readonly searches: readonly string[];
-  /** `ndots:2`, `rotate`. */
+  /** Resolver options, such as `ndots:2` or `rotate`. */
   readonly options: readonly string[];
 }
 
-/** The DNS settings for names of services. */
+/** The DNS settings for the names of services. */
 export interface ClusterDns {
-  /** `cluster.local`. */
+  /** The cluster's domain, such as `cluster.local`. */
   readonly domain: string;
-  /** The servers that know the services' names. Empty: there are none, and the host's own servers are used. */
+  /** The servers that resolve services' names. Empty: there are none, and the host's own servers are used. */
   readonly servers: readonly string[];
 }
 
@@ -20,7 +20,7 @@ export interface ClusterDns {
 const NAMESERVERS_MAX = 3;
 const SEARCHES_MAX = 32;
 const SEARCH_CHARACTERS_MAX = 2048;
-// As Kubernetes has it: `service.namespace.svc` is looked for in the cluster first.
+// As in Kubernetes, `service.namespace.svc` is first resolved within the cluster.
 const CLUSTER_NDOTS = "ndots:5";
 
 export function parseResolvConf(text: string): ResolvConf {
@@ -33,14 +33,17 @@ export function parseResolvConf(text: string): ResolvConf {
       .trim()
       .split(/\s+/);
     if (keyword === "nameserver" && words[0] !== undefined) nameservers.push(words[0]);
-    // The last of them counts.
+    // The last line takes precedence.
     if (keyword === "search" || keyword === "domain") searches = words;
     if (keyword === "options") options.push(...words);
   }
   return { nameservers, searches, options };
 }
 
-/** Returns the resolver configuration of a pod's containers: Kubernetes' meaning of `dns_policy`, extended by `dns_config`. */
+/**
+ * Returns the resolver configuration of a pod's containers by Kubernetes' rules for `dns_policy`, extended by
+ * `dns_config`.
+ */
 export function podResolvConf(
   pod: { readonly namespace: string; readonly network: PodNetworkSpec },
   host: ResolvConf,
@@ -57,7 +60,7 @@ export function podResolvConf(
 
 export function formatResolvConf({ nameservers, searches, options }: ResolvConf): string {
   const lines = [
-    ...(nameservers.length === 0 ? ["# This host knows no name server that pods can reach."] : []),
+    ...(nameservers.length === 0 ? ["# This host has no name server that pods can reach."] : []),
     ...nameservers.map((it) => `nameserver ${it}`),
     ...(searches.length === 0 ? [] : [`search ${searches.join(" ")}`]),
     ...(options.length === 0 ? [] : [`options ${options.join(" ")}`]),
@@ -66,8 +69,8 @@ export function formatResolvConf({ nameservers, searches, options }: ResolvConf)
 }
 
 /**
- * Reports whether a pod with a network of its own reaches it: not what listens on the host's loopback, or is tied to one of its
- * links.
+ * Reports whether pods with their own network can reach a name server. They can't reach the host's loopback interface
+ * or addresses that are bound to one of its links.
  */
 export function isReachableFromPods(nameserver: string): boolean {
   if (isIP(nameserver) === 4) return !/^(127|0)\./.test(nameserver);

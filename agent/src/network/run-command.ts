@@ -2,12 +2,12 @@ import { runProgram } from "../programs/run-program.ts";
 import { NetworkError } from "./network.ts";
 
 /**
- * The limit of a network command. Under load commands wait for the kernel's one networking lock; a longer wait means that the
- * command hangs.
+ * The time limit of a network command. Under load, commands wait for the kernel's single networking lock; a command
+ * that takes longer hangs.
  */
 const TIMEOUT_MS = 30_000;
 const OUTPUT_BYTES_MAX = 4 * 1024 * 1024;
-/** Administrators' tools are in sbin, which a service's PATH may lack. */
+/** Administrators' tools are in sbin, which the PATH of a service may lack. */
 const PATH = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 export interface CommandOptions {
@@ -16,16 +16,16 @@ export interface CommandOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Runs a program to its end and gives its standard output. Rejects with a NetworkError. */
+/** Runs a program to its end and returns its standard output. Rejects with a NetworkError. */
 export type RunCommand = (file: string, args: readonly string[], options?: CommandOptions) => Promise<string>;
 
-/** The program ran and failed. */
+/** The error of a program that ran and failed. */
 export class CommandFailed extends NetworkError {
   readonly stdout: string;
   readonly stderr: string;
 
   constructor(file: string, stdout: string, stderr: string) {
-    const said = stderr.trim() || stdout.trim() || "failed without a word";
+    const said = stderr.trim() || stdout.trim() || "failed without a message";
     super("SETUP_FAILED", `${file}: ${said}`, { retryable: true });
     this.stdout = stdout;
     this.stderr = stderr;

@@ -11,7 +11,7 @@ import type { PodCidr } from "./pod-cidr.ts";
 import type { RunCommand } from "./run-command.ts";
 import type { SandboxRecord, SandboxRecords } from "./sandbox-records.ts";
 
-/** One call is mostly CPU time of the plugins; more at once than this only delays everyone. */
+/** A call is mostly CPU time of the plugins, so more concurrent calls would delay all of them. */
 const PARALLEL_CALLS = 4;
 
 export interface SandboxMakerOptions {
@@ -24,7 +24,7 @@ export interface SandboxMakerOptions {
   readonly noteDamage: NoteDamage;
 }
 
-/** Makes, checks and removes namespaces wired by CNI, a few at a time. */
+/** Creates, checks and removes namespaces wired by CNI, a few at a time. */
 export class SandboxMaker {
   readonly #options: SandboxMakerOptions;
   #running = 0;
@@ -34,11 +34,11 @@ export class SandboxMaker {
     this.#options = options;
   }
 
-  /** Makes a spare sandbox and its record. If that fails, nothing of the sandbox is left. */
+  /** Creates a spare sandbox and its record. If that fails, removes everything it has created. */
   make(): Promise<SandboxRecord> {
     return this.#limited(async () => {
       const { names, cni, records, run } = this.#options;
-      // Never used twice, so that an old record or lease can't be taken for a new namespace's.
+      // A name is never reused, so that an old record or lease can't match a new namespace.
       const namespace = names.namespacePrefix + randomBytes(5).toString("hex");
       try {
         await addNamespace(run, namespace);
@@ -46,20 +46,20 @@ export class SandboxMaker {
         await records.write(record);
         return record;
       } catch (error) {
-        await this.#removeNow(namespace).catch(() => undefined); // The next start removes it; the first error is more useful.
+        await this.#removeNow(namespace).catch(() => undefined); // The next start removes the rest; the first error is more useful.
         throw error;
       }
     });
   }
 
-  /** Removes link, lease, namespace and record. Fine with what is gone already. */
+  /** Removes link, lease, namespace and record. Accepts that some no longer exist. */
   remove(namespace: string): Promise<void> {
     return this.#limited(() => this.#removeNow(namespace));
   }
 
   /**
-   * Returns those of the records whose namespace and link are in place. The kernel decides: a lease that is missing or damaged is
-   * written again, unless another namespace holds the address.
+   * Returns the records whose namespace and link exist according to the kernel. Restores a missing or damaged lease,
+   * unless another namespace holds the address.
    */
   async intact(candidates: readonly SandboxRecord[]): Promise<SandboxRecord[]> {
     if (candidates.length === 0) return [];
@@ -75,7 +75,10 @@ export class SandboxMaker {
     return intact;
   }
 
-  /** Removes every namespace, record and lease of this instance but those to keep. Only before anything is made. */
+  /**
+   * Removes all namespaces, records and leases of this instance that are not in `kept`. Must be called before any is
+   * created.
+   */
   async removeAllBut(kept: readonly SandboxRecord[], recorded: readonly string[]): Promise<number> {
     const keep = new Set(kept.map((record) => record.namespace));
     const present = await listNamespaces(this.#options.names.namespacePrefix);
@@ -86,14 +89,16 @@ export class SandboxMaker {
     return stale.length + (await this.#options.leases.releaseAllBut(keep));
   }
 
-  /** Repairs leases of a sandbox that is in place. False if another one that is in place has an address of its. */
+  /**
+   * Repairs the leases of an existing sandbox. Returns false if another existing sandbox holds one of its addresses.
+   */
   async #holdsLeases(record: SandboxRecord): Promise<boolean> {
     const { leases, names, noteDamage } = this.#options;
     for (const address of addressesOf(record)) {
       const lease = await leases.read(address);
       const holder = lease?.holder;
       const isHeld = holder === record.namespace;
-      // The plugin releases a lease only by the right interface.
+      // The plugin releases a lease only if the interface matches.
       if (isHeld && lease?.interfaceName === POD_INTERFACE) continue;
       if (!isHeld && holder?.startsWith(names.namespacePrefix) && (await isNamespace(holder))) return false;
       const named = isHeld ? "interface of the namespace" : "namespace that exists";

@@ -28,7 +28,7 @@ function aPool(size: number): Scene {
   return scene;
 }
 
-test("fills itself once it was quiet for a while", async () => {
+test("fills itself after a quiet period", async () => {
   const { clock, pool, made } = aPool(3);
   pool.start([]);
   assert.equal(made.length, 0);
@@ -38,25 +38,25 @@ test("fills itself once it was quiet for a while", async () => {
   assert.equal(clock.pending, 0, "no polling");
 });
 
-test("gives a prepared sandbox or makes one at once, and replenishes the pool later", async () => {
+test("returns a prepared sandbox, or else creates one at once, and replenishes the pool later", async () => {
   const { clock, pool, made } = aPool(1);
   pool.start([]);
   clock.next(Number.POSITIVE_INFINITY);
   await settled();
-  assert.equal((await pool.take()).namespace, "ns-0");
-  assert.equal((await pool.take()).namespace, "ns-1");
+  assert.equal((await pool.acquire()).namespace, "ns-0");
+  assert.equal((await pool.acquire()).namespace, "ns-1");
   assert.equal(made.length, 2);
   clock.next(Number.POSITIVE_INFINITY);
   await settled();
   assert.equal(pool.spareCount, 1);
 });
 
-test("preparing stops while pods start", async () => {
+test("preparation pauses while pods start", async () => {
   const { clock, pool, made } = aPool(8);
   pool.start([]);
   clock.next(Number.POSITIVE_INFINITY);
   await Promise.resolve();
-  await pool.take();
+  await pool.acquire();
   await settled();
   const before = made.length;
   assert.ok(before < 8);
@@ -74,14 +74,14 @@ test("a pool that starts full is refilled after sandboxes are taken", async () =
   await settled();
   assert.equal(made.length, 0, "nothing was missing");
 
-  await pool.take();
+  await pool.acquire();
   clock.next(Number.POSITIVE_INFINITY);
   await settled();
 
   assert.equal(pool.spareCount, 1);
 });
 
-test("a failure is reported, and retried later", async () => {
+test("reports a failure and retries later", async () => {
   const scene = aPool(2);
   scene.failNext = true;
   scene.pool.start([]);
@@ -96,7 +96,7 @@ test("a failure is reported, and retried later", async () => {
   assert.equal(scene.pool.spareCount, 2);
 });
 
-test("prepared sandboxes that are broken are removed and replaced, and those that were taken meanwhile are not", async () => {
+test("removes and replaces broken prepared sandboxes, except those that pods use by then", async () => {
   const { clock, pool } = aPool(4);
   pool.start([]);
   clock.next(Number.POSITIVE_INFINITY);
@@ -108,7 +108,7 @@ test("prepared sandboxes that are broken are removed and replaced, and those tha
         spare.map(({ namespace }) => namespace),
         ["ns-0", "ns-1", "ns-2", "ns-3"],
       );
-      assert.equal((await pool.take()).namespace, "ns-3");
+      assert.equal((await pool.acquire()).namespace, "ns-3");
       return spare.filter(({ namespace }) => namespace !== "ns-1" && namespace !== "ns-3");
     },
     remove: async (namespace: string) => void removed.push(namespace),
@@ -128,7 +128,7 @@ test("prepared sandboxes that are broken are removed and replaced, and those tha
   assert.equal(pool.spareCount, 4);
 });
 
-test("prepared sandboxes that are replaced need no pod to be taken", async () => {
+test("replaces broken prepared sandboxes without a pod taking one", async () => {
   const { clock, pool } = aPool(1);
   pool.start([]);
   clock.next(Number.POSITIVE_INFINITY);
@@ -139,7 +139,7 @@ test("prepared sandboxes that are replaced need no pod to be taken", async () =>
   assert.equal(pool.spareCount, 1);
 });
 
-test("closing waits for the sandbox that is being made", async () => {
+test("closing waits for the sandbox that is being created", async () => {
   const clock = new VirtualClock();
   const making = Promise.withResolvers<void>();
   const make = async () => {
@@ -160,7 +160,7 @@ test("closing waits for the sandbox that is being made", async () => {
   assert.equal(pool.spareCount, 1);
 });
 
-test("a closed pool makes nothing more", async () => {
+test("a closed pool creates nothing", async () => {
   const { clock, pool, made } = aPool(2);
   pool.start([]);
   await pool.close();

@@ -2,8 +2,8 @@ import type { Clock } from "../clock.ts";
 import type { SandboxRecord } from "./sandbox-records.ts";
 
 /**
- * The pause before the pool prepares sandboxes, after one was taken. Pods come in waves, and preparing would compete with their
- * starts.
+ * The pause after a sandbox is taken before the pool prepares new ones. Pods start in waves, and preparing would
+ * compete with their starts.
  */
 const QUIET_MS = 1_000;
 const RETRY_MS = 30_000;
@@ -16,7 +16,7 @@ export interface SandboxPoolOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Sandboxes prepared ahead, so that a pod's start doesn't wait for CNI. Refills itself, one at a time. */
+/** Sandboxes prepared in advance, so that a pod's start doesn't wait for CNI. The pool refills itself one by one. */
 export class SandboxPool {
   readonly #options: SandboxPoolOptions;
   readonly #spare: SandboxRecord[] = [];
@@ -28,7 +28,7 @@ export class SandboxPool {
     this.#options = options;
   }
 
-  /** Starts preparing, with what there is already. */
+  /** Starts preparing, with the given spare sandboxes. */
   start(spare: readonly SandboxRecord[]): void {
     this.#spare.push(...spare);
     this.#refillAfter(QUIET_MS);
@@ -38,20 +38,20 @@ export class SandboxPool {
     return this.#spare.length;
   }
 
-  /** A prepared one, or else one made now. */
-  async take(): Promise<SandboxRecord> {
+  /** Returns a prepared sandbox, or creates one. */
+  async acquire(): Promise<SandboxRecord> {
     this.#refillAfter(QUIET_MS);
     return this.#spare.pop() ?? (await this.#options.make());
   }
 
-  /** Takes back one that was never used. */
+  /** Returns an unused sandbox to the pool. */
   giveBack(spare: SandboxRecord): void {
     this.#spare.push(spare);
   }
 
   /**
-   * Drops and returns the spare sandboxes that are no longer in place. `findIntact` returns those of its argument that are.
-   * Sandboxes that are taken meanwhile are left to their pods.
+   * Drops and returns the spare sandboxes that no longer exist. `findIntact` returns those of its argument that do.
+   * Sandboxes taken in the meantime are left to their pods.
    */
   async dropBroken(
     findIntact: (spare: readonly SandboxRecord[]) => Promise<readonly SandboxRecord[]>,
@@ -64,7 +64,7 @@ export class SandboxPool {
     return broken;
   }
 
-  /** Resolves once nothing is being made; what is spare stays for the next start. */
+  /** Resolves once no sandbox is being created. Spare sandboxes stay for the next start. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelTimer?.();
@@ -77,14 +77,14 @@ export class SandboxPool {
     if (this.#closed) return;
     this.#cancelTimer = this.#options.clock.schedule(delayMs, () => {
       this.#cancelTimer = undefined;
-      // Cleared here and not in the refill: one that finds the pool full ends before it is assigned.
+      // Cleared here instead of in the refill, because a refill that finds the pool full ends before it is assigned.
       this.#making ??= this.#refill().finally(() => {
         this.#making = undefined;
       });
     });
   }
 
-  // Fills the pool. It stops when a sandbox is taken meanwhile, because that sets the timer again.
+  // Fills the pool. Stops when a sandbox is taken meanwhile, because that sets the timer again.
   async #refill(): Promise<void> {
     try {
       while (!this.#closed && this.#cancelTimer === undefined && this.#spare.length < this.#options.size) {

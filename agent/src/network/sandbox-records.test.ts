@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { SandboxRecords } from "./sandbox-records.ts";
 
-test("a record under another namespace's name is damaged, and a half-written one is removed", async (t) => {
+test("a record that names another namespace is damaged, and a half-written one is removed", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "forage-sandboxes-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const records = new SandboxRecords(dir);

@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { messageOf } from "@forage/common/message-of";
 
-/** A namespace that is wired. Without a pod it is a spare one, never used so far. */
+/** The record of a connected namespace. Without a pod it is a spare one that has never been used. */
 export interface SandboxRecord {
   readonly namespace: string;
   readonly address: string;
   /** The IPv6 address, if pods have IPv6. */
   readonly address6?: string;
-  /** The host's end of its link. */
+  /** The name of the link's end on the host. */
   readonly hostInterface: string;
   readonly podUid?: string;
 }
@@ -17,7 +17,7 @@ export interface SandboxRecord {
 /** The content of the directory. */
 export interface LoadedRecords {
   readonly records: readonly SandboxRecord[];
-  /** Files that can't be read, by their network namespace, with the reason. */
+  /** Unreadable files by their network namespace, with the reason. */
   readonly damaged: ReadonlyMap<string, string>;
 }
 
@@ -25,8 +25,8 @@ const FIELDS: ReadonlySet<string> = new Set(["namespace", "address", "address6",
 const TEMPORARY_SUFFIX = ".tmp";
 
 /**
- * Stores which sandbox each pod has, one small file per sandbox. The records survive the agent. Sandboxes don't survive the host,
- * so the files are not synced.
+ * Stores each pod's sandbox in one small file. The records survive the agent. Sandboxes don't survive a reboot, so the
+ * files are not synced.
  */
 export class SandboxRecords {
   readonly #dir: string;
@@ -49,7 +49,7 @@ export class SandboxRecords {
     await rm(this.pathOf(namespace), { force: true });
   }
 
-  /** Makes the directory if there is none. Leaves files alone that can't be read. */
+  /** Reads all records. Creates the directory if it is missing, and leaves unreadable files alone. */
   async load(): Promise<LoadedRecords> {
     await mkdir(this.#dir, { recursive: true, mode: 0o700 });
     const records: SandboxRecord[] = [];
@@ -68,21 +68,24 @@ export class SandboxRecords {
     return { records, damaged };
   }
 
-  /** Throws an Error that says what is wrong. */
+  /** Reads one record. Throws an error with the reason if it is damaged. */
   async #read(name: string): Promise<SandboxRecord> {
     const text = await readFile(this.pathOf(name), "utf8");
     const read: unknown = JSON.parse(text);
     if (!isRecord(read)) throw new Error("fields are missing");
     const { checksum, ...record } = read;
     if (record.namespace !== name) throw new Error(`it is about namespace ${record.namespace}`);
-    // Earlier versions wrote no checksum. On a full disk the record counts as it is.
+    // Earlier versions wrote no checksum. If the disk is full, the record is used without one.
     if (checksum === undefined && hasOnlyFields(record)) await this.write(record).catch(() => undefined);
     else if (text !== textOf(record)) throw new Error("its checksum is wrong");
     return record;
   }
 }
 
-/** A flipped bit in an address would make the pod's sandbox look gone. */
+/**
+ * Returns the record's text with a checksum. Without it, a flipped bit in an address would make the pod's sandbox
+ * appear lost.
+ */
 function textOf(record: SandboxRecord): string {
   const checksum = crc32(JSON.stringify(record)).toString(16).padStart(8, "0");
   return JSON.stringify({ ...record, checksum });

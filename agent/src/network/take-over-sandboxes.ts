@@ -9,21 +9,21 @@ import type { SandboxRecord } from "./sandbox-records.ts";
 
 export interface TakeOverOptions extends Omit<ClaimSources, "loaded" | "intact" | "checkIntact"> {
   readonly maker: SandboxMaker;
-  /** Leaves out addresses that the pod network does not have any more. */
+  /** Removes addresses that the pod network no longer contains. */
   readonly asReachable: (record: SandboxRecord) => SandboxRecord;
   readonly isIpv6: boolean;
   readonly poolSize: number;
 }
 
 export interface TakenOver {
-  /** Keyed by pod uid. */
+  /** Sandboxes by pod uid. */
   readonly claims: ReadonlyMap<string, SandboxRecord>;
-  /** Prepared by the agent's last life, and never used. */
+  /** Sandboxes that an earlier agent prepared and that were never used. */
   readonly spare: readonly SandboxRecord[];
   readonly removed: number;
 }
 
-/** Finds the sandboxes of the known pods and spare ones, and removes all others of this instance. */
+/** Adopts the sandboxes of the known pods and spare ones, and removes all others of this instance. */
 export async function takeOverSandboxes(
   known: readonly KnownPod[],
   options: TakeOverOptions,
@@ -54,7 +54,10 @@ export async function takeOverSandboxes(
   return { claims, spare, removed };
 }
 
-/** Returns the sandboxes and host ports of pods that have lost their memory, read from the sandboxes' records and the kernel's table. */
+/**
+ * Returns the sandboxes and host ports of pods that have lost their memory, read from the sandboxes' records and the
+ * kernel's table.
+ */
 export async function findForgotten(
   known: readonly KnownPod[],
   claims: ReadonlyMap<string, SandboxRecord>,

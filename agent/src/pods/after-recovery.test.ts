@@ -4,7 +4,7 @@ import { FakeVolumes } from "../volumes/fake.ts";
 import { VolumeError } from "../volumes/volumes.ts";
 import { afterRecovery } from "./after-recovery.ts";
 
-test("nothing is made of volumes, and nothing taken away, before they are recovered", async () => {
+test("rejects preparing and releasing volumes before recovery", async () => {
   const { signal } = new AbortController();
   const real = new FakeVolumes();
   let isRecovered = false;

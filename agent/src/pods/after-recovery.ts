@@ -1,12 +1,13 @@
 import { type PodVolumes, VolumeError } from "../volumes/volumes.ts";
 
 /**
- * Volumes that can't be used before they have been recovered. One damaged claim may keep that from happening for long;
- * pods that have no volumes must not wait for it.
+ * Returns volumes whose operations reject with `UNAVAILABLE` until they have been recovered. A damaged claim can delay
+ * the recovery for long, and pods without volumes must not wait for it.
  */
 export function afterRecovery(volumes: PodVolumes, isRecovered: () => boolean): PodVolumes {
   const whenRecovered = async <Result>(use: () => Promise<Result>): Promise<Result> => {
-    if (!isRecovered()) throw new VolumeError("UNAVAILABLE", "this host's volumes aren't taken over yet");
+    if (!isRecovered())
+      throw new VolumeError("UNAVAILABLE", "this host's volumes have not been recovered yet");
     return use();
   };
   return {

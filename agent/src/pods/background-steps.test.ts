@@ -3,25 +3,25 @@ import { test } from "node:test";
 import { BackgroundSteps } from "./background-steps.ts";
 import type { BackgroundStep } from "./step.ts";
 
-const HOOK: BackgroundStep = { kind: "postStart", container: "main", id: "c1" };
-const STOP: BackgroundStep = { kind: "stopContainer", container: "main", id: "c1", graceMs: 1 };
+const HOOK: BackgroundStep = { type: "postStart", container: "main", id: "c1" };
+const STOP: BackgroundStep = { type: "stopContainer", container: "main", id: "c1", graceMs: 1 };
 
-test("a background step runs until it ends, and its result is reported", async () => {
+test("runs a background step to its end and reports its result", async () => {
   const backgroundSteps = new BackgroundSteps();
   const work = Promise.withResolvers<object>();
-  const told: unknown[] = [];
+  const ended: unknown[] = [];
   backgroundSteps.begin(
     HOOK,
     () => work.promise,
-    async (effect, error) => void told.push([effect, error, backgroundSteps.underWay.size]),
+    async (effect, error) => void ended.push([effect, error, backgroundSteps.underWay.size]),
   );
   assert.deepEqual([...backgroundSteps.underWay], ["postStart/c1"]);
   work.resolve({ looked: true });
   await backgroundSteps.settle();
-  assert.deepEqual(told, [[{ looked: true }, undefined, 0]]);
+  assert.deepEqual(ended, [[{ looked: true }, undefined, 0]]);
 });
 
-test("a failure is reported, and the step may be tried again", async () => {
+test("reports a failed step, which may then be retried", async () => {
   const backgroundSteps = new BackgroundSteps();
   const errors: unknown[] = [];
   for (let turn = 0; turn < 2; turn += 1) {
@@ -35,7 +35,7 @@ test("a failure is reported, and the step may be tried again", async () => {
   assert.deepEqual(errors, ["Error: no", "Error: no"]);
 });
 
-test("a step that succeeds and is still requested is a failure, because it would repeat for ever", async () => {
+test("fails a step that is requested again after it succeeded, because it would repeat forever", async () => {
   const backgroundSteps = new BackgroundSteps();
   const errors: unknown[] = [];
   for (let turn = 0; turn < 2; turn += 1) {
@@ -49,20 +49,20 @@ test("a step that succeeds and is still requested is a failure, because it would
   assert.deepEqual(errors, [undefined, "Error: postStart had no effect"]);
 });
 
-test("the hook of a container that is gone is let go, its stop is not", async () => {
+test("cancels the hook of a container that no longer exists, but not its stop", async () => {
   const backgroundSteps = new BackgroundSteps();
-  const told: string[] = [];
+  const ended: string[] = [];
   const signals: AbortSignal[] = [];
   const work = (signal: AbortSignal) => {
     signals.push(signal);
     return new Promise<object>((resolve) => signal.addEventListener("abort", () => resolve({})));
   };
-  backgroundSteps.begin(HOOK, work, async () => void told.push("hook"));
+  backgroundSteps.begin(HOOK, work, async () => void ended.push("hook"));
   const stop = Promise.withResolvers<object>();
   backgroundSteps.begin(
     STOP,
     () => stop.promise,
-    async () => void told.push("stop"),
+    async () => void ended.push("stop"),
   );
   await Promise.resolve();
   backgroundSteps.keepOnly(new Set());
@@ -73,5 +73,5 @@ test("the hook of a container that is gone is let go, its stop is not", async ()
   );
   stop.resolve({});
   await backgroundSteps.settle();
-  assert.deepEqual(told, ["stop"]);
+  assert.deepEqual(ended, ["stop"]);
 });

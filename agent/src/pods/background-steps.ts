@@ -7,18 +7,21 @@ interface Running {
   readonly abort: AbortController;
 }
 
-/** Steps of one pod that go on beside the others: at most one of a kind for each run of a container. */
+/** The background steps of one pod. For each run of a container, at most one step of each kind is running. */
 export class BackgroundSteps {
   readonly #running = new Map<string, Running>();
   readonly #promises = new Set<Promise<void>>();
-  /** The last that went well, by key: doing it again would change as little. */
+  /** The last successful step for each key. Running an equal step again would change nothing. */
   readonly #done = new Map<string, BackgroundStep>();
 
   get underWay(): ReadonlySet<string> {
     return new Set(this.#running.keys());
   }
 
-  /** `onEnd` is called once it has ended, unless it was let go. `work` must heed its signal. */
+  /**
+   * Starts a step. `onEnd` is called when the step has ended, unless it was cancelled. `work` has to observe its
+   * signal.
+   */
   begin(
     backgroundStep: BackgroundStep,
     work: (signal: AbortSignal) => Promise<StepEffect>,
@@ -33,17 +36,20 @@ export class BackgroundSteps {
     this.#promises.add(done);
   }
 
-  /** Lets go of what is pointless for containers that don't run any more. A stop is left to find that out itself. */
+  /**
+   * Cancels the steps of containers that are not in `ids`, except stops: a stop finds out itself that its container is
+   * gone.
+   */
   keepOnly(ids: ReadonlySet<string>): void {
     for (const [key, { backgroundStep, abort }] of this.#running) {
-      if (ids.has(backgroundStep.id) || backgroundStep.kind === "stopContainer") continue;
+      if (ids.has(backgroundStep.id) || backgroundStep.type === "stopContainer") continue;
       this.#running.delete(key);
       abort.abort();
     }
     for (const [key, { id }] of this.#done) if (!ids.has(id)) this.#done.delete(key);
   }
 
-  /** Resolves once none goes on. */
+  /** Resolves when no step is running. */
   async settle(): Promise<void> {
     await Promise.all(this.#promises);
   }
@@ -58,9 +64,9 @@ export class BackgroundSteps {
     let effect: StepEffect | undefined;
     let failure: unknown;
     try {
-      // The step succeeded and is still requested. Without a wait it would repeat for ever.
+      // The step succeeded and is requested again. Without a back-off it would repeat forever.
       if (isDeepStrictEqual(this.#done.get(key), backgroundStep))
-        throw new Error(`${backgroundStep.kind} had no effect`);
+        throw new Error(`${backgroundStep.type} had no effect`);
       effect = await work(signal);
       this.#done.set(key, backgroundStep);
     } catch (error) {

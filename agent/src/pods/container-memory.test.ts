@@ -15,7 +15,7 @@ import type { ContainerMemory, Termination } from "./pod.ts";
 const LIMITS = { baseMs: 10_000, capMs: 300_000, goodRunMs: 600_000 };
 const NEW: ContainerMemory = { attempt: 0, phase: "new", restarts: 0, crashes: 0, notBeforeMs: 0 };
 
-test("the first end is followed by a start at once, the next by ever longer waits up to the cap", () => {
+test("restarts at once after the first end, then after increasing delays up to the cap", () => {
   const waitsMs: number[] = [];
   let memory = NEW;
   let nowMs = 1_000_000;
@@ -30,7 +30,7 @@ test("the first end is followed by a start at once, the next by ever longer wait
   assert.deepEqual(waitsMs, [0, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]);
 });
 
-test("ten good minutes make the next end the first again", () => {
+test("ten minutes without a crash reset the back-off", () => {
   const crashed = { ...started(NEW, 5, "c5", 0), crashes: 4 };
   const after = ended(crashed, anEnd({ startedAtMs: 0, finishedAtMs: 600_000 }), LIMITS);
   assert.equal(after.notBeforeMs, 0);
@@ -39,7 +39,7 @@ test("ten good minutes make the next end the first again", () => {
   assert.equal(short.crashes, 5);
 });
 
-test("taking over counts no restart of what this pod had started anyway", () => {
+test("adopting a container that this pod has started counts no restart", () => {
   const found = { id: "c1", container: "main", attempt: 1, specHash: "h", state: "running" } as const;
   assert.equal(adopted(NEW, found, 5).restarts, 0);
   assert.equal(adopted(NEW, { ...found, attempt: 3 }, 5).restarts, 2);
@@ -49,7 +49,7 @@ test("taking over counts no restart of what this pod had started anyway", () => 
   assert.equal(adopted(known, found, 5).startedAtMs, 1);
 });
 
-test("after a reboot everything restarts at once, with the reason", () => {
+test("after a reboot all containers restart at once, and their terminations give the reason", () => {
   const memory = {
     sandbox: { podUid: "p", namespacePath: "/run/netns/p", address: "10.0.0.2" },
     ports: [],
@@ -94,7 +94,7 @@ for (const [policy, exitCode, expected] of [
   });
 }
 
-test("the last five ends are kept, the newest first, and only the last in full", () => {
+test("keeps the last five ends, newest first, and the message of the last one only", () => {
   let memory = NEW;
   for (let attempt = 1; attempt <= 7; attempt += 1) {
     memory = started(memory, attempt, `c${attempt}`, 0);
@@ -124,14 +124,14 @@ test("discards the values of a run when it ends", () => {
   assert.equal(adopted(run, { ...found, id: "c2", attempt: 2 }, 5).postStart, undefined);
 });
 
-test("a container that was ended for being broken has failed, whatever its exit code", () => {
+test("a container that was stopped because it was unhealthy has failed, whatever its exit code", () => {
   assert.equal(hasFailed(anEnd({ exitCode: 0, reason: "Completed" })), false);
   assert.equal(hasFailed(anEnd({ exitCode: 0, reason: "LivenessProbeFailed" })), true);
   assert.equal(isComplete(ended(started(NEW, 1, "c", 0), anEnd({ exitCode: 0 }), LIMITS)), true);
   assert.equal(isComplete(started(NEW, 1, "c", 0)), false);
 });
 
-test("in a new namespace init containers have yet to run, and no attempt's number comes twice", () => {
+test("in a new namespace init containers run again, and attempt numbers continue", () => {
   const done = ended(started(NEW, 3, "c", 0), anEnd({ exitCode: 0 }), LIMITS);
   const memory = { containers: { seed: done, main: done }, begun: "main", removed: false } as const;
   const after = inNewSandbox(memory, ["seed", "never-run"], []);
@@ -140,7 +140,7 @@ test("in a new namespace init containers have yet to run, and no attempt's numbe
   assert.equal(after.containers.main, done);
 });
 
-test("in a new namespace a run of an init container that was never recorded counts as seen, and has to be repeated", () => {
+test("an unrecorded run of an init container in the old namespace counts as an attempt but not as done", () => {
   const found = [
     { container: "seed", attempt: 1 },
     { container: "seed", attempt: 2 },

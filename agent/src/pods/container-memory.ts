@@ -9,7 +9,7 @@ import {
   type Termination,
 } from "./pod.ts";
 
-// With the last one five: enough to see whether it always ends in the same way. They are sent up with each status.
+// Five with the last one: enough to see whether the container always ends in the same way. Each status contains them.
 const EARLIER_MAX = 4;
 const EARLIER_MESSAGE_MAX = 1_000;
 const STOP_REASONS: readonly StopReason[] = [
@@ -19,7 +19,7 @@ const STOP_REASONS: readonly StopReason[] = [
 ];
 
 export interface RestartLimits extends BackOff {
-  /** A container that ran this long starts over with its back-off. */
+  /** A run of at least this duration resets the back-off. */
   readonly goodRunMs: number;
 }
 
@@ -34,11 +34,14 @@ export function started(
   return { ...betweenRuns(memory), attempt, phase: "started", containerId: id, startedAtMs: nowMs, restarts };
 }
 
-/** A container found on the host that the memory doesn't know: this agent's predecessor started it. */
+/**
+ * Returns the memory with a container that was found on the host and is not recorded, because an earlier agent started
+ * it.
+ */
 export function adopted(memory: ContainerMemory, found: ObservedContainer, nowMs: number): ContainerMemory {
   const restarts =
     memory.phase === "new" ? found.attempt - 1 : memory.restarts + (found.attempt > memory.attempt ? 1 : 0);
-  // The stored state of this very run is still valid.
+  // Keep the recorded state if it belongs to this run.
   const before = memory.containerId === found.id ? memory : betweenRuns(memory);
   return {
     ...before,
@@ -50,7 +53,9 @@ export function adopted(memory: ContainerMemory, found: ObservedContainer, nowMs
   };
 }
 
-/** Returns the memory after an end or a failed start: the first restart is immediate, later ones wait increasingly long. */
+/**
+ * Returns the memory after an end or a failed start. The first restart is immediate; later ones wait increasingly long.
+ */
 export function ended(
   memory: ContainerMemory,
   termination: Termination,
@@ -67,14 +72,17 @@ export function ended(
   };
 }
 
-/** Reports whether the policy has it run (again), now or after its back-off. */
+/** Reports whether the restart policy requires another start, now or after the back-off. */
 export function wantsStart(memory: ContainerMemory, policy: RestartPolicy): boolean {
   if (memory.phase === "new" || policy === "Always") return true;
   if (policy === "Never") return false;
   return memory.lastTermination === undefined || hasFailed(memory.lastTermination);
 }
 
-/** A container that was ended because it was found broken has failed, however politely it left. */
+/**
+ * Reports whether the container has failed. A container that was stopped because it was unhealthy has failed, whatever
+ * its exit code.
+ */
 export function hasFailed({ exitCode, reason }: Termination): boolean {
   return exitCode !== 0 || STOP_REASONS.some((it) => it === reason);
 }
@@ -85,9 +93,10 @@ export function isComplete({ phase, lastTermination }: ContainerMemory): boolean
 }
 
 /**
- * The pod gets a new namespace: its init containers have to run again, and the others only after them. `found` are the containers
- * on the host, none of which ran in the new namespace. A run of an init container that was not recorded before the old namespace
- * was lost counts as seen: adopting it would take the container for done in the new one.
+ * Returns the memory for a new namespace, in which the init containers have to run again before the others. `found` are
+ * the containers on the host, none of which ran in the new namespace. A run of an init container that was not recorded
+ * before the old namespace was lost counts as an attempt. Otherwise adopting it would mark the init container as done
+ * in the new namespace.
  */
 export function inNewSandbox(
   memory: PodMemory,
@@ -124,7 +133,7 @@ function withTermination(
   };
 }
 
-/** Returns a pod's memory after a boot of its host: its namespace and all its processes are gone. */
+/** Returns a pod's memory after a reboot of its host, which has ended its namespace and all its processes. */
 export function afterReboot(memory: PodMemory, nowMs: number): PodMemory {
   const containers: Record<string, ContainerMemory> = {};
   for (const name of Object.keys(memory.containers)) {

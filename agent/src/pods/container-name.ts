@@ -1,7 +1,7 @@
 import type { RuntimeContainer } from "../runtime/runtime.ts";
 import type { ObservedContainer } from "./pod.ts";
 
-/** Labels that tie a container to its pod. Values are plain: ids, names and hex digests. */
+/** Labels that identify the pod of a container. Their values are ids, names and hex digests. */
 export const POD_UID_LABEL = "forage.dev/pod-uid";
 export const POD_NAME_LABEL = "forage.dev/pod-name";
 export const POD_NAMESPACE_LABEL = "forage.dev/pod-namespace";
@@ -19,12 +19,12 @@ export function containerName(instance: string, of: ContainerIdentity): string {
   return `${instance}-${of.podUid}-${of.container}-${of.attempt}`;
 }
 
-/** Returns the pod of a container; undefined if its labels don't name one. */
+/** Returns the uid of a container's pod, or undefined if its labels don't name one. */
 export function podUidOf(labels: RuntimeContainer["labels"]): string | undefined {
   return labels[POD_UID_LABEL];
 }
 
-/** Reads the labels; a container with none of ours belongs to no container of any pod, and is removed as such. */
+/** Parses the labels of a container. A container without these labels belongs to no pod and is removed. */
 export function observe(container: RuntimeContainer): ObservedContainer {
   const attempt = Number(container.labels[ATTEMPT_LABEL]);
   return {

@@ -5,7 +5,7 @@ import { describePull, pullPercent } from "./describe-pull.ts";
 const MIB = 2 ** 20;
 
 for (const [layersDone, layers, bytesDone, bytesTotal, expected] of [
-  [0, 0, 0, 0, "asking the registry"],
+  [0, 0, 0, 0, "querying the registry"],
   [0, 2, 0, 0, "0 of 2 layers"],
   [1, 3, 1.25 * MIB, 80 * MIB, "1 of 3 layers, 1.3 of 80 MiB"],
   [1, 1, MIB, MIB, "unpacking 1 layer"],

@@ -1,16 +1,19 @@
 import type { PullState } from "../runtime/runtime.ts";
 
-/** Describes a pull's progress for people: `3 of 5 layers, 12 of 80 MiB`. Sizes are those of the layers that have begun. */
+/**
+ * Describes the progress of a pull for people: `3 of 5 layers, 12 of 80 MiB`. Sizes include only layers whose download
+ * has begun.
+ */
 export function describePull({ layersDone, layers, bytesDone, bytesTotal }: PullState): string {
-  if (layers === 0) return "asking the registry";
+  if (layers === 0) return "querying the registry";
   if (layersDone === layers) return `unpacking ${layers} ${layers === 1 ? "layer" : "layers"}`;
   const sizes = bytesTotal === 0 ? "" : `, ${mebibytes(bytesDone)} of ${mebibytes(bytesTotal)} MiB`;
   return `${layersDone} of ${layers} layers${sizes}`;
 }
 
 /**
- * Returns a pull's progress in percent, by bytes as far as their number is known, and by layers before. 100 only once all layers are
- * there. Undefined: the registry has not answered yet.
+ * Returns the progress of a pull in percent: by bytes once all sizes are known, by layers before. Returns 100 only when
+ * all layers are present, and undefined before the registry has answered.
  */
 export function pullPercent({ layersDone, layers, bytesDone, bytesTotal }: PullState): number | undefined {
   if (layers === 0) return undefined;
@@ -19,7 +22,7 @@ export function pullPercent({ layersDone, layers, bytesDone, bytesTotal }: PullS
   return Math.min(MAX_PERCENT, Math.floor(share * 100));
 }
 
-/** Layers that have not begun have no size yet. */
+/** Layers whose download has not begun have no known size. */
 const MAX_PERCENT = 99;
 
 function mebibytes(bytes: number): string {

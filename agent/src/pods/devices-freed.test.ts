@@ -9,13 +9,13 @@ import type { Pod } from "./pod.ts";
 
 const GPU = "example.com/gpu";
 
-test("a pod that waits for a device gets it as soon as another pod gives it back", async () => {
+test("a pod that waits for a device gets it as soon as another pod releases it", async () => {
   const { agent, clock, gpu } = aHost();
   agent.assign(aPod("a"));
   await clock.run(10_000);
   assert.equal(gpu.holder, "a");
   agent.assign(aPod("b"));
-  // By now the pod retries seldom, and it has just retried.
+  // Wait until the pod's back-off is long and it has just retried.
   for (let looks = 0; retryInMs(agent, clock) < 25_000; looks += 1) {
     assert.ok(looks < 1_000, "the wait never grows");
     await clock.run(1_000);
@@ -28,7 +28,7 @@ test("a pod that waits for a device gets it as soon as another pod gives it back
   assert.ok(byB < retryAtMs, `taken ${byB - retryAtMs} ms after the wait was over`);
 });
 
-test("a device that becomes free just as a pod is refused is requested again at once", async () => {
+test("a device that is freed while a pod's request is rejected is requested again at once", async () => {
   const { agent, clock, gpu } = aHost();
   gpu.holder = "a";
   gpu.freedMeanwhile = true;
@@ -39,7 +39,7 @@ test("a device that becomes free just as a pod is refused is requested again at 
   assert.equal(again, asked);
 });
 
-test("a pod that is over gives its device back, though it stays", async () => {
+test("a finished pod that is kept releases its device", async () => {
   const { agent, clock, gpu, host } = aHost();
   agent.assign({ ...aPod("a"), restartPolicy: "Never" });
   await clock.run(10_000);
@@ -53,7 +53,7 @@ test("a pod that is over gives its device back, though it stays", async () => {
   assert.equal(gpu.holder, "b");
 });
 
-test("a container that is to run again keeps its device", async () => {
+test("a container that will be restarted keeps its device", async () => {
   const { agent, clock, gpu, host } = aHost();
   agent.assign({ ...aPod("a"), restartPolicy: "OnFailure" });
   await clock.run(10_000);
@@ -80,7 +80,7 @@ class OneGpu {
   readonly askedAtMs: number[] = [];
   readonly takenAtMs: number[] = [];
   holder: string | undefined;
-  /** The refusal arrives after the device has become free. */
+  /** Rejects the request after the device was freed. */
   freedMeanwhile = false;
   releases = 0;
 
@@ -92,7 +92,7 @@ class OneGpu {
     let freed = () => {};
     return {
       ...noDevices,
-      take: async (podUid) => {
+      allocate: async (podUid) => {
         this.askedAtMs.push(this.#clock.nowMs());
         const isFree = this.holder === undefined || this.holder === podUid;
         if (!isFree && this.freedMeanwhile) {
@@ -119,7 +119,7 @@ class OneGpu {
 
 function retryInMs(agent: SimAgent, clock: VirtualClock): number {
   const state = agent.statuses.get("b")?.containers[0]?.state;
-  if (state?.kind !== "waiting" || state.reason !== "CreateContainerConfigError") return 0;
+  if (state?.type !== "waiting" || state.reason !== "CreateContainerConfigError") return 0;
   return (state.retryAtMs ?? 0) - clock.nowMs();
 }
 

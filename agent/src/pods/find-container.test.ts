@@ -13,11 +13,11 @@ function code(observed: readonly Partial<ObservedContainer>[], memory: object, a
   return exitCodeOf(known, { container: "main", attempt }, { containersOf });
 }
 
-test("finds the exit code of a run in the runtime, then in the memory of the newest end", () => {
+test("finds the exit code of a run in the runtime, else in the memory of the latest termination", () => {
   const running = { phase: "started", attempt: 2, lastTermination: LAST };
   assert.equal(code([{ attempt: 2, state: "exited", exitCode: 7 }], running, 2), 7);
   assert.equal(code([{ attempt: 2, state: "running" }], running, 2), undefined);
-  // The first run has ended and the second one runs.
+  // Run 1 has ended and run 2 is running.
   assert.equal(code([{ attempt: 2, state: "running" }], running, 1), 3);
   assert.equal(code([], { phase: "ended", attempt: 2, lastTermination: LAST }, 2), 3);
   assert.equal(code([], { phase: "ended", attempt: 2, lastTermination: LAST }, 1), undefined);

@@ -2,17 +2,20 @@ import type { Pod, PodMemory } from "./pod.ts";
 import { allContainers, mainOf } from "./pod-containers.ts";
 import type { RuntimeObserver } from "./runtime-observer.ts";
 
-/** The container that a session is for. */
+/** The container that a session attaches to. */
 export interface FoundContainer {
   readonly container: string;
   readonly attempt: number;
-  /** Undefined if it isn't running. */
+  /** The runtime's id. Undefined if the container isn't running. */
   readonly id?: string;
-  /** Absent: standard input is at its end. */
+  /** Absent if standard input is closed. */
   readonly input?: "pipe" | "terminal";
 }
 
-/** Finds a container of the pod by its name; an empty name means the main one. Undefined if the pod has no such container. */
+/**
+ * Finds a container of the pod by its name; an empty name means the main container. Returns undefined if the pod has no
+ * such container.
+ */
 export function findContainer(
   { pod, memory }: { readonly pod: Pod; readonly memory: PodMemory },
   name: string,
@@ -24,17 +27,20 @@ export function findContainer(
     .containersOf(pod.uid)
     .find((it) => it.container === spec.name && it.state === "running");
   const attempt = memory.containers[spec.name]?.attempt ?? 0;
-  const input = spec.tty ? "terminal" : spec.stdin ? "pipe" : undefined;
+  const input = spec.stdin ? (spec.tty ? "terminal" : "pipe") : undefined;
   return { container: spec.name, attempt, ...(live && { id: live.id }), ...(input && { input }) };
 }
 
-/** A run of a container, by the number of its attempt. */
+/** Identifies a run of a container by its attempt number. */
 export interface ContainerRun {
   readonly container: string;
   readonly attempt: number;
 }
 
-/** Returns the exit code of a run that has ended. Undefined if it has not, or if its exit code is not known (any more). Pure. */
+/**
+ * Returns the exit code of a run that has ended. Returns undefined if it is still running or its exit code is not known
+ * any more. Pure.
+ */
 export function exitCodeOf(
   { pod, memory }: { readonly pod: Pod; readonly memory: PodMemory },
   { container, attempt }: ContainerRun,

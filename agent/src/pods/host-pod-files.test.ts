@@ -13,18 +13,19 @@ import { HostPodFiles, type HostPodFilesOptions } from "./host-pod-files.ts";
 
 testPodFiles("host", (t) => podFiles(t).files);
 
-test("each attempt gets a log, and only the one before stays beside it", async (t) => {
+test("keeps the log of the previous run while the next run starts, and none before it", async (t) => {
   const { files, dir } = podFiles(t);
-  for (const attempt of [1, 2, 3]) {
+  for (const attempt of [1, 2, 3, 4]) {
     const { logFile } = await files.prepare("p1", "main", attempt);
     writeFileSync(logFile, `run ${attempt}\n`);
   }
-  assert.deepEqual(logsIn(join(dir, "p1", "main")), ["2.log", "3.log"]);
+  // Until the start of run 4 has succeeded, run 3 is the present one and run 2 the previous one.
+  assert.deepEqual(logsIn(join(dir, "p1", "main")), ["2.log", "3.log", "4.log"]);
   assert.equal(await files.lastLines("p1", "main", 2), "run 2");
   assert.equal(await files.lastLines("p1", "main", 1), "");
 });
 
-test("logs that an earlier run of the agent left are bounded again", async (t) => {
+test("bounds logs that an earlier agent left", async (t) => {
   const { files, dir } = podFiles(t);
   const { logFile } = await files.prepare("p1", "main", 1);
   const rotator = new LogRotator({ clock: systemClock, maxBytes: 1024 });
@@ -35,7 +36,7 @@ test("logs that an earlier run of the agent left are bounded again", async (t) =
   assert.ok(existsSync(`${logFile}.1`), "the log was trimmed");
 });
 
-test("ends the separate streams of earlier runs before the next one, and of all runs before their removal", async (t) => {
+test("finishes the separate streams of earlier runs before the next run, and of all runs before removal", async (t) => {
   const streams = new RecordedStreams();
   const { files } = podFiles(t, { streams });
   await files.prepare("p1", "main", 1);
@@ -47,7 +48,7 @@ test("ends the separate streams of earlier runs before the next one, and of all 
   assert.deepEqual(streams.calls.sort(), ["end 1.log", "end 2.log"]);
 });
 
-test("reads the separate streams of present runs on after a start of the agent", async (t) => {
+test("continues to read the separate streams of current runs after a restart of the agent", async (t) => {
   const { files, dir, rotator } = podFiles(t);
   for (const attempt of [1, 2]) await files.prepare("p1", "main", attempt);
   const streams = new RecordedStreams();
@@ -55,7 +56,7 @@ test("reads the separate streams of present runs on after a start of the agent",
   assert.deepEqual(streams.calls, ["sync 2.log"]);
 });
 
-test("the last lines contain those that the reader of separate streams had not written yet", async (t) => {
+test("the last lines include lines that the stream reader has not written yet", async (t) => {
   const streams = new RecordedStreams();
   const { files } = podFiles(t, { streams });
   const { logFile } = await files.prepare("p1", "main", 1, true);
@@ -63,7 +64,7 @@ test("the last lines contain those that the reader of separate streams had not w
   assert.equal(await files.lastLines("p1", "main", 1), "panic: no disk");
 });
 
-test("nothing is left of a removed pod, and removing again is fine", async (t) => {
+test("removes all files of a pod, and accepts a second removal", async (t) => {
   const { files, dir } = podFiles(t);
   writeFileSync((await files.prepare("p1", "main", 1)).logFile, "x");
   await files.remove("p1");
@@ -71,7 +72,7 @@ test("nothing is left of a removed pod, and removing again is fine", async (t) =
   assert.deepEqual(readdirSync(dir), []);
 });
 
-test("names the pods that have files", async (t) => {
+test("lists the pods that have files", async (t) => {
   const { files } = podFiles(t);
   assert.deepEqual(await files.podUids(), []);
   await files.prepare("p1", "main", 1);
@@ -79,7 +80,7 @@ test("names the pods that have files", async (t) => {
   assert.deepEqual((await files.podUids()).toSorted(), ["p1", "p2"]);
 });
 
-test("a log that can't be deleted leaves the others bounded", async (t) => {
+test("bounds the other logs if one can't be deleted", async (t) => {
   const errors: unknown[] = [];
   const { files, dir } = podFiles(t, { limitBytes: 50_000, onError: (error) => errors.push(error) });
   for (const pod of ["p1", "p2"]) {
@@ -96,11 +97,11 @@ test("a log that can't be deleted leaves the others bounded", async (t) => {
   assert.deepEqual(logsIn(join(dir, "p2", "main")), ["2.log"]);
 });
 
-test("all logs together are bounded: runs that are over go first, and the present ones lose their heads", async (t) => {
-  const told: string[] = [];
+test("bounds all logs together: deletes logs of ended runs first, then cuts the heads of current logs", async (t) => {
+  const removed: string[] = [];
   const { files, dir, rotator } = podFiles(t, {
     limitBytes: 250_000,
-    onLimit: (logs) => told.push(...logs.map(({ path }) => path.slice(-"p1/main/1.log".length))),
+    onLimit: (logs) => removed.push(...logs.map(({ path }) => path.slice(-"p1/main/1.log".length))),
   });
   const write = async (pod: string, attempt: number, bytes: number) => {
     const { logFile } = await files.prepare(pod, "main", attempt);
@@ -111,19 +112,19 @@ test("all logs together are bounded: runs that are over go first, and the presen
   await write("p1", 2, 60_000);
   await write("p2", 1, 60_000);
   await files.limit();
-  assert.deepEqual(told, []);
+  assert.deepEqual(removed, []);
   await write("p2", 2, 60_000);
   await files.limit();
-  assert.deepEqual(told, ["p1/main/1.log"]);
+  assert.deepEqual(removed, ["p1/main/1.log"]);
   assert.deepEqual(logsIn(join(dir, "p1", "main")), ["2.log"]);
   await write("p3", 1, 300_000);
   await files.limit();
-  assert.deepEqual(told.slice(1), ["p2/main/1.log", "p3/main/1.log"]);
+  assert.deepEqual(removed.slice(1), ["p2/main/1.log", "p3/main/1.log"]);
   assert.ok(statSync(join(dir, "p3", "main", "1.log")).blocks * 512 < 20_000);
   assert.match(await files.lastLines("p3", "main", 1), /^(x{99}\n)*x{99}$/);
 });
 
-test("growth is enough for logs to be bounded", async (t) => {
+test("log growth alone triggers the limit", async (t) => {
   const removed: string[] = [];
   const { files, rotator } = podFiles(t, {
     limitBytes: 200_000,
@@ -138,7 +139,7 @@ test("growth is enough for logs to be bounded", async (t) => {
   assert.equal(removed.length, 1);
 });
 
-test("reports why a log can't be written, and works as soon as it can", async (t) => {
+test("reports why a log can't be written, and recovers when it can", async (t) => {
   const { files, dir } = podFiles(t);
   writeFileSync(join(dir, "p1"), "a file in the way");
   await assert.rejects(
@@ -149,14 +150,14 @@ test("reports why a log can't be written, and works as soon as it can", async (t
   await files.prepare("p1", "main", 1);
 });
 
-test("names that lead elsewhere are refused", async (t) => {
+test("rejects names that lead outside the directory", async (t) => {
   const { files } = podFiles(t);
   for (const name of ["..", "a/b", "", ".x"]) await assert.rejects(files.prepare(name, "main", 1));
 });
 
 const PIPES = { stdout: "/pipes/stdout", stderr: "/pipes/stderr" };
 
-/** Keeps which logs it is called for. A call of `sync` writes what is left of a log. */
+/** Records the logs that it is called for. `sync` writes the rest of a log. */
 class RecordedStreams implements StreamReader {
   readonly calls: string[] = [];
   readonly unwritten = new Map<string, string>();

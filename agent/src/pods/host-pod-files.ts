@@ -11,32 +11,34 @@ import type { StreamReader } from "../logs/stream-reader.ts";
 import type { PodFiles, PreparedLog } from "./pod-files.ts";
 
 export interface HostPodFilesOptions {
-  /** The limit for the logs of all pods together. Undefined: a share of the disk. */
+  /** The limit for the logs of all pods together, in bytes. Undefined: a share of the disk. */
   readonly limitBytes?: number | undefined;
   /** Called when logs were deleted or cut for a limit. */
   readonly onLimit?: (logs: readonly StoredLog[], limitBytes: number) => void;
   readonly onError?: (error: unknown) => void;
   /** The directory of logs of failed pods that are kept. Undefined: they are deleted with their pods. */
   readonly kept?: Pick<KeptLogs, "keep" | "directories">;
-  /** Undefined: streams are never kept apart. */
+  /** Reads separate streams. Undefined: streams are always combined. */
   readonly streams?: StreamReader;
-  /** Reports why the streams of a container share one log although they should be separate. */
+  /** Called with the reason if the streams of a container share one log although they should be separate. */
   readonly onCombined?: (logFile: string, error: unknown) => void;
 }
 
-// The lines that a termination contains: enough for a stack trace, and few enough to be sent for every pod.
+// The number of log lines in a termination: enough for a stack trace, and few enough to send for every pod.
 const LAST_LINES_MAX = 20;
 const LAST_LINES_MAX_BYTES = 4 * 1024;
-// Uids and container names become directories below our own.
+// Pod uids and container names become directory names.
 const SAFE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
-// With less than this a container's first lines would fail to be written.
+// With less free space, writing a container's first lines would fail.
 const ROOM_MIN_BYTES = 64 * 1024;
-// How much may be written before all logs are added up again: a listing costs a call for each file.
+// The share of the limit that may be written before all logs are measured again. Measuring costs one call for each
+// file.
 const RECOUNT_SHARE = 1 / 32;
 
 /**
- * The pods' files below one directory of the host: `<dir>/<uid>/<container>/<attempt>.log`. Each container keeps its present log
- * and the previous one. The rotator bounds each of them, and this class bounds all of them together.
+ * The pods' files below one directory of the host: `<dir>/<uid>/<container>/<attempt>.log`. Each container keeps the
+ * logs of its newest three runs: until a run has started, the run before it is the current one, with a previous one. The
+ * rotator bounds each log, and this class bounds all logs together.
  */
 export class HostPodFiles implements PodFiles {
   readonly #dir: string;
@@ -52,12 +54,12 @@ export class HostPodFiles implements PodFiles {
     this.#options = options;
   }
 
-  /** Bounds again what an earlier run of the agent left: its containers have been writing on. */
+  /** Bounds the logs that an earlier agent left. Their containers may have written more in the meantime. */
   async takeOver(): Promise<void> {
     for (const { path, superseded } of await this.#stored()) {
       if (superseded) continue;
       this.#logs.keep(path);
-      // It may have to be started, after a reboot for one.
+      // The stream reader may have to be started, for example after a reboot.
       void this.#options.streams?.sync(path);
     }
     await this.limit();
@@ -71,11 +73,11 @@ export class HostPodFiles implements PodFiles {
       for (const earlier of await attemptsIn(dir)) {
         const path = join(dir, `${earlier}.log`);
         if (earlier < attempt) await this.#options.streams?.end(path);
-        if (earlier < attempt - 1) await this.#logs.remove(path);
+        if (earlier < attempt - 2) await this.#logs.remove(path);
         else if (earlier < attempt) await this.#logs.release(path);
       }
       await assertRoom(dir);
-      // There from the start, so that its first line is seen coming; containerd's shim appends to what is there.
+      // Create the file now, so that followers see its first line; containerd's shim appends to an existing file.
       await using _ = await open(logFile, "a", 0o600);
     } catch (cause) {
       throw new Error(`no log can be written to ${dir}: ${describe(cause)}`, { cause });
@@ -116,7 +118,7 @@ export class HostPodFiles implements PodFiles {
     return join(this.#podDir(podUid), safe(container), `${attempt}.log`);
   }
 
-  /** Counts written bytes. At intervals all logs are added up, and the excess is deleted. */
+  /** Counts written bytes. From time to time, measures all logs and deletes the excess. */
   grown(bytes: number): void {
     this.#grownBytes += bytes;
     if (this.#grownBytes >= this.#recountBytes) void this.limit();
@@ -147,7 +149,7 @@ export class HostPodFiles implements PodFiles {
     const limitBytes = this.#options.limitBytes ?? defaultLogLimit(await diskBytes(this.#dir));
     this.#recountBytes = limitBytes * RECOUNT_SHARE;
     const { remove, shrink } = planLogLimit(await this.#stored(), limitBytes);
-    // One log that can't be deleted or cut leaves the others bounded.
+    // A log that can't be deleted or cut must not keep the others from being bounded.
     const onError = (error: unknown): void => this.#options.onError?.(error);
     for (const { path } of remove) await this.#logs.remove(path).catch(onError);
     for (const { path } of shrink) await this.#logs.shrink(path).catch(onError);
@@ -172,7 +174,7 @@ async function diskBytes(dir: string): Promise<number> {
     const { blocks, bsize } = await statfs(dir);
     return blocks * bsize;
   } catch (error) {
-    // There are no pods yet. The first lines cause another check.
+    // There are no pods yet. The first written lines cause another check.
     if (isAbsent(error)) return 0;
     throw error;
   }
@@ -183,7 +185,7 @@ async function assertRoom(dir: string): Promise<void> {
   if (bfree * bsize < ROOM_MIN_BYTES) throw new Error("the disk is full");
 }
 
-/** Returns the error's message without the path and system call, which don't help operators. */
+/** Returns the error's message without the path and the system call, which don't help operators. */
 function describe(error: unknown): string {
   const errno = error instanceof Error && "errno" in error ? Number(error.errno) : Number.NaN;
   const [, text] = getSystemErrorMap().get(errno) ?? [];

@@ -3,9 +3,9 @@ import type { Pod } from "./pod.ts";
 import { allContainers } from "./pod-containers.ts";
 import type { RuntimeObserver } from "./runtime-observer.ts";
 
-/** The devices and volumes of pods with running containers, taken from the runtime and the assignments. */
+/** The resources of this host in use by pods with running containers, according to the runtime and the assignments. */
 export interface HostUse {
-  /** Uids of the pods with such a container and devices. */
+  /** Uids of pods that have devices and a running container. */
   readonly devices: ReadonlySet<string>;
   readonly volumes: readonly PodVolumeSpec[];
 }

@@ -1,6 +1,6 @@
 /** Decides who may use a local image without a query to its registry. */
 export interface ImageAccess {
-  /** False: it was pulled with a login, and for other namespaces only. */
+  /** Returns false if the image was pulled with a login, and only for other namespaces. */
   isOpenTo(reference: string, namespace: string): boolean;
   pulled(reference: string, namespace: string, withLogin: boolean): void;
 }

@@ -1,6 +1,8 @@
 import type { PullPolicy } from "./pod.ts";
 
-/** Returns Kubernetes' default: a moving reference (`:latest`, no tag) is always queried, a fixed one only when it is missing. */
+/**
+ * Returns Kubernetes' default pull policy: `Always` for a moving reference (`:latest` or no tag), else `IfNotPresent`.
+ */
 export function defaultPullPolicy(reference: string): PullPolicy {
   if (reference.includes("@")) return "IfNotPresent";
   const name = reference.slice(reference.lastIndexOf("/") + 1);

@@ -12,12 +12,9 @@ export interface ImageStoreOptions {
   readonly clock: Clock;
   readonly backOff: BackOff;
   readonly signal: AbortSignal;
-  /**
-   * Called when the state of the image has changed: a pull has begun or progressed, or a fetch has ended, with or without
-   * success.
-   */
+  /** Called when the state of an image has changed: a pull has started, progressed or ended. */
   readonly onChange: (reference: string) => void;
-  /** Called when a pull has ended well. */
+  /** Called when a pull has succeeded. */
   readonly onPulled?: () => void;
   /** Default: every pod may use the images that are on the host. */
   readonly access?: ImageAccess;
@@ -25,10 +22,12 @@ export interface ImageStoreOptions {
   readonly otherNodes?: OtherNodes | undefined;
 }
 
-/** Gets images that a digest names from other nodes, with the rights of a pod's namespace. */
+/** Gets images from other nodes, with the rights of a pod's namespace. */
 export interface OtherNodes {
-  /** Whether they are asked before the registry. */
+  /** Whether other nodes are tried before the registry. */
   readonly first: boolean;
+  /** Whether other nodes also send images that are named by a tag. */
+  readonly tags: boolean;
   /** Stores the image on this host. Rejects if no other node sends it. */
   fetch(
     reference: string,
@@ -38,45 +37,49 @@ export interface OtherNodes {
   ): Promise<void>;
 }
 
-/** The user of an image: logins belong to a pod, and an image that was pulled with one belongs to its namespace. */
+/**
+ * The pod that uses an image. Its logins are used for pulls, and an image pulled with a login is usable in the pod's
+ * namespace only.
+ */
 export type ImageUser = Pick<Pod, "namespace" | "objects">;
 
 interface Entry {
   readonly reference: string;
   /**
-   * Whether the image was last seen in the local store. If something else removed it, the next start fails and corrects this.
+   * Whether the image was in the local store at the last check. If it has been removed since, the next start fails and
+   * corrects this.
    */
   present: boolean;
   pulledAtMs?: number;
   fetching: boolean;
   pulling: boolean;
-  /** The pull's progress, and the last reported one. */
+  /** The newest progress of the pull, and the last reported one. */
   newestProgress?: string;
   progress?: string;
   newestPercent?: number | undefined;
   percent?: number | undefined;
   failures: number;
-  failure?: Omit<Extract<ImageState, { kind: "failed" }>, "kind">;
+  failure?: Omit<Extract<ImageState, { type: "failed" }>, "type">;
 }
 
-// Replicas that start together share one pull of a moving tag.
+// Replicas that start within this time share one pull of a moving tag.
 const PULL_FRESH_MS = 30_000;
-// Each report makes the waiting pods decide again and send their statuses. All pulls are reported together, because a pod may
-// wait for several.
+// Each report makes the waiting pods decide again and send their statuses. Progress of all pulls is reported together,
+// because a pod may wait for several.
 const PROGRESS_INTERVAL_MS = 2_000;
-// References known at once. Far above what a host runs; the oldest idle one is forgotten.
+// The largest number of references in memory, far more than a host runs. The oldest idle entry is dropped.
 const ENTRIES_MAX = 2_000;
 const NOBODY: ImageUser = { namespace: "" };
 
 /**
- * Holds the state of images. Each reference is looked up once and pulled once for all pods, and once for each namespace for pods
- * with logins of their own. Fetches run in the background.
+ * Tracks the state of images. All pods share one look-up and one pull of each reference; pods with logins of their own
+ * share them within their namespace. Pulls run in the background.
  */
 export class ImageStore {
   readonly #options: ImageStoreOptions;
   readonly #access: ImageAccess;
   readonly #entries = new Map<string, Entry>();
-  #progressToldMs = 0;
+  #progressSentMs = 0;
 
   constructor(options: ImageStoreOptions) {
     this.#options = options;
@@ -86,23 +89,23 @@ export class ImageStore {
   /** Returns the image's state for a container that has needed it since `sinceMs`. */
   state(reference: string, policy: PullPolicy, sinceMs: number, user = NOBODY): ImageState {
     const entry = this.#entries.get(keyOf(reference, user));
-    if (entry === undefined) return { kind: "unknown" };
+    if (entry === undefined) return { type: "unknown" };
     const satisfied =
       policy === "Always"
         ? (entry.pulledAtMs ?? Number.NEGATIVE_INFINITY) >= sinceMs - PULL_FRESH_MS
         : entry.present;
-    if (satisfied && this.#access.isOpenTo(reference, user.namespace)) return { kind: "present" };
+    if (satisfied && this.#access.isOpenTo(reference, user.namespace)) return { type: "present" };
     if (entry.fetching) {
       const { pulling, progress, percent } = entry;
       return {
-        kind: "fetching",
+        type: "fetching",
         pulling,
         ...(progress !== undefined && { progress }),
         ...(percent !== undefined && { percent }),
       };
     }
-    if (entry.failure === undefined) return { kind: "unknown" };
-    return { kind: "failed", ...entry.failure };
+    if (entry.failure === undefined) return { type: "unknown" };
+    return { type: "failed", ...entry.failure };
   }
 
   /** Starts to fetch the image unless a fetch is in progress. */
@@ -113,12 +116,12 @@ export class ImageStore {
     void this.#fetch(policy, entry, user);
   }
 
-  /** A container runs from it, so it is there. */
+  /** Records that a container runs from the image, so the image is present. */
   seen(reference: string, user = NOBODY): void {
     this.#entry(reference, user).present = true;
   }
 
-  /** Records that the image has been stored in another way than by a pull. Pods that wait for it look again. */
+  /** Records that the image was stored by other means than a pull. Waiting pods check it again. */
   stored(reference: string): void {
     const full = fullForm(reference);
     for (const entry of this.#entries.values()) {
@@ -130,7 +133,7 @@ export class ImageStore {
     }
   }
 
-  /** Records that the image is gone from the local store, under all of its names. */
+  /** Records that the image was removed from the local store, under all of its names. */
   forget(reference: string): void {
     const gone = fullForm(reference);
     for (const [key, entry] of this.#entries)
@@ -140,7 +143,7 @@ export class ImageStore {
   async #fetch(policy: PullPolicy, entry: Entry, user: ImageUser): Promise<void> {
     const { clock, backOff, onChange } = this.#options;
     try {
-      if (await this.#needsPull(policy, entry, user)) await this.#pull(entry, user);
+      if (await this.#needsPull(policy, entry, user)) await this.#pull(policy, entry, user);
       entry.failures = 0;
       delete entry.failure;
     } catch (cause) {
@@ -180,11 +183,11 @@ export class ImageStore {
     return false;
   }
 
-  async #pull(entry: Entry, user: ImageUser): Promise<void> {
+  async #pull(policy: PullPolicy, entry: Entry, user: ImageUser): Promise<void> {
     const { runtime, clock, signal, onChange } = this.#options;
     const { reference } = entry;
     const isFirst = [...this.#entries.values()].every((it) => !it.pulling);
-    if (isFirst) this.#progressToldMs = clock.monotonicMs();
+    if (isFirst) this.#progressSentMs = clock.monotonicMs();
     entry.pulling = true;
     onChange(reference);
     const onProgress = (state: PullState) => {
@@ -193,7 +196,7 @@ export class ImageStore {
       this.#reportProgress();
     };
     const { otherNodes } = this.#options;
-    const canAsk = otherNodes !== undefined && namedDigest(fullForm(reference)) !== undefined;
+    const canAsk = otherNodes !== undefined && sends(otherNodes, reference, policy);
     if (canAsk && otherNodes.first && (await this.#fromNode(otherNodes, entry, user)) === undefined) return;
     try {
       await runtime.pull(reference, signal, {
@@ -213,7 +216,7 @@ export class ImageStore {
     this.#options.onPulled?.();
   }
 
-  /** Returns the reason why no other node sends the image; undefined: it is on this host now, and its use is recorded. */
+  /** Gets the image from another node and records its use. Returns the reason if no node sends it. */
   async #fromNode(otherNodes: OtherNodes, entry: Entry, user: ImageUser): Promise<string | undefined> {
     const { clock, signal } = this.#options;
     const onProgress = (text: string) => {
@@ -234,11 +237,11 @@ export class ImageStore {
   #reportProgress(): void {
     const { clock, onChange } = this.#options;
     const nowMs = clock.monotonicMs();
-    if (nowMs - this.#progressToldMs < PROGRESS_INTERVAL_MS) return;
+    if (nowMs - this.#progressSentMs < PROGRESS_INTERVAL_MS) return;
     for (const entry of this.#entries.values()) {
       const { reference, newestProgress } = entry;
       if (newestProgress === undefined || newestProgress === entry.progress) continue;
-      this.#progressToldMs = nowMs;
+      this.#progressSentMs = nowMs;
       entry.progress = newestProgress;
       entry.percent = entry.newestPercent;
       onChange(reference);
@@ -265,14 +268,14 @@ export class ImageStore {
 }
 
 /**
- * Returns the key under which pods share what is known of an image: pods without credentials for the registry share it, and
- * wrong credentials of one namespace don't affect another.
+ * Returns the key under which pods share an image's state. Pods without credentials for the registry share one entry,
+ * and wrong credentials of one namespace don't affect another.
  */
 function keyOf(reference: string, user: ImageUser): string {
   return hasLogin(reference, user) ? `${user.namespace} ${reference}` : reference;
 }
 
-/** Reports whether the user has a login for the registry of the image. */
+/** Reports whether the user has a login for the image's registry. */
 export function hasLogin(reference: string, { objects }: ImageUser): boolean {
   const logins = objects?.registryCredentials ?? [];
   if (logins.length === 0) return false;
@@ -284,7 +287,15 @@ export function hasLogin(reference: string, { objects }: ImageUser): boolean {
   }
 }
 
-/** A registry that answers has the last word: what it denies or doesn't know comes from no other node. */
+/** Reports whether other nodes may send the image. With `Always`, only the registry can resolve a tag. */
+function sends({ tags }: OtherNodes, reference: string, policy: PullPolicy): boolean {
+  return namedDigest(fullForm(reference)) !== undefined || (tags && policy !== "Always");
+}
+
+/**
+ * Reports whether the registry is unreachable. If it answers that access is denied or the image is unknown, no other
+ * node is tried.
+ */
 function isUnreachable(error: unknown): boolean {
   return error instanceof RuntimeError && /^(REGISTRY_UNAVAILABLE|TIMEOUT)$/.test(error.code);
 }

@@ -8,13 +8,13 @@ import type { RuntimeObserver } from "./runtime-observer.ts";
 export interface RememberedPod {
   readonly uid: string;
   readonly memory: PodMemory;
-  /** Undefined: its record is damaged. */
+  /** Undefined if the pod's record is damaged. */
   readonly pod?: Pod;
 }
 
 /**
- * Returns what the network has to know of the host's pods before it takes over their sandboxes. For pods that don't remember their
- * sandbox, the processes of their running containers are looked up.
+ * Returns what the network needs to adopt the sandboxes of the host's pods. For pods without a remembered sandbox,
+ * looks up the processes of their running containers.
  */
 export async function knownPods(
   remembered: readonly RememberedPod[],
@@ -28,7 +28,7 @@ export async function knownPods(
       if (sandbox !== undefined) return { ...known, sandbox };
       const wanted = ports === undefined && pod !== undefined ? declaredPorts(pod) : [];
       const live = observer.containersOf(uid).filter(isLive);
-      // One that can't be inspected now leaves the decision to the network's own records.
+      // If a container can't be inspected now, the network decides by its own records.
       const inspected = await Promise.all(
         live.map(({ id }) => runtime.inspect(id, signal).catch(() => undefined)),
       );

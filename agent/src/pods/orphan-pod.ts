@@ -1,9 +1,9 @@
 import type { Pod } from "./pod.ts";
 
-// For containers whose pod is not known any more: enough to end well.
+// The grace period for containers of unknown pods.
 const ORPHAN_GRACE_MS = 10_000;
 
-/** Returns a placeholder for a pod of which only the uid is known, so that its remains are removed. */
+/** Returns a placeholder for a pod whose uid alone is known, so that its remains are removed. */
 export function orphanPod(uid: string): Pod {
   return {
     uid,

@@ -8,7 +8,7 @@ export function initContainersOf(pod: Pod): readonly PodContainer[] {
   return pod.initContainers ?? NONE;
 }
 
-/** Init containers first. */
+/** Returns the pod's containers, init containers first. */
 export function allContainers(pod: Pod): readonly PodContainer[] {
   return [...initContainersOf(pod), ...pod.containers];
 }
@@ -21,7 +21,7 @@ export function sidecarsOf(pod: Pod): readonly PodContainer[] {
   return pod.containers.slice(0, -1);
 }
 
-/** Undefined: the pod has no such container. */
+/** Returns the container's role, or undefined if the pod has no such container. */
 export function roleOf(pod: Pod, container: string): ContainerRole | undefined {
   if (initContainersOf(pod).some(({ name }) => name === container)) return "init";
   if (mainOf(pod)?.name === container) return "main";
@@ -29,8 +29,8 @@ export function roleOf(pod: Pod, container: string): ContainerRole | undefined {
 }
 
 /**
- * Returns the restart policy of one of the pod's containers, as in Kubernetes: a sidecar runs as long as its pod, and an init
- * container is done once it has succeeded.
+ * Returns the restart policy of a container, as in Kubernetes: a sidecar always restarts while its pod runs, and an
+ * init container runs until it has succeeded.
  */
 export function policyOf(pod: Pod, container: string): RestartPolicy {
   switch (roleOf(pod, container)) {

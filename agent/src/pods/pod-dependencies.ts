@@ -31,7 +31,7 @@ export interface PodDependencies {
   readonly probes: ProbeRunner;
   readonly hooks: HookOptions;
   readonly host: HostFacts;
-  /** Limits how many containers are being started at one time, and how many stopped or removed. */
+  /** Limit how many containers start at the same time, and how many are stopped or removed. */
   readonly startGate: Semaphore;
   readonly stopGate: Semaphore;
   readonly restartLimits: RestartLimits;
@@ -39,35 +39,40 @@ export interface PodDependencies {
   readonly events: PodEvents;
 }
 
-/** The facts about their host that pods can refer to. */
+/** The facts about this host that pods can refer to. */
 export interface HostFacts {
   readonly nodeName: string;
-  /** The addresses at which others reach this host: at most one of each family, the preferred one first. */
+  /** The addresses at which other hosts reach this host: at most one of each family, the preferred one first. */
   readonly addresses: readonly string[];
   /** Quantities by resource name. */
   readonly allocatable: () => Readonly<Record<string, string>>;
-  /** Returns the reason why pods that have never run here can't start now: the free disk space is below the reserve. */
+  /**
+   * Returns the reason if free disk space is below the reserve, so that pods that have never run here can't start now.
+   */
   readonly diskPressure?: () => string | undefined;
-  /** Whether containers keep stdout and stderr apart whose pods don't say. */
+  /** Whether containers keep stdout and stderr separate if their pod does not specify it. */
   readonly separateStreams?: boolean;
 }
 
-/** The pods' events. */
+/** Receives the events of pods. */
 export interface PodEvents {
-  /** Write it down; a newer memory of the pod replaces one not yet written. Resolves to whether it, or a newer one, is on disk. */
+  /**
+   * Writes the memory to disk; a newer memory of the pod replaces one that is not yet written. Resolves to whether this
+   * or a newer memory is on disk.
+   */
   remembered(podUid: string, memory: PodMemory): Promise<boolean>;
-  /** Called for a pod that is over and whose memory could not be written. Rejects if it can't be written now either. */
+  /** Called for a pod that is over and whose memory could not be written. Rejects if it still can't be written. */
   over(podUid: string, memory: PodMemory): Promise<void>;
   /**
-   * Called when nothing of the pod is left on the host. Resolves when no restart of the agent can start it again, and rejects if
-   * one could.
+   * Called when the pod has been removed from the host completely. Resolves when no restart of the agent can start the
+   * pod again, and rejects if one could.
    */
   removed(podUid: string, memory: PodMemory): Promise<void>;
-  /** The pod's memory was lost, and was read back from the kernel and the runtime. */
+  /** Called when the memory of a pod was lost and has been rebuilt from the kernel and the runtime. */
   recovered(podUid: string): void;
-  /** The status differs from the one before. */
+  /** Called when the pod's status differs from the previous one. */
   changed(status: PodStatus): void;
-  /** A pre_stop hook; the container is stopped all the same. */
+  /** Called when a pre_stop hook failed. The container is stopped all the same. */
   hookFailed(podUid: string, container: string, message: string): void;
   stepped(podUid: string, step: Step, tookMs: number, error: unknown): void;
 }

@@ -25,13 +25,16 @@ export interface PodLoopStart {
   readonly memory: PodMemory;
 }
 
-// The longest wait between two evaluations, so that a jump of the wall clock can't make it endless.
+// The longest wait between two evaluations. It bounds the effect of a jump of the wall clock.
 const WAIT_MAX_MS = 300_000;
 
-// containerd completes a request even if its client is gone, within tenths of a second.
+// containerd completes a request within tenths of a second even if its client has disconnected.
 const LATE_START_MS = 2_000;
 
-/** Brings one pod to its desired state: wake, read all, decide, act, sleep. `wake` only means that something may have changed. */
+/**
+ * Brings one pod to its desired state: wake, read everything, decide, act, sleep. A call of `wake` only means that
+ * something may have changed.
+ */
 export class PodLoop {
   readonly #dependencies: PodDependencies;
   readonly #sinceMs: number;
@@ -45,11 +48,11 @@ export class PodLoop {
   #memory: PodMemory;
   #savedOutcome: PodOutcome | undefined;
   #stale = false;
-  /** Set when devices were freed since the present step began. */
+  /** Whether devices were freed since the current step began. */
   #devicesFreed = false;
-  #doubtUntilMs: number | undefined;
+  #startUncertainUntilMs: number | undefined;
   #published = false;
-  /** The assigned volumes at that time. Undefined if they are unknown. */
+  /** The volumes of the assignment whose content was last shown. Undefined if unknown. */
   #volumesShown: Pod["volumes"];
   #status: PodStatus | undefined;
   #lastStep: Step | undefined;
@@ -64,7 +67,7 @@ export class PodLoop {
     this.#goal = start.goal;
     this.#memory = start.memory;
     this.#probes = new PodProbes(dependencies);
-    // Read from disk, or from what a reset after a reboot would make of the disk again.
+    // The outcome was read from disk, or from a reset after a reboot, which would reproduce it.
     this.#savedOutcome = outcomeOf(this.#view());
     if (start.goal === "remove") this.#stop();
   }
@@ -85,25 +88,25 @@ export class PodLoop {
     return this.#status ?? podStatus(this.#view());
   }
 
-  /** Sets the assignment. A pod that has to be removed stays so, because its uid is never used again. */
+  /** Sets the assignment. A pod that has to be removed can't be assigned again, because its uid is never reused. */
   assign(pod: Pod, goal: PodView["goal"]): void {
     const { volumes } = this.#pod;
-    // The same volumes stay the same object, so that it is easily seen whether they show what they should.
+    // Equal volumes keep their object, so a comparison by identity shows whether their content is current.
     this.#pod = volumes && isDeepStrictEqual(volumes, pod.volumes) ? { ...pod, volumes } : pod;
     if (goal === "remove" && this.#goal === "run") this.#stop();
-    // The assignment may contain what was missing.
+    // The new assignment may contain the missing object.
     for (const [key, { reason }] of this.#faults) if (reason !== undefined) this.#faults.delete(key);
     this.wake();
   }
 
-  /** Ends the pod for good; its successor is the coordinator's to make. */
+  /** Ends the pod for good. The coordinator creates its replacement. */
   evict(message: string): void {
     if (this.#goal === "remove" || this.#memory.failure !== undefined) return;
     void this.#remember((memory) => ({ ...memory, failure: { reason: "Evicted", message } }));
     this.wake();
   }
 
-  /** Forgets the sandbox, whose namespace no longer exists or has lost its connection to the bridge. */
+  /** Forgets the sandbox because its namespace no longer exists or is disconnected from the bridge. */
   sandboxLost(): void {
     void this.#remember(({ sandbox: _, ...rest }) => rest);
     this.#published = false;
@@ -119,12 +122,12 @@ export class PodLoop {
     this.#dependencies.events.recovered(this.#pod.uid);
   }
 
-  /** The network started with what this pod remembers: its ports are published as they were, and stay so. */
+  /** Records that the network has adopted this pod's ports, which are still published. */
   portsTakenOver(): void {
     this.#published = this.#memory.sandbox !== undefined && this.#memory.ports !== undefined;
   }
 
-  /** Ends the wait of a pod that waits for devices. */
+  /** Ends the wait of a pod for devices. */
   devicesFreed(): void {
     this.#devicesFreed = true;
     const notBeforeMs = this.#dependencies.clock.monotonicMs();
@@ -140,13 +143,13 @@ export class PodLoop {
     this.#wakeUp?.();
   }
 
-  /** Ends `run` after the present step. */
+  /** Makes `run` return after the current step. */
   close(): void {
     this.#closed = true;
     this.wake();
   }
 
-  /** Runs until closed or the signal aborts. A step in progress is finished first, unless `hardSignal` aborts too. */
+  /** Runs until closed or the signal aborts. Finishes the current step first, unless `hardSignal` aborts too. */
   async run(signal: AbortSignal, hardSignal: AbortSignal): Promise<void> {
     const stop = () => this.wake();
     signal.addEventListener("abort", stop, { once: true });
@@ -155,7 +158,7 @@ export class PodLoop {
       this.#follow();
       const decision = nextStep(this.#view(), this.#dependencies.restartLimits);
       this.#report();
-      if (decision.kind === "step") {
+      if (decision.type === "step") {
         if (isBackgroundStep(decision.step)) this.#send(decision.step, hardSignal);
         else await this.#do(decision.step, hardSignal);
       } else {
@@ -175,7 +178,7 @@ export class PodLoop {
     this.#goalAbort.abort();
   }
 
-  /** Keeps up with what the runtime shows: which containers are probed, and what has become pointless. */
+  /** Updates which containers are probed and cancels background steps that have become pointless. */
   #follow(): void {
     const view = this.#view();
     this.#probes.follow(view);
@@ -192,8 +195,8 @@ export class PodLoop {
     const context = this.#context(signal);
     this.#devicesFreed = false;
     try {
-      // The same step twice in a row changed nothing; without a wait it would be done forever.
-      if (isDeepStrictEqual(step, this.#lastStep)) throw new Error(`${step.kind} had no effect`);
+      // The same step twice in a row means that it changed nothing. Without a back-off it would repeat forever.
+      if (isDeepStrictEqual(step, this.#lastStep)) throw new Error(`${step.type} had no effect`);
       this.#lastStep = step;
       const effect = await runStep(this.#dependencies, step, context);
       await this.#succeeded(step, effect, beganMs);
@@ -238,7 +241,8 @@ export class PodLoop {
     if (effect.volumesShown !== undefined) this.#volumesShown = effect.volumesShown;
     if (effect.looked) {
       this.#stale = false;
-      if ((this.#doubtUntilMs ?? 0) <= this.#dependencies.clock.monotonicMs()) this.#doubtUntilMs = undefined;
+      if ((this.#startUncertainUntilMs ?? 0) <= this.#dependencies.clock.monotonicMs())
+        this.#startUncertainUntilMs = undefined;
     }
     if (effect.durable) await saved;
     this.#faults.delete(stepKey(step));
@@ -264,10 +268,10 @@ export class PodLoop {
       ...(blocked && { reason: blocked.reason }),
       ...(forDevices && { forDevices }),
     });
-    // A call to the runtime that failed may have had its effect all the same: check before trying again.
-    if (error instanceof RuntimeError && step.kind !== "look") {
+    // A failed call to the runtime may have taken effect all the same, so list the containers before retrying.
+    if (error instanceof RuntimeError && step.type !== "look") {
       this.#stale = true;
-      if (step.kind === "startContainer") this.#doubtUntilMs = clock.monotonicMs() + LATE_START_MS;
+      if (step.type === "startContainer") this.#startUncertainUntilMs = clock.monotonicMs() + LATE_START_MS;
     }
     events.stepped(this.#pod.uid, step, clock.monotonicMs() - beganMs, error);
   }
@@ -279,7 +283,9 @@ export class PodLoop {
       ...(this.#stoppingSinceMs !== undefined && { stoppingSinceMs: this.#stoppingSinceMs }),
       containers: this.#dependencies.observer.containersOf(this.#pod.uid),
       stale: this.#stale,
-      ...(this.#doubtUntilMs !== undefined && { doubtUntilMs: this.#doubtUntilMs }),
+      ...(this.#startUncertainUntilMs !== undefined && {
+        startUncertainUntilMs: this.#startUncertainUntilMs,
+      }),
       published: this.#published,
       volumesOutdated: this.#volumesShown !== this.#pod.volumes && showsFiles(this.#pod),
       images: this.#images(),
@@ -302,7 +308,7 @@ export class PodLoop {
     return states;
   }
 
-  /** Sends the status up if it changed. */
+  /** Publishes the status if it has changed. */
   #report(): void {
     const view = this.#view();
     void this.#remember((memory) =>
@@ -353,7 +359,7 @@ export class PodLoop {
   }
 }
 
-/** Contents of no other volumes change under containers that run. */
+/** Reports whether the pod has volumes whose content can change while containers run. */
 function showsFiles({ volumes }: Pod): boolean {
   return volumes?.volumes.some(({ source }) => source.type === "files") ?? false;
 }

@@ -6,14 +6,14 @@ export function declaredPorts({ containers }: Pod): readonly PortRequest[] {
   return containers.flatMap(({ ports }) => ports);
 }
 
-/** Returns the ports to publish: the declared ones, then those that services lead to. */
+/** Returns the ports to publish: the declared ones, then those that services use. */
 export function wantedPorts(pod: Pod): readonly PortRequest[] {
   return [...declaredPorts(pod), ...(pod.servicePorts ?? [])];
 }
 
 /**
- * Returns the ports that a pod allocates at its start. On the host's own network a service's port may be taken by another pod, which
- * must not keep this one from starting: it gets those ports once it is published.
+ * Returns the ports that a pod allocates at its start. On the host's own network another pod may already use a
+ * service's port, which must not prevent this start. The pod then gets service ports when they are published.
  */
 export function firstPorts(pod: Pod): readonly PortRequest[] {
   return pod.network?.hostNetwork === true ? declaredPorts(pod) : wantedPorts(pod);

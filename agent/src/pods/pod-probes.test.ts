@@ -6,7 +6,7 @@ import { PodProbes } from "./pod-probes.ts";
 
 const RUNNING = { phase: "started", containerId: "c1" };
 
-test("probes a running container once its post_start hook has ended, and until it is stopped or closed", () => {
+test("probes a running container from the end of its post_start hook until it is stopped or closed", () => {
   const { probes, follow, watched } = start();
   for (const [what, memory, expected] of [
     ["its hook has not ended", RUNNING, []],

@@ -4,7 +4,7 @@ import { hasProbes, isPostStartOver, liveRunOf, outcomeOf, type PodView } from "
 import { memoryOf, type PodContainer } from "./pod.ts";
 import type { PodDependencies } from "./pod-dependencies.ts";
 
-/** One pod's containers in the host's probe runner. */
+/** Registers the containers of one pod with the host's probe runner. */
 export class PodProbes {
   readonly #dependencies: Pick<PodDependencies, "probes" | "runtime">;
   #verdicts: ReadonlyMap<string, ProbeVerdict> = new Map();
@@ -13,12 +13,12 @@ export class PodProbes {
     this.#dependencies = dependencies;
   }
 
-  /** The verdicts as of the last `follow`, by the runtime's id. */
+  /** Returns the verdicts as of the last `follow`, by runtime id. */
   get verdicts(): ReadonlyMap<string, ProbeVerdict> {
     return this.#verdicts;
   }
 
-  /** Starts and stops probes, so that exactly the due ones run. */
+  /** Starts and stops probes so that exactly the required ones run. */
   follow(view: PodView): void {
     const verdicts = new Map<string, ProbeVerdict>();
     if (view.goal === "run" && outcomeOf(view) === undefined) {

@@ -11,7 +11,7 @@ import { POD_UID_LABEL } from "./container-name.ts";
 import type { Pod, PodContainer } from "./pod.ts";
 import { fromPodState } from "./stored-memory.ts";
 
-test("containers go on while the network can't be asked whether their sandboxes are there", async () => {
+test("containers keep running while the network can't check their sandboxes", async () => {
   const { clock, host, disk } = aHost();
   const sandboxes = new UnreadableMap(host.network.sandboxes);
   Object.assign(host.network, { sandboxes });
@@ -32,7 +32,7 @@ test("containers go on while the network can't be asked whether their sandboxes 
   );
 });
 
-test("a pod whose record is damaged runs on until the coordinator says that it isn't assigned", async () => {
+test("a pod whose record is damaged keeps running until the coordinator does not assign it any more", async () => {
   const { clock, host, second } = await damagedPod(() => {});
   assert.equal(host.running().length, 2);
 
@@ -43,7 +43,7 @@ test("a pod whose record is damaged runs on until the coordinator says that it i
   assert.deepEqual([...host.network.sandboxes.keys()], ["b"]);
 });
 
-test("nothing is left of a pod whose record is damaged and whose containers are gone", async () => {
+test("removes a pod whose record is damaged and whose containers are gone", async () => {
   const { clock, host, second } = await damagedPod((host) => {
     for (const { id, spec } of host.containers.values())
       if (spec.labels[POD_UID_LABEL] === "a") host.containers.delete(id);
@@ -57,7 +57,7 @@ test("nothing is left of a pod whose record is damaged and whose containers are 
   assert.deepEqual([...host.network.sandboxes.keys()], ["b"]);
 });
 
-test("nothing is left of an unknown pod that has only files", async () => {
+test("removes the files of an unknown pod that has nothing else", async () => {
   const { clock, host, disk } = aHost();
   const first = start(host, disk);
   first.assign(aPod("a"));
@@ -72,7 +72,7 @@ test("nothing is left of an unknown pod that has only files", async () => {
   assert.equal(host.running().length, 1);
 });
 
-test("init containers run again in a new namespace, also if the start of the main container is not recorded", async () => {
+test("init containers run again in a new namespace even if the start of the main container is not recorded", async () => {
   const { clock, host, disk } = aHost();
   const pod: Pod = { ...aPod("a"), initContainers: [{ ...aContainer("setup"), command: ["init"] }] };
   const first = start(host, disk);
@@ -98,7 +98,7 @@ test("init containers run again in a new namespace, also if the start of the mai
   assert.deepEqual(starts, ["setup", "main"]);
 });
 
-test("a pull and a removal change the host's images, and a pod with an image that is here does not", async () => {
+test("a pull and a removal change the host's list of images, and a pod whose image is present does not", async () => {
   const { clock, host, disk } = aHost();
   const agent = start(host, disk);
   agent.assign(aPod("a"));
@@ -111,7 +111,7 @@ test("a pull and a removal change the host's images, and a pod with an image tha
   assert.equal(agent.imageChanges, 2);
 });
 
-test("a removed pod stays removed though its recorded assignment is from before its removal", async () => {
+test("a removed pod stays removed even if its recorded assignment is older than its removal", async () => {
   const { clock, host, disk } = aHost();
   const agent = new SimAgent(host, disk, randomOf(1).next, []);
   const memory = { containers: {}, removed: true };
@@ -121,7 +121,7 @@ test("a removed pod stays removed though its recorded assignment is from before 
   assert.equal(agent.statuses.get("a")?.phase, "REMOVED");
 });
 
-test("a pod is reported as removed once its removal is on disk", async () => {
+test("reports a pod as removed once its removal is on disk", async () => {
   const { clock, host, disk } = aHost();
   const agent = start(host, disk);
   agent.assign(aPod("a"));
@@ -139,7 +139,7 @@ test("a pod is reported as removed once its removal is on disk", async () => {
   assert.equal(agent.statuses.get("a")?.phase, "REMOVED");
 });
 
-test("a pod is reported as over once its outcome is on disk, and runs again if the host is rebooted before", async () => {
+test("reports a pod as over once its outcome is on disk, and runs it again if the host reboots before", async () => {
   const { clock, host, disk } = aHost();
   const first = start(host, disk);
   first.assign({ ...aPod("a"), restartPolicy: "OnFailure" });
@@ -160,7 +160,7 @@ test("a pod is reported as over once its outcome is on disk, and runs again if t
   assert.equal(second.statuses.get("a")?.phase, "RUNNING");
 });
 
-test("the outcome of a pod is reported when the disk takes it again", async () => {
+test("reports the outcome of a pod once the disk accepts writes again", async () => {
   const { clock, host, disk } = aHost();
   const agent = start(host, disk);
   agent.assign({ ...aPod("a"), restartPolicy: "OnFailure" });
@@ -177,7 +177,7 @@ test("the outcome of a pod is reported when the disk takes it again", async () =
   assert.equal(decodePodState(disk.states.get("a") ?? new Uint8Array()).containers.main?.phase, "ended");
 });
 
-test("a pod is ended by its eviction at once, and reported as FAILED once that is on disk", async () => {
+test("an eviction ends the pod at once, and the pod is reported as FAILED once that is on disk", async () => {
   const { clock, host, disk } = aHost();
   const agent = start(host, disk);
   agent.assign(aPod("a"));
@@ -196,7 +196,7 @@ test("a pod is ended by its eviction at once, and reported as FAILED once that i
   assert.equal(agent.statuses.get("a")?.reason, "Evicted");
 });
 
-/** Two pods, and an agent that comes after the first and can't read the record of pod a. */
+/** Returns a host with two pods and a second agent that can't read the record of pod a. */
 async function damagedPod(meanwhile: (host: SimHost) => void) {
   const { clock, host, disk } = aHost();
   const first = start(host, disk);

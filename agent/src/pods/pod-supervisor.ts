@@ -22,12 +22,12 @@ import { retryUntilDone } from "./retry-until-done.ts";
 import { RuntimeObserver } from "./runtime-observer.ts";
 import type { HostPart, RecordedPod, SupervisorOptions } from "./supervisor-options.ts";
 
-// A sound host takes tenths of a second.
+// A healthy host takes tenths of a second.
 const RECOVER_WAIT_MS = 3_000;
 
 /**
- * Runs the pods of this host in one loop each, so that none waits for another. `replace` and `apply` set the assignment, which is
- * only stored until `start` has found the runtime and the network.
+ * Runs each pod of this host in a loop of its own, so that no pod waits for another. `replace` and `apply` set the
+ * assignment, which is only stored until `start` has contacted the runtime and the network.
  */
 export class PodSupervisor {
   readonly #options: SupervisorOptions;
@@ -35,7 +35,7 @@ export class PodSupervisor {
   readonly #observer: RuntimeObserver;
   readonly #probes: ProbeRunner;
   readonly #loops = new Map<string, PodLoop>();
-  /** Removed as soon as nothing of them is left. */
+  /** Pods that are no longer assigned; forgotten once they are removed completely. */
   readonly #unassigned = new Set<string>();
   readonly #damaged = new Map<string, PodMemory>();
   readonly #closing = new AbortController();
@@ -97,26 +97,26 @@ export class PodSupervisor {
     };
   }
 
-  /** False until runtime and network have answered once. */
+  /** Whether the runtime and the network have both answered since the start. */
   get ready(): boolean {
     return this.#ready;
   }
 
-  /** Takes over what is on the host and brings back what should be. Resolves once every pod's loop runs. */
+  /** Adopts what runs on the host and starts what is missing. Resolves once the loop of every pod runs. */
   async start(recorded: readonly RecordedPod[]): Promise<void> {
     for (const { uid, pod, memory = EMPTY_MEMORY, damaged = false } of recorded) {
       if (damaged) this.#damaged.set(uid, memory);
       else this.#add(pod ?? orphanPod(uid), pod === undefined, memory);
     }
     const listed = this.#retryUntilDone("runtime", () => this.#observer.refresh());
-    // Pods that have lost their memory are found by their containers.
+    // Pods whose memory was lost are found by their containers.
     if (this.#remembered().some(({ memory }) => memory.sandbox === undefined)) await listed;
     await Promise.all([listed, this.#retryUntilDone("network", (signal) => this.#startNetwork(signal))]);
     for (const loop of this.#loops.values()) loop.portsTakenOver();
     await this.#checkSandboxes();
     this.#addOrphans();
     await this.#addLeftFiles();
-    // Containers of unknown pods may still have theirs mounted.
+    // Containers of unknown pods may still use volumes.
     await this.#recoverVolumes();
     const { devices } = this.#options;
     await this.#retryUntilDone("devices", () => devices.recover(this.#knownUids(), this.#inUse().devices));
@@ -126,7 +126,7 @@ export class PodSupervisor {
     this.#track(this.#observer.run());
   }
 
-  /** Replaces the whole assignment. Pods that are not in it are removed and forgotten. */
+  /** Replaces the whole assignment. Pods that are not in `pods` are removed and forgotten. */
   replace(pods: readonly Pod[]): void {
     const assigned = new Set(pods.map((pod) => pod.uid));
     this.apply(
@@ -138,7 +138,10 @@ export class PodSupervisor {
     if (this.#ready) this.#addOrphans();
   }
 
-  /** `removals`: no longer assigned; forgotten once nothing of them is left. */
+  /**
+   * Applies a change of the assignment. Pods in `removals` are no longer assigned and are forgotten once they are
+   * removed completely.
+   */
   apply(upserts: readonly Pod[], removals: readonly string[]): void {
     for (const pod of upserts) {
       const loop = this.#loops.get(pod.uid);
@@ -158,12 +161,12 @@ export class PodSupervisor {
     }
   }
 
-  /** Stops a pod that uses more of the host than its limits allow. Unknown uids are ignored. */
+  /** Ends a pod that exceeds its limits on host resources. Ignores unknown uids. */
   evict(podUid: string, message: string): void {
     this.#loops.get(podUid)?.evict(message);
   }
 
-  /** Ends the wait of a pod whose start was blocked. Unknown uids are fine. */
+  /** Ends the wait of a pod whose start was blocked. Ignores unknown uids. */
   retryStart(podUid: string): void {
     const loop = this.#loops.get(podUid);
     loop?.assign(loop.pod, loop.goal);
@@ -177,12 +180,12 @@ export class PodSupervisor {
     return this.#loops.get(podUid)?.status();
   }
 
-  /** Returns the images of all known pods, with the pods' names for them. */
+  /** Returns the images of all known pods, by the names that the pods use. */
   images(): readonly string[] {
     return [...this.#loops.values()].flatMap((loop) => allContainers(loop.pod).map((it) => it.image));
   }
 
-  /** Running containers that may only write so much over their image. */
+  /** Returns the running containers whose writable layer has a size limit. */
   limitedRoots(): readonly LimitedRoot[] {
     return [...this.#loops.values()].flatMap(({ pod }) =>
       limitedRootsOf(pod, this.#observer.containersOf(pod.uid)),
@@ -194,18 +197,18 @@ export class PodSupervisor {
     return this.#dependencies.images;
   }
 
-  /** The image was stored on this host in another way than by a pull. */
+  /** Records that the image was stored on this host by other means than a pull. */
   imageStored(reference: string): void {
     this.#dependencies.images.stored(reference);
   }
 
-  /** The image is no longer on this host. */
+  /** Records that the image was removed from this host. */
   imageRemoved(reference: string): void {
     this.#dependencies.images.forget(reference);
     this.#options.imagesChanged?.();
   }
 
-  /** The running container that a session is for; without a name, the main one. */
+  /** Finds the running container that a session attaches to; an empty name means the main container. */
   find(podUid: string, container: string): FoundContainer | undefined {
     const loop = this.#loops.get(podUid);
     return loop && findContainer(loop, container, this.#observer);
@@ -222,7 +225,7 @@ export class PodSupervisor {
     return this.#loops.get(podUid)?.memory.sandbox;
   }
 
-  /** Lets steps end, for a while, then leaves all as it is: containers go on running. */
+  /** Waits a limited time for running steps to end, then stops the loops. Containers keep running. */
   async close(): Promise<void> {
     const { clock, limits } = this.#options;
     this.#closing.abort();
@@ -241,7 +244,7 @@ export class PodSupervisor {
   }
 
   #add(pod: Pod, unassigned: boolean, memory: PodMemory): PodLoop {
-    // Its assignment may be older than its removal, because a full disk took only the latter.
+    // The recorded assignment may be older than the recorded removal, because a full disk accepted only the removal.
     const goal = unassigned || memory.removed ? "remove" : goalOf(pod);
     const loop = new PodLoop(this.#dependencies, { pod, goal, memory });
     this.#loops.set(pod.uid, loop);
@@ -249,7 +252,7 @@ export class PodSupervisor {
     return loop;
   }
 
-  /** Adds the pods of containers whose pod label names an unknown pod. */
+  /** Adds a placeholder for each unknown pod that a container's label names. */
   #addOrphans(): void {
     for (const uid of this.#observer.podUids()) this.#addOrphan(uid);
   }
@@ -258,7 +261,9 @@ export class PodSupervisor {
     if (!this.#loops.has(uid) && !this.#damaged.has(uid)) this.#begin(orphanPod(uid), true, EMPTY_MEMORY);
   }
 
-  /** Adds unknown pods of which only files are left, because the agent ended while it removed them. */
+  /**
+   * Adds a placeholder for each unknown pod that has only files left, because the agent ended while it removed the pod.
+   */
   async #addLeftFiles(): Promise<void> {
     const uids = await this.#options.files.podUids().catch(() => []);
     for (const uid of uids) this.#addOrphan(uid);
@@ -285,7 +290,7 @@ export class PodSupervisor {
   }
 
   #run(loop: PodLoop): void {
-    // The loop is over at once when the pod is forgotten, or when the agent stops.
+    // The loop ends at once when the pod is forgotten or when the agent stops.
     this.#track(loop.run(this.#closing.signal, this.#hardClosing.signal));
   }
 
@@ -320,13 +325,13 @@ export class PodSupervisor {
     this.#track(this.#checkSandboxes());
   }
 
-  /** A namespace that someone took away is noticed here; its pod then gets a new one. */
+  /** Detects namespaces that were removed from outside; their pods then get new ones. */
   async #checkSandboxes(): Promise<void> {
     const running = [...this.#loops.values()].filter((loop) => loop.goal === "run");
     const known = running
       .flatMap((loop) => loop.memory.sandbox ?? [])
       .filter(({ namespacePath }) => namespacePath !== HOST_NETWORK);
-    // If the check fails, everything counts as present. The next listing checks again.
+    // If the check fails, treat all sandboxes as present. The next listing checks again.
     const lost = await this.#options.network.findLost(known).catch(() => []);
     for (const sandbox of lost) {
       const loop = this.#loops.get(sandbox.podUid);
@@ -334,7 +339,7 @@ export class PodSupervisor {
     }
   }
 
-  /** Recovers volumes. Pods without volumes do not wait for it if it takes long. */
+  /** Recovers volumes. If that takes long, pods without volumes do not wait for it. */
   async #recoverVolumes(): Promise<void> {
     const { clock, volumes } = this.#options;
     const recovered = new AbortController();

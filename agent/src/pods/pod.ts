@@ -7,29 +7,29 @@ import type { PodVolumeSpec, VolumeMount } from "../volumes/volumes.ts";
 export type PullPolicy = "Always" | "IfNotPresent" | "Never";
 export type RestartPolicy = "Always" | "OnFailure" | "Never";
 
-/** A pod as assigned to this host, parsed and with everything resolved. */
+/** A pod as assigned to this host, parsed and with its references resolved. */
 export interface Pod {
   readonly uid: string;
   readonly namespace: string;
   readonly name: string;
-  /** Hex digest of the template; containers are adopted by it. */
+  /** Hex digest of the template, by which containers are adopted. */
   readonly specHash: string;
   readonly stopping: boolean;
-  /** The time for which the logs of a stopping pod stay after its other parts were removed. Undefined: none. */
+  /** The time for which the logs of a stopping pod stay after everything else was removed. Undefined: none. */
   readonly keepLogsMs?: number;
   readonly hostname: string;
   readonly graceMs: number;
   readonly restartPolicy: RestartPolicy;
   /** The pod's containers in start order. The main container is last, so that it stops first. */
   readonly containers: readonly PodContainer[];
-  /** One after the other to completion, before the others; undefined: none. */
+  /** Containers that run one after the other to completion before the others start. Undefined: none. */
   readonly initContainers?: readonly PodContainer[];
-  /** Undefined: none. */
+  /** The pod's volumes. Undefined: none. */
   readonly volumes?: PodVolumeSpec;
   readonly objects?: PodObjects;
-  /** Undefined: the agent's defaults. */
+  /** Settings of the pod's network. Undefined: the agent's defaults. */
   readonly network?: PodNetworkSpec;
-  /** Ports that services lead to and that no container declares; they may change while the pod runs. Undefined: none. */
+  /** Ports that services use and no container declares; they may change while the pod runs. Undefined: none. */
   readonly servicePorts?: readonly PortRequest[];
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
@@ -44,7 +44,7 @@ export interface PodContainer {
   readonly pullPolicy: PullPolicy;
   readonly command: readonly string[];
   readonly args: readonly string[];
-  /** The entries before expansion and resolution: `resolve-container.ts` does both right before each start. */
+  /** The entries before expansion and resolution, which `resolve-container.ts` does right before each start. */
   readonly env: readonly EnvEntry[];
   readonly workingDir?: string;
   readonly ports: readonly PortRequest[];
@@ -61,7 +61,7 @@ export interface PodContainer {
   readonly security?: ContainerSecurity;
   readonly stdin?: boolean;
   readonly tty?: boolean;
-  /** Counted resources other than cpu, memory and disk: how many of each. */
+  /** Quantities of extended resources by name. */
   readonly extended?: Readonly<Record<string, number>>;
   readonly ociRuntime?: string;
 }
@@ -72,19 +72,22 @@ export type EnvSource =
   | { readonly value: string }
   | { readonly secret: string; readonly key: string }
   | { readonly config: string; readonly key: string }
-  /** `metadata.name`, `metadata.labels['x']`, `status.podIP`, … */
+  /** A field path: `metadata.name`, `metadata.labels['x']`, `status.podIP`, … */
   | { readonly field: string }
-  /** `limits.cpu`, `requests.memory`, … of the container itself. */
+  /** A resource of the container itself: `limits.cpu`, `requests.memory`, … */
   | { readonly resourceField: string };
 
 /** The objects that a pod refers to, from its assignment. */
 export interface PodObjects {
   readonly secrets: readonly ObjectContent[];
   readonly configMaps: readonly ObjectContent[];
-  /** `secret/NAME` or `config_map/NAME` to the version that env takes; others: the current one. */
+  /**
+   * Maps `secret/NAME` or `config_map/NAME` to the version used in env. Objects without an entry use their current
+   * version.
+   */
   readonly envVersions: Readonly<Record<string, string>>;
   readonly registryCredentials: readonly RegistryCredential[];
-  /** The identity token for the pod itself. It expires, so newer tokens replace it. */
+  /** The pod's own identity token. It expires and is replaced by newer tokens. */
   readonly identityToken?: string;
 }
 
@@ -96,7 +99,7 @@ export interface ObjectContent {
 }
 
 export interface RegistryCredential {
-  /** Host and port as images name it; `docker.io` for images that name none. */
+  /** Host and port as image names spell it; `docker.io` for images without a registry. */
   readonly server: string;
   readonly username: string;
   readonly password: string;
@@ -107,60 +110,63 @@ export interface PodNetworkSpec {
   readonly dnsPolicy: "ClusterFirst" | "Default" | "None";
   readonly nameservers: readonly string[];
   readonly searches: readonly string[];
-  /** `ndots:2`, `rotate`: as in resolv.conf. */
+  /** Options of resolv.conf, such as `ndots:2` or `rotate`. */
   readonly options: readonly string[];
 }
 
 /** The agent's durable state of a pod, stored in the journal as JSON. */
 export interface PodMemory {
   readonly sandbox?: PodSandbox;
-  /** Undefined until allocated; kept over restarts. */
+  /** Undefined until the ports are allocated. Kept over restarts. */
   readonly ports?: readonly PortMapping[];
   readonly containers: Readonly<Record<string, ContainerMemory>>;
   readonly startedAtMs?: number;
   readonly readyAtMs?: number;
   /**
-   * The progress in the present sandbox. Init containers don't run again once others have started, and the main container waits
-   * for sidecars only before its first start.
+   * The progress in the current sandbox. Init containers don't run again once others have started, and the main
+   * container waits for sidecars only before its first start.
    */
   readonly begun?: "sidecars" | "main";
-  /** The reason why the host ended the pod for good. */
+  /** The reason for which the host has ended the pod for good. */
   readonly failure?: { readonly reason: PodFailure; readonly message: string };
-  /** The pod is removed from the host completely. */
+  /** Whether the pod was removed from the host completely. */
   readonly removed: boolean;
 }
 
 export type PodFailure = "Evicted";
 
 export interface ContainerMemory {
-  /** The newest attempt made, from 1; 0: none yet. */
+  /** The number of the newest attempt, from 1; 0 before the first. */
   readonly attempt: number;
   readonly phase: "new" | "started" | "ended";
   readonly containerId?: string;
   readonly startedAtMs?: number;
   readonly restarts: number;
-  /** Ends in a row without a good run between them: the exponent of the back-off. */
+  /** The number of ends since the last long run: the exponent of the back-off. */
   readonly crashes: number;
-  /** Wall clock; not started again before. */
+  /** The container is not started before this time, by the wall clock. */
   readonly notBeforeMs: number;
   readonly lastTermination?: Termination;
-  /** The terminations before the last, newest first; bounded. */
+  /** The terminations before the last one, newest first; bounded. */
   readonly earlier?: readonly Termination[];
-  /** The post-start hook of the present run. "begun" is stored before the hook runs, so that it never runs twice for one run. */
+  /**
+   * The state of the current run's post_start hook. "begun" is stored before the hook runs, so that it never runs twice
+   * for one run.
+   */
   readonly postStart?: "begun" | "done";
-  /** The last verdicts of the present run's probes. */
+  /** The last probe verdicts of the current run. */
   readonly health?: { readonly started: boolean; readonly ready: boolean };
-  /** The present run is being ended; its grace period counts from then. */
+  /** Set while the current run is being stopped; contains the start of its grace period. */
   readonly stop?: StopMemory;
 }
 
 export interface StopMemory {
   readonly sinceMs: number;
-  /** Undefined: through no fault of its own. */
+  /** The reason for the stop. Undefined: not because of a failure of its own. */
   readonly cause?: StopCause;
 }
 
-/** The reason why a running container is ended, to be restarted by its policy. */
+/** The reason for stopping a running container, which its policy then restarts. */
 export interface StopCause {
   readonly reason: StopReason;
   readonly message: string;
@@ -170,7 +176,7 @@ export type StopReason = "LivenessProbeFailed" | "StartupProbeFailed" | "PostSta
 
 export interface Termination {
   readonly exitCode: number;
-  /** Number of the signal that ended it, else 0. */
+  /** The number of the signal that ended the container, else 0. */
   readonly signal: number;
   readonly reason:
     | "Completed"
@@ -180,20 +186,20 @@ export interface Termination {
     | "Vanished"
     | "StartError"
     | StopReason;
-  /** The last lines of the container, or the reason why it could not be started. Bounded. */
+  /** The last lines of the container's output, or the reason why it could not be started. Bounded. */
   readonly message: string;
   readonly startedAtMs: number;
   readonly finishedAtMs: number;
 }
 
-/** A container of the pod as the runtime shows it. */
+/** A container of the pod as observed in the runtime. */
 export interface ObservedContainer {
   readonly id: string;
   readonly container: string;
   readonly attempt: number;
   readonly specHash: string;
   readonly state: RuntimeContainer["state"];
-  /** The time since which the runtime has not known its state; monotonic clock. */
+  /** The time since which the runtime has reported no state, by the monotonic clock. */
   readonly unknownSinceMs?: number;
   readonly startedAtMs?: number;
   readonly finishedAtMs?: number;
@@ -203,43 +209,46 @@ export interface ObservedContainer {
 
 /** The state of an image for one pod's container. */
 export type ImageState =
-  | { readonly kind: "unknown" }
+  | { readonly type: "unknown" }
   /** The image is being looked up or pulled. */
   | {
-      readonly kind: "fetching";
+      readonly type: "fetching";
       readonly pulling: boolean;
       readonly progress?: string;
       readonly percent?: number;
     }
-  | { readonly kind: "present" }
+  | { readonly type: "present" }
   | {
-      readonly kind: "failed";
+      readonly type: "failed";
       readonly reason: ImageFailure;
       readonly message: string;
-      /** Wall clock, to be shown. */
+      /** The wall-clock time of the next attempt, for display. */
       readonly retryAtMs: number;
-      /** The time before which it is not tried again, by the monotonic clock. */
+      /** The monotonic time of the next attempt. */
       readonly notBeforeMs: number;
     };
 
-/** The last three don't get better by waiting alone. */
+/** The reason why an image is not available. The last three require a change by the user. */
 export type ImageFailure = "ImagePullBackOff" | "ErrImageNotFound" | "ErrImageDenied" | "ErrImageInvalid";
 
-/** A step that failed and is not tried again before its time. */
+/** A failed step and the time of its next try. */
 export interface Fault {
   readonly failures: number;
-  /** Monotonic clock. */
+  /** The monotonic time at which the step is retried. */
   readonly notBeforeMs: number;
-  /** The same by the wall clock, to be shown. */
+  /** The same time by the wall clock, for display. */
   readonly retryAtMs: number;
   readonly message: string;
-  /** The missing precondition, unless the host itself has failed. */
+  /** The missing precondition. Undefined if the host itself has failed. */
   readonly reason?: StartBlock;
-  /** Set if the pod was stopped because of too few devices: its devices are returned for others. */
+  /** Set if the pod was stopped because of too few devices; it has released its devices for other pods. */
   readonly forDevices?: true;
 }
 
-/** A container can't be made as things are: something it refers to is not there, a volume can't be had, or the disk is too full. */
+/**
+ * The reason why a container can't be created at present: a referenced object is missing, a volume is unavailable, or
+ * the disk is too full.
+ */
 export type StartBlock = "CreateContainerConfigError" | "FailedMount" | "DiskPressure";
 
 export const EMPTY_MEMORY: PodMemory = { containers: {}, removed: false };

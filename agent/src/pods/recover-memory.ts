@@ -13,22 +13,22 @@ import {
 } from "./pod.ts";
 import { allContainers, initContainersOf, roleOf } from "./pod-containers.ts";
 
-/** The remains on the host of a pod whose memory was lost. */
+/** The parts of a pod on the host whose memory was lost. */
 export interface Found {
   readonly containers: readonly ObservedContainer[];
   readonly sandbox: PodSandbox;
-  /** Undefined: not known. */
+  /** Undefined if unknown. */
   readonly ports?: readonly PortMapping[];
 }
 
-/** Reports whether containers run for a pod that does not remember the sandbox they are in. */
+/** Reports whether containers of the pod run in a sandbox that the pod does not remember. */
 export function hasForgotten(pod: Pod, memory: PodMemory, containers: readonly ObservedContainer[]): boolean {
   return memory.sandbox === undefined && containers.some((it) => belongs(it, pod) && isLive(it));
 }
 
 /**
- * Returns the memory of a pod whose record was lost, read back from what runs. Its running containers count as started, with their
- * hooks done: a hook that ran twice would do more harm than one that was cut off by the agent's end.
+ * Rebuilds the memory of a pod from its running containers. They count as started and their hooks as done: running a
+ * hook twice would do more harm than not finishing a hook that the agent's end had interrupted.
  */
 export function recoveredMemory(pod: Pod, lost: PodMemory, found: Found, nowMs: number): PodMemory {
   const { sandbox, ports, containers } = found;
@@ -40,7 +40,7 @@ export function recoveredMemory(pod: Pod, lost: PodMemory, found: Found, nowMs: 
     const taken = {
       ...adopted(before, current, nowMs),
       ...(spec.hooks?.postStart && { postStart: "done" as const }),
-      // Until its first probe it is taken for what it most likely was.
+      // Until the first probe, assume that the container is healthy.
       ...(hasProbes(spec) && { health: { started: true, ready: true } }),
     };
     memory = withBegun(withContainer(memory, spec.name, taken), roleOf(pod, spec.name));
@@ -48,7 +48,7 @@ export function recoveredMemory(pod: Pod, lost: PodMemory, found: Found, nowMs: 
   return memory.begun === undefined ? memory : withInitialized(memory, pod, nowMs);
 }
 
-/** Other containers run only after the init containers have ended well. */
+/** Marks the init containers as done, because other containers run only after them. */
 function withInitialized(memory: PodMemory, pod: Pod, nowMs: number): PodMemory {
   const completed: Termination = {
     ...{ exitCode: 0, signal: 0, reason: "Completed", message: "" },

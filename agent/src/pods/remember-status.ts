@@ -2,7 +2,7 @@ import type { ProbeVerdict } from "../probes/probe-machine.ts";
 import type { PodStatus } from "./decide/pod-status.ts";
 import { memoryOf, type Pod, type PodMemory, withContainer } from "./pod.ts";
 
-/** Remembers when the pod ran and when it last became ready. The same object if nothing changed. */
+/** Records when the pod started and when it last became ready. Returns the same object if nothing changed. */
 export function withTimes(memory: PodMemory, status: PodStatus, nowMs: number): PodMemory {
   const { readyAtMs, ...rest } = memory;
   const startedAtMs = memory.startedAtMs ?? (status.phase === "RUNNING" ? nowMs : undefined);
@@ -15,7 +15,9 @@ export function withTimes(memory: PodMemory, status: PodStatus, nowMs: number): 
   };
 }
 
-/** Stores the probes' verdicts, so that the next agent has them at once. Returns the same object if nothing changed. */
+/**
+ * Records the probes' verdicts, so that a restarted agent has them at once. Returns the same object if nothing changed.
+ */
 export function withHealth(
   memory: PodMemory,
   pod: Pod,

@@ -4,7 +4,7 @@ import { type Clock, pause } from "../clock.ts";
 export interface RetryOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Called after each try; undefined: it succeeded. */
+  /** Called after each try with its error, or with undefined after the one that succeeded. */
   readonly outcome: (error: unknown) => void;
 }
 

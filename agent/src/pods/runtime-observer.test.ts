@@ -5,7 +5,7 @@ import type { RuntimeContainer, RuntimeEvent } from "../runtime/runtime.ts";
 import { ATTEMPT_LABEL, CONTAINER_LABEL, POD_UID_LABEL, SPEC_HASH_LABEL } from "./container-name.ts";
 import { RuntimeObserver } from "./runtime-observer.ts";
 
-test("a list shows what there is; containers that are no pod's are left out", async () => {
+test("lists the containers of pods and leaves out all others", async () => {
   const dependencies = new World();
   dependencies.listed = [aContainer("a"), { ...aContainer("b"), labels: {} }];
   await dependencies.observer.refresh();
@@ -13,24 +13,24 @@ test("a list shows what there is; containers that are no pod's are left out", as
   assert.deepEqual(dependencies.observer.podUids(), ["p"]);
 });
 
-test("an end that is reported before its start is not lost", async () => {
+test("keeps an exit that is reported before its start", async () => {
   const dependencies = new World();
-  await dependencies.tell({ type: "exited", containerId: "a", exitCode: 7, atMs: 5 });
+  await dependencies.publish({ type: "exited", containerId: "a", exitCode: 7, atMs: 5 });
   dependencies.start("a");
   const [seen] = dependencies.observer.containersOf("p");
   assert.deepEqual([seen?.state, seen?.exitCode, seen?.finishedAtMs], ["exited", 7, 5]);
 });
 
-test("an end that is reported while the start's answer is on its way is not lost either", async () => {
+test("keeps an exit that is reported while the start is in progress", async () => {
   const dependencies = new World();
   dependencies.listed = [aContainer("a")];
   await dependencies.observer.refresh();
-  await dependencies.tell({ type: "exited", containerId: "a", exitCode: 7, atMs: 5 });
+  await dependencies.publish({ type: "exited", containerId: "a", exitCode: 7, atMs: 5 });
   dependencies.start("a");
   assert.equal(dependencies.observer.containersOf("p")[0]?.state, "exited");
 });
 
-test("a list that was begun before a start doesn't make the container vanish", async () => {
+test("a list requested before a start doesn't remove the new container", async () => {
   const dependencies = new World();
   const listing = dependencies.slowRefresh();
   dependencies.start("a");
@@ -38,7 +38,7 @@ test("a list that was begun before a start doesn't make the container vanish", a
   assert.deepEqual(dependencies.ids(), ["a"]);
 });
 
-test("a list that was begun before a removal doesn't bring the container back", async () => {
+test("a list requested before a removal doesn't bring the container back", async () => {
   const dependencies = new World();
   dependencies.start("a");
   const listing = dependencies.slowRefresh();
@@ -47,27 +47,27 @@ test("a list that was begun before a removal doesn't bring the container back", 
   assert.deepEqual(dependencies.ids(), []);
 });
 
-test("an end is final, whatever an older list says", async () => {
+test("an exit is final even if an older list shows the container running", async () => {
   const dependencies = new World();
   dependencies.start("a");
-  await dependencies.tell({ type: "exited", containerId: "a", exitCode: 1, atMs: 5 });
+  await dependencies.publish({ type: "exited", containerId: "a", exitCode: 1, atMs: 5 });
   dependencies.listed = [aContainer("a")];
   await dependencies.observer.refresh();
   assert.equal(dependencies.observer.containersOf("p")[0]?.state, "exited");
 });
 
-test("an end is final, whatever start is reported after it", async () => {
+test("an exit is final even if a start is reported after it", async () => {
   const dependencies = new World();
   dependencies.start("a");
-  await dependencies.tell({ type: "exited", containerId: "a", exitCode: 1, atMs: 5 });
+  await dependencies.publish({ type: "exited", containerId: "a", exitCode: 1, atMs: 5 });
 
-  await dependencies.tell({ type: "started", containerId: "a" });
+  await dependencies.publish({ type: "started", containerId: "a" });
 
   const [seen] = dependencies.observer.containersOf("p");
   assert.deepEqual([seen?.state, seen?.exitCode], ["exited", 1]);
 });
 
-test("a list repairs what events missed", async () => {
+test("a list corrects missed events", async () => {
   const dependencies = new World();
   dependencies.start("a");
   dependencies.start("b");
@@ -79,7 +79,7 @@ test("a list repairs what events missed", async () => {
   assert.deepEqual(dependencies.changes, ["p", "p"]);
 });
 
-test("those who ask while a list is being read share the next one", async () => {
+test("calls during a listing share the next one", async () => {
   const dependencies = new World();
   const first = dependencies.slowRefresh();
   const second = dependencies.observer.refresh();
@@ -89,7 +89,7 @@ test("those who ask while a list is being read share the next one", async () => 
   assert.equal(dependencies.lists, 2);
 });
 
-test("a container that was stopped counts as ended before its end is reported", () => {
+test("a stopped container counts as ended before its exit is reported", () => {
   const dependencies = new World();
   dependencies.start("a");
   dependencies.observer.noteStopped(["a", "unknown"]);
@@ -97,7 +97,7 @@ test("a container that was stopped counts as ended before its end is reported", 
   assert.deepEqual([seen?.state, seen?.exitCode], ["exited", undefined]);
 });
 
-test("since when a state is unknown is kept until it is known", async () => {
+test("keeps the time since when a state is unknown", async () => {
   const dependencies = new World();
   dependencies.listed = [{ ...aContainer("a"), state: "unknown" }];
   await dependencies.observer.refresh();
@@ -106,26 +106,26 @@ test("since when a state is unknown is kept until it is known", async () => {
   assert.equal(dependencies.observer.containersOf("p")[0]?.unknownSinceMs, 0);
 });
 
-test("a kill for memory shows in the end that follows", async () => {
+test("the exit after an OOM event is marked as an OOM kill", async () => {
   const dependencies = new World();
   dependencies.start("a");
-  await dependencies.tell({ type: "oom", containerId: "a" });
-  await dependencies.tell({ type: "exited", containerId: "a", exitCode: 137, atMs: 5 });
+  await dependencies.publish({ type: "oom", containerId: "a" });
+  await dependencies.publish({ type: "exited", containerId: "a", exitCode: 137, atMs: 5 });
   const [seen] = dependencies.observer.containersOf("p");
   assert.deepEqual([seen?.oomKilled, seen?.exitCode], [true, 137]);
 });
 
-test("a kill for memory is not forgotten when the start is noted after it", async () => {
+test("keeps an OOM event that is reported before the start", async () => {
   const dependencies = new World();
   dependencies.listed = [aContainer("a")];
   await dependencies.observer.refresh();
-  await dependencies.tell({ type: "oom", containerId: "a" });
+  await dependencies.publish({ type: "oom", containerId: "a" });
   dependencies.start("a");
-  await dependencies.tell({ type: "exited", containerId: "a", exitCode: 137, atMs: 5 });
+  await dependencies.publish({ type: "exited", containerId: "a", exitCode: 137, atMs: 5 });
   assert.equal(dependencies.observer.containersOf("p")[0]?.oomKilled, true);
 });
 
-test("ends are noticed by lists while the event stream can't be had", async () => {
+test("detects exits by listing while the event stream is unavailable", async () => {
   const clock = new VirtualClock();
   const stopping = new AbortController();
   const lists: number[] = [];
@@ -192,12 +192,12 @@ class World {
     this.observer.noteStarted("p", "app:1", observed);
   }
 
-  async tell(event: RuntimeEvent): Promise<void> {
+  async publish(event: RuntimeEvent): Promise<void> {
     this.#emit(event);
     await new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** A list that is answered when the test says so. */
+  /** Starts a list that is answered when the test calls `finish`. */
   slowRefresh() {
     this.#slow = true;
     const done = this.observer.refresh();

@@ -13,7 +13,7 @@ export interface ObserverOptions {
   readonly signal: AbortSignal;
   /** Called when the pod's containers have changed. */
   readonly onChange: (podUid: string) => void;
-  /** A list was read, or could not be. */
+  /** Called after each listing, with the error if it failed. */
   readonly onListed: (error: unknown) => void;
   /** Called with the error when the event stream breaks, and with undefined when it works. */
   readonly onEvents: (error: unknown) => void;
@@ -23,22 +23,22 @@ interface Known {
   readonly podUid: string;
   readonly image: string;
   readonly observed: ObservedContainer;
-  /** The time of the last report, in the observer's own count. */
+  /** The value of the observer's counter at the last report. */
   readonly touched: number;
 }
 
-// Ends of containers whose start has not been reported yet. The limit exceeds the starts of a host at one time.
+// Limits the recorded exits of containers whose start has not been reported yet. More than a host starts at one time.
 const EARLY_EXITS_MAX = 1_000;
 const LISTEN_AGAIN_MS = 1_000;
 const LIST_AGAIN_MS = 2_000;
 
-/** The one picture of what the runtime has, kept by events and own calls, repaired by listings. */
+/** Tracks the containers in the runtime. Events and the agent's own calls update it, and listings correct it. */
 export class RuntimeObserver {
   readonly #options: ObserverOptions;
   readonly #known = new Map<string, Known>();
   readonly #byPod = new Map<string, Set<string>>();
   readonly #earlyExits = new Map<string, Partial<ObservedContainer>>();
-  /** Removed while a list was being read: that list may still show them. */
+  /** Containers removed during a listing, which may still contain them. */
   readonly #removed = new Map<string, number>();
   #count = 0;
   #listing: Promise<void> | undefined;
@@ -54,7 +54,7 @@ export class RuntimeObserver {
     return [...ids].flatMap((id) => this.#known.get(id)?.observed ?? []);
   }
 
-  /** Undefined for containers that aren't known (any more). */
+  /** Returns the uid of the container's pod, or undefined if the container is unknown. */
   podOf(id: string): string | undefined {
     return this.#known.get(id)?.podUid;
   }
@@ -63,12 +63,12 @@ export class RuntimeObserver {
     return [...this.#byPod.keys()];
   }
 
-  /** Images that containers were made from. */
+  /** Returns the images of the known containers. */
   images(): ReadonlySet<string> {
     return new Set([...this.#known.values()].map((it) => it.image));
   }
 
-  /** Reads the list. Callers that come while one is being read share the next one, which begins after their call. */
+  /** Reads the list. Calls during a listing share the next one, which starts after them. */
   refresh(): Promise<void> {
     if (this.#listing === undefined) {
       this.#listing = this.#listAndPublish().finally(() => {
@@ -85,7 +85,7 @@ export class RuntimeObserver {
     return this.#queued;
   }
 
-  /** A container that this agent started just now. */
+  /** Records a container that this agent has just started. */
   noteStarted(podUid: string, image: string, container: ObservedContainer): void {
     const known = this.#known.get(container.id)?.observed;
     const exit = known?.state === "exited" ? known : this.#earlyExits.get(container.id);
@@ -105,7 +105,7 @@ export class RuntimeObserver {
     for (const id of ids) this.#forget(id);
   }
 
-  /** Listens and repairs until the signal aborts. */
+  /** Receives events and lists containers until the signal aborts. */
   async run(): Promise<void> {
     await Promise.all([this.#listen(), this.#repair()]);
   }
@@ -119,7 +119,7 @@ export class RuntimeObserver {
         if (!signal.aborted) onEvents(error);
       }
       await pause(clock, LISTEN_AGAIN_MS, signal);
-      // As long as events don't come, this is how ends are noticed.
+      // While events are unavailable, listings detect exits.
       if (!signal.aborted) await this.refresh().catch(() => undefined);
     }
   }
@@ -140,7 +140,7 @@ export class RuntimeObserver {
   #take(event: RuntimeEvent): void {
     switch (event.type) {
       case "listening":
-        // Only the list contains what happened before it.
+        // Events don't include what happened before the subscription, but the list does.
         this.#options.onEvents(undefined);
         void this.refresh().catch(() => undefined);
         return;
@@ -176,7 +176,7 @@ export class RuntimeObserver {
       this.#earlyExits.set(id, { ...this.#earlyExits.get(id), ...change });
       return;
     }
-    // No attempt is started twice, so an end is final, and a later report of its start is out of date.
+    // An attempt never starts twice, so an exit is final and a start reported after it is outdated.
     if (known.observed.state === "exited" && change.state === "running") return;
     this.#put(known.podUid, known.image, { ...known.observed, ...change });
   }
@@ -206,12 +206,12 @@ export class RuntimeObserver {
 
   #takeListed(container: RuntimeContainer, began: number): void {
     const podUid = podUidOf(container.labels);
-    // Not a pod's: other parts of the agent may run containers of their own.
+    // The container belongs to no pod; other parts of the agent may run containers of their own.
     if (podUid === undefined) return;
     const known = this.#known.get(container.id);
     if ((known?.touched ?? this.#removed.get(container.id) ?? 0) >= began) return;
     const seen = observe(container);
-    // An event may be ahead of the list; no attempt is ever started twice, so an end is final.
+    // An event may be newer than the list. An attempt never starts twice, so an exit is final.
     if (known?.observed.state === "exited" && seen.state !== "exited") return;
     const observed: ObservedContainer = {
       ...known?.observed,

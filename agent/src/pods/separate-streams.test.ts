@@ -12,7 +12,7 @@ for (const [what, pod, container, byDefault, expected] of [
   ["a terminal", says("separate"), { tty: true }, true, false],
   ["a runtime that is a program, by default", {}, { ociRuntime: "/usr/bin/crun" }, true, true],
   ["a runtime that is none, by default", {}, { ociRuntime: "io.containerd.kata.v2" }, true, false],
-  // Refused when the container starts.
+  // The runtime is rejected when the container starts.
   [
     "two logs by annotation, with a runtime that is none",
     says("separate"),
@@ -21,7 +21,7 @@ for (const [what, pod, container, byDefault, expected] of [
     true,
   ],
 ] as const) {
-  test(`streams are ${expected ? "apart" : "together"}: ${what}`, () => {
+  test(`streams are ${expected ? "separate" : "combined"}: ${what}`, () => {
     assert.equal(separateStreams(pod, container, byDefault), expected);
   });
 }

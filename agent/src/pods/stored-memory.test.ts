@@ -53,7 +53,7 @@ for (const [name, memory] of [
   ["one with no ports to publish", { ...EMPTY_MEMORY, ports: [] }],
   ["one of a removed pod", { ...EMPTY_MEMORY, removed: true }],
 ] as const) {
-  test(`${name} comes back from the disk as it was`, () => {
+  test(`restores from disk without change: ${name}`, () => {
     const bytes = encodePodState(toPodState(memory));
     assert.deepEqual(fromPodState("p", decodePodState(bytes)), memory);
   });

@@ -2,7 +2,7 @@ import type { ContainerState, PodState, SandboxState, TerminationState } from ".
 import type { PodSandbox } from "../network/network.ts";
 import type { ContainerMemory, PodMemory, StopCause, StopMemory, Termination } from "./pod.ts";
 
-/** The memory in the form that the journal keeps. */
+/** Converts a pod's memory into the journal's form. */
 export function toPodState(memory: PodMemory): PodState {
   const { sandbox, ports, containers, startedAtMs, readyAtMs, begun, failure, removed } = memory;
   return {

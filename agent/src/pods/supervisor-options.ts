@@ -23,18 +23,18 @@ export interface SupervisorOptions {
   readonly devices: PodDevices;
   readonly volumes: PodVolumes;
   readonly files: PodFiles;
-  /** Makes probes, and the calls of hooks. */
+  /** Runs probes and HTTP hooks. */
   readonly probe: RunProbe;
   readonly host: HostFacts;
   readonly events: SupervisorEvents;
   readonly limits: SupervisorLimits;
-  /** Default: images that lie here are everybody's. */
+  /** Default: every pod may use the images on this host. */
   readonly imageAccess?: ImageAccess;
   /** Default: images come from registries only. */
   readonly otherNodes?: OtherNodes | undefined;
   /** Called when the state of an image has changed. */
   readonly imageChanged?: (reference: string) => void;
-  /** Called when the host has images more or less than before. */
+  /** Called when an image was added to this host or removed from it. */
   readonly imagesChanged?: () => void;
 }
 
@@ -52,18 +52,20 @@ export interface SupervisorLimits {
 export interface SupervisorEvents extends PodEvents {
   /** Called when a pod that is no longer assigned is removed completely. */
   forgotten(podUid: string): void;
-  /** A part of the host doesn't answer; undefined: it does again. */
+  /** Called with the error when a part of the host stops responding, and with undefined when it responds again. */
   impaired(part: HostPart, error: unknown): void;
 }
 
 export type HostPart = "runtime" | "network" | "volumes" | "devices" | "events";
 
-/** A pod as the journal has it. */
+/** A pod as recorded in the journal. */
 export interface RecordedPod {
   readonly uid: string;
-  /** Undefined: no longer assigned, but it may have left something behind. */
+  /** Undefined if the pod is no longer assigned but may not be removed completely. */
   readonly pod?: Pod;
   readonly memory?: PodMemory;
-  /** The pod is assigned, but its record can't be read. Nothing of it is touched until the coordinator sends it again. */
+  /**
+   * Whether the record of an assigned pod can't be read. The pod stays untouched until the coordinator sends it again.
+   */
   readonly damaged?: boolean;
 }

@@ -1,10 +1,13 @@
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import type { ExecInContainer } from "./exec-probe.ts";
 
-// As much as kubelet keeps of a probe's output.
+// kubelet keeps the same amount of a probe's output.
 const OUTPUT_BYTES_MAX = 10 * 1024;
 
-/** Commands in the container `id`. Output beyond the first 10 KiB is read and dropped, so that the command isn't held up. */
+/**
+ * Returns a function that runs commands in the container `id`. Output beyond the first 10 KiB is read and dropped, so
+ * that the command isn't blocked.
+ */
 export function execInRuntime(runtime: Pick<ContainerRuntime, "exec">, id: string): ExecInContainer {
   return async (command, signal) => {
     const running = runtime.exec(id, { command, stdin: false, tty: false }, signal);

@@ -4,17 +4,23 @@ import type { TimeLimit } from "./time-limit.ts";
 
 export interface ExecResult {
   readonly exitCode: number;
-  /** Standard output and error together, bounded. */
+  /** Standard output and standard error together, bounded. */
   readonly output: string;
 }
 
-/** Runs a command in a container. Rejects if it could not be run, or once it was ended because the signal aborted. */
+/**
+ * Runs a command in a container. Rejects if the command could not run, or after it was ended because the signal
+ * aborted.
+ */
 export type ExecInContainer = (command: readonly string[], signal: AbortSignal) => Promise<ExecResult>;
 
-// A cancelled command usually ends within a second. The next probe must not run beside it.
+// A cancelled command usually ends within a second. The next probe must not run at the same time.
 const END_MS = 10_000;
 
-/** Exit code 0 passes. A command that takes too long is ended and has failed; one that could not be run counts neither way. */
+/**
+ * Runs a command probe. Exit code 0 passes. A command that takes too long is ended and has failed; one that could not
+ * run counts neither as success nor as failure.
+ */
 export async function runCommandProbe(
   command: readonly string[],
   exec: ExecInContainer,

@@ -9,19 +9,20 @@ export interface GrpcCheck {
 }
 
 const PATH = "/grpc.health.v1.Health/Check";
-// An answer is one byte of flags, four of length and at most a few of protobuf.
+// A response has one byte of flags, four bytes of length and a few bytes of protobuf.
 const ANSWER_BYTES_MAX = 1024;
 const SERVING = 1;
 const STATUS_NAMES = ["UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"];
 const OK = "0";
 const CODE_NAMES: Readonly<Record<string, string>> = {
-  "5": `NOT_FOUND, the server doesn't know the service`,
+  "5": `NOT_FOUND, the server doesn't have the service`,
   "12": "UNIMPLEMENTED, the server has no grpc.health.v1.Health",
 };
 
 /**
- * One call of grpc.health.v1.Health/Check without TLS; SERVING passes. Straight over HTTP/2, as the two messages have one field each:
- * a client of the gRPC library takes twice the processor time for a connection that serves one call.
+ * Calls grpc.health.v1.Health/Check without TLS; SERVING passes. It uses HTTP/2 directly, because the two messages have
+ * one field each, and a client of the gRPC library would take twice the processor time for a connection that serves one
+ * call.
  */
 export function askGrpcHealth(
   address: string,
@@ -32,7 +33,7 @@ export function askGrpcHealth(
     const host = isIP(address) === 6 ? `[${address}]` : address;
     const session = connect(`http://${host}:${port}`);
     session.on("error", (error) => report(failureOf(error)));
-    // A server that hangs up without an error would otherwise be waited for.
+    // Otherwise the probe would wait for a server that closes the connection without an error.
     session.on("close", () => report(failure("the connection was closed without an answer")));
     check(session, service, limit.timeoutMs, report);
     return { release: () => session.destroy() };
@@ -69,7 +70,7 @@ function check(
   stream.on("data", (chunk: Buffer) => {
     if (body.byteLength < ANSWER_BYTES_MAX) body = Buffer.concat([body, chunk]);
   });
-  // A connection that fails takes the stream with it, which then names it as its cause.
+  // A failed connection also ends the stream, whose error then has the connection's error as its cause.
   stream.on("error", (error) => report(failureOf(error.cause ?? error)));
   stream.on("end", () => report(answerOf(status, detail, body)));
   stream.end(encodeRequest(service));
@@ -85,7 +86,7 @@ function answerOf(status: string | undefined, detail: string, body: Buffer): Pro
   return serving === SERVING ? success(`${message}`) : failure(`${message}`);
 }
 
-/** A gRPC frame with `HealthCheckRequest { service = 1 }`. */
+/** Encodes a gRPC frame with `HealthCheckRequest { service = 1 }`. */
 function encodeRequest(service: string): Buffer {
   const text = Buffer.from(service);
   const message =
@@ -95,7 +96,7 @@ function encodeRequest(service: string): Buffer {
   return Buffer.concat([head, message]);
 }
 
-/** `HealthCheckResponse { status = 1 }`; 0 if the field is left out, as protobuf does with defaults. */
+/** Decodes `HealthCheckResponse { status = 1 }`. Returns 0 if the field is absent, which is protobuf's default. */
 function decodeStatus(frame: Buffer): number | undefined {
   if (frame.byteLength < 5 || frame[0] !== 0) return undefined;
   const message = frame.subarray(5, 5 + frame.readUInt32BE(1));
@@ -114,7 +115,7 @@ function asText(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** gRPC percent-encodes what it says. */
+/** Decodes a status message, which gRPC percent-encodes. */
 function decodeText(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -12,37 +12,38 @@ import { type TimeLimit, within } from "./time-limit.ts";
 
 export type HttpHandler = ProbeHandler & { readonly type: "http" };
 
-// As much as kubelet reads of a body. The rest is cut off.
+// kubelet reads the same amount of a body. The rest is dropped.
 const BODY_BYTES_MAX = 10 * 1024;
 const REDIRECTS_MAX = 10;
 const DEFAULT_HEADERS: Readonly<Record<string, string>> = { "user-agent": "forage-probe", accept: "*/*" };
 
 /**
- * 200 to 399 passes, whatever the body. Redirects within the host are followed; one that leads elsewhere is not, and passes:
- * the container answered, and what it points to is not its health. Certificates are not verified.
+ * Probes by HTTP. Status 200 to 399 passes, whatever the body. Redirects within the host are followed. A redirect to
+ * another host passes without being followed: the container has responded, and the health of its target is not its own.
+ * Certificates are not verified.
  */
 export function askHttp(handler: HttpHandler, address: string, limit: TimeLimit): Promise<ProbeAnswer> {
-  return within(limit, (tell) => {
+  return within(limit, (settle) => {
     let request: ClientRequest | undefined;
     let released = false;
     let passed: ProbeAnswer | undefined;
     const ask = (url: URL, redirects: number) => {
       if (released) return;
       request = send(handler, url);
-      request.on("error", (error) => tell(failureOf(error)));
+      request.on("error", (error) => settle(failureOf(error)));
       request.on("response", (response) => {
         const next = redirectOf(response, url);
         if (next === undefined) {
           if (hasPassed(response)) passed = withStatus(response, success(statusLine(response)));
           return read(response, (body) =>
-            tell(passed ?? withStatus(response, failure(statusLine(response), body))),
+            settle(passed ?? withStatus(response, failure(statusLine(response), body))),
           );
         }
         response.destroy();
         if (next.hostname !== url.hostname) {
-          return tell(withStatus(response, success(`${statusLine(response)}, redirected to ${next.host}`)));
+          return settle(withStatus(response, success(`${statusLine(response)}, redirected to ${next.host}`)));
         }
-        if (redirects === REDIRECTS_MAX) return tell(failure(`more than ${REDIRECTS_MAX} redirects`));
+        if (redirects === REDIRECTS_MAX) return settle(failure(`more than ${REDIRECTS_MAX} redirects`));
         ask(next, redirects + 1);
       });
     };
@@ -52,7 +53,7 @@ export function askHttp(handler: HttpHandler, address: string, limit: TimeLimit)
         released = true;
         request?.destroy();
       },
-      // A body that doesn't end is no reason to fail.
+      // A body that doesn't end is not a failure.
       late: () => passed,
     };
   });
@@ -64,7 +65,7 @@ function send(handler: HttpHandler, url: URL): ClientRequest {
     host: url.hostname.replace(/^\[|\]$/g, ""),
     port: url.port,
     path: url.pathname + url.search,
-    // A connection of its own each time, so that it is also seen whether new ones are accepted.
+    // A new connection each time, which also checks that new connections are accepted.
     agent: false,
     headers,
   };
@@ -90,7 +91,7 @@ function read(response: IncomingMessage, onEnd: (body: string) => void): void {
     if (size >= BODY_BYTES_MAX) end();
   });
   response.on("end", end);
-  // Cut off in the middle: the status stands.
+  // The response was truncated; the status counts.
   response.on("error", end);
 }
 
@@ -114,20 +115,20 @@ function urlOf({ scheme, port, path }: HttpHandler, address: string): URL {
   return new URL(`${scheme === "HTTPS" ? "https" : "http"}://${host}:${port}${absolute}`);
 }
 
-/** An empty value takes a default away, as kubelet has it. */
+/** Returns the headers. As in kubelet, an empty value removes a default. */
 function headersOf({ headers }: HttpHandler): Record<string, string | string[]> {
   const given = Map.groupBy(headers, ({ name }) => name.toLowerCase());
   const all: Record<string, string | string[]> = {};
   for (const name of new Set([...Object.keys(DEFAULT_HEADERS), ...given.keys()])) {
     const values = given.get(name)?.map(({ value }) => value) ?? [DEFAULT_HEADERS[name] ?? ""];
     const [first, ...more] = values.filter((value) => value !== "");
-    // `host` must not be a list, not even of one.
+    // `host` must not be an array, not even with one element.
     if (first !== undefined) all[name] = more.length === 0 || name === "host" ? first : [first, ...more];
   }
   return { ...all, connection: "close" };
 }
 
-/** Returns the Host header's name for TLS, because servers may choose their certificate by it. */
+/** Returns the Host header's name for TLS, because servers may select their certificate by it. */
 function serverNameFor({ host }: Record<string, string | string[]>): { servername?: string } {
   const name = typeof host === "string" ? host.replace(/:\d+$/, "") : "";
   return name === "" || isIP(name) !== 0 || name.startsWith("[") ? {} : { servername: name };

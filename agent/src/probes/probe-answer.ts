@@ -1,20 +1,20 @@
 /** The result of one probe. */
 import { messageOf } from "@forage/common/message-of";
 export interface ProbeAnswer {
-  /** `unknown`: the probe itself could not be made; it counts neither way. */
+  /** `unknown`: the probe itself could not run, so it counts neither as success nor as failure. */
   readonly outcome: "success" | "failure" | "unknown";
-  /** Status, exit code or error: the same for the same cause. */
+  /** The status, exit code or error. Equal for equal causes. */
   readonly message: string;
-  /** The first bytes of what came back, on one line; may differ each time. */
+  /** The first bytes of the response, on one line. May differ each time. */
   readonly detail?: string;
-  /** Set if an HTTP server answered, however. */
+  /** Set if an HTTP server responded, with any status. */
   readonly httpStatus?: number;
 }
 
-// Enough for an error's first line, little enough to be kept for every probe.
+// Enough for an error's first line, and short enough to be kept for every probe.
 const DETAIL_CHARACTERS_MAX = 200;
 
-/** Describes the answer for people: the outcome and the text that came with it. */
+/** Describes the answer for people: the outcome and the returned text. */
 export function describeAnswer({ message, detail }: ProbeAnswer): string {
   return detail === undefined ? message : `${message}: "${detail}"`;
 }

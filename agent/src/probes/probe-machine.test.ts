@@ -29,7 +29,7 @@ function aProbe(changes: Partial<ProbeSpec> = {}): ProbeSpec {
   };
 }
 
-/** Plays answers to a machine whose probes take no time. */
+/** Passes answers to a machine whose probes take no time. */
 class Play {
   readonly probes: ContainerProbes;
   memory: ProbeMemory;
@@ -63,11 +63,11 @@ class Play {
   }
 }
 
-test("a container without probes is started and ready, and never asked", () => {
+test("a container without probes is started and ready, and is never probed", () => {
   assert.deepEqual(new Play({}).decision, { started: true, ready: true, due: [] });
 });
 
-test("readiness follows its thresholds both ways", () => {
+test("readiness changes by its thresholds in both directions", () => {
   const play = new Play({ readiness: aProbe({ successThreshold: 2, failureThreshold: 2 }) });
   const answers = [NO, YES, NO, YES, YES, NO, YES, NO, NO, YES, YES];
   const ready = answers.map((answer) => {
@@ -79,7 +79,7 @@ test("readiness follows its thresholds both ways", () => {
   assert.deepEqual(ready, [false, false, false, false, true, true, true, true, false, false, true]);
 });
 
-test("liveness restarts after as many failures in a row as it says, and stops asking", () => {
+test("liveness requests a restart after its threshold of consecutive failures, and stops probing", () => {
   const play = new Play({ liveness: aProbe(), readiness: aProbe({ initialDelayMs: 100_000 }) });
   for (const answer of [NO, NO, YES, NO, NO]) play.answer("liveness", answer).next();
   assert.equal(play.decision.restart, undefined);
@@ -93,7 +93,7 @@ test("liveness restarts after as many failures in a row as it says, and stops as
   });
 });
 
-test("startup holds the others back, then they begin at once", () => {
+test("the startup probe delays the others, which begin as soon as it passes", () => {
   const play = new Play({
     startup: aProbe({ periodMs: 5_000, failureThreshold: 30 }),
     liveness: aProbe(),
@@ -121,7 +121,7 @@ test("a startup probe that never passes restarts the container", () => {
   assert.deepEqual(play.decision.due, []);
 });
 
-test("an answer that could not be had counts neither way", () => {
+test("a probe that could not run counts neither as success nor as failure", () => {
   const play = new Play({ liveness: aProbe({ failureThreshold: 2 }) });
   play.answer("liveness", NO).next().answer("liveness", UNKNOWN).next();
   assert.equal(play.decision.restart, undefined);
@@ -130,7 +130,7 @@ test("an answer that could not be had counts neither way", () => {
   assert.equal(play.decision.restart, "liveness probe failed 2 times in a row: no");
 });
 
-test("probes stay on the grid of their period, however late the answers are", () => {
+test("probes keep their period, however late the answers are", () => {
   const probes = { liveness: aProbe({ initialDelayMs: 3_000 }) };
   let memory = beginProbes(probes, { nowMs: 1_000, startedAtMs: 0, spread: 0 });
   assert.equal(decide(probes, memory, 1_000).nextProbeAtMs, 3_000);
@@ -143,7 +143,7 @@ test("probes stay on the grid of their period, however late the answers are", ()
   assert.equal(decide(probes, memory, 34_001).nextProbeAtMs, 43_000);
 });
 
-test("until it first passes, readiness is asked more often; these failures don't count", () => {
+test("until it first passes, readiness is probed more often, and these failures don't count", () => {
   const play = new Play({ readiness: aProbe({ handler: TCP, failureThreshold: 1 }) });
   const asked: number[] = [];
   while (asked.length < 8) {
@@ -156,7 +156,7 @@ test("until it first passes, readiness is asked more often; these failures don't
   assert.equal(play.nowMs, 30_000, "the extra ones are used up");
 });
 
-test("an early answer makes it ready, and from then on only the grid counts", () => {
+test("an early success makes the container ready, and from then on only regular probes count", () => {
   const play = new Play({ readiness: aProbe({ handler: TCP, failureThreshold: 1 }) });
   play.answer("readiness", NO).next().answer("readiness", YES);
   assert.equal(play.decision.ready, true);
@@ -165,7 +165,7 @@ test("an early answer makes it ready, and from then on only the grid counts", ()
   assert.equal(play.decision.ready, false);
 });
 
-test("a startup probe's early failures don't use up its budget", () => {
+test("early failures of a startup probe don't count towards its threshold", () => {
   const play = new Play({ startup: aProbe({ handler: TCP, failureThreshold: 2 }) });
   while (play.nowMs < 10_000) play.answer("startup", NO).next();
   assert.equal(play.decision.restart, undefined);
@@ -173,14 +173,14 @@ test("a startup probe's early failures don't use up its budget", () => {
   assert.match(play.decision.restart ?? "", /2 times/);
 });
 
-test("no early probes where a success must hold for a while, or costs a process", () => {
+test("there are no early probes for commands or if a success must last for a while", () => {
   for (const spec of [aProbe(), aProbe({ handler: TCP, successThreshold: 2 })]) {
     const play = new Play({ readiness: spec });
     assert.equal(play.answer("readiness", NO).decision.nextProbeAtMs, 10_000);
   }
 });
 
-test("a pod's state from before the agent's restart stays until a probe changes it", () => {
+test("a verdict from before the agent's restart applies until a probe changes it", () => {
   const probes = { startup: aProbe(), liveness: aProbe(), readiness: aProbe() };
   const play = new Play(probes, {
     nowMs: 500_000,
@@ -197,14 +197,14 @@ test("a pod's state from before the agent's restart stays until a probe changes 
   assert.equal(play.decision.ready, false);
 });
 
-test("spread moves liveness of fresh containers by half a second at most, and readiness not at all", () => {
+test("spread delays liveness of new containers by at most half a second, and readiness not at all", () => {
   const play = new Play({ liveness: aProbe(), readiness: aProbe() }, { spread: 0.999 });
   assert.deepEqual(play.decision.due, ["readiness"]);
   play.answer("readiness", YES).next();
   assert.equal(Math.round(play.nowMs), 500);
 });
 
-test("events of kinds that aren't probed change nothing", () => {
+test("events of kinds without a probe change nothing", () => {
   const play = new Play({ liveness: aProbe() });
   const { memory, probes } = play;
   const event = { type: "answered", kind: "readiness", nowMs: 0, answer: NO } as const;
@@ -230,7 +230,7 @@ test("the reason contains the newest answer", () => {
   ]);
 });
 
-test("a readiness probe fails only after as many failures as it allows for", () => {
+test("a readiness probe fails only after its threshold of failures", () => {
   const play = new Play({ readiness: aProbe({ failureThreshold: 2 }) });
   play.answer("readiness", NO);
   assert.equal(play.decision.why, "readiness probe has not passed yet: no");
@@ -240,7 +240,7 @@ test("a readiness probe fails only after as many failures as it allows for", () 
   assert.equal(play.memory.kinds.readiness?.inARow, 2);
 });
 
-test("verdicts that differ only in what came back with the same failure have one key", () => {
+test("verdicts that differ only in the response's text have the same key", () => {
   const keyAfter = (answer: ProbeAnswer) =>
     verdictKey(new Play({ readiness: aProbe() }).answer("readiness", answer).memory);
   assert.equal(keyAfter({ ...NO, detail: "at 10:00" }), keyAfter({ ...NO, detail: "at 10:01" }));

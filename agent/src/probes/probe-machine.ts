@@ -1,39 +1,39 @@
 import { describeAnswer, type ProbeAnswer } from "./probe-answer.ts";
 import { type ContainerProbes, PROBE_KINDS, type ProbeKind, type ProbeSpec } from "./probe-spec.ts";
 
-/** The probe state of one run of one container. Times are those of the monotonic clock. */
+/** The state of the probes of one run of one container. Times are those of the monotonic clock. */
 export interface ProbeMemory {
-  /** The startup probe has passed, or there is none. */
+  /** Whether the startup probe has passed, or there is none. */
   readonly started: boolean;
-  /** Set when the container has to restart. Probing has stopped then. */
+  /** Set if the container has to restart. Probing has stopped then. */
   readonly restart?: { readonly kind: ProbeKind; readonly message: string };
   readonly kinds: { readonly [Kind in ProbeKind]?: KindMemory };
 }
 
 export interface KindMemory {
-  /** The present verdict. Readiness and startup begin as not passed, liveness as passed. */
+  /** The current verdict. Readiness and startup begin as not passed, liveness as passed. */
   readonly passed: boolean;
-  /** The last answer that counted, and how many like it came in a row. */
+  /** The last answer that counted, and the number of equal ones in a row. */
   readonly lastOutcome?: "success" | "failure";
   readonly inARow: number;
   /** The time of the next probe. Probes run every `periodMs`, counted from the first one. */
   readonly nextAtMs: number;
-  /** An additional probe before that; see EAGER_FIRST_MS. */
+  /** The time of an additional probe before that; see EAGER_FIRST_MS. */
   readonly eagerAtMs?: number;
   readonly eagerDelayMs: number;
-  /** The one under way, if any; `counts`: it is one of the grid's. */
+  /** The running probe, if any. `counts`: it is a regular probe, not an additional one. */
   readonly inFlight?: { readonly counts: boolean };
-  /** The newest answer of all, for people. */
+  /** The newest answer, for people. */
   readonly answer?: ProbeAnswer;
 }
 
 export interface ProbeStart {
   readonly nowMs: number;
-  /** The start time. It may lie in the past. */
+  /** The start of the container. It may be in the past. */
   readonly startedAtMs: number;
-  /** 0 to 1; moves this container's probes within a period, so that many don't fall together. */
+  /** A number in [0, 1] that shifts this container's probes within a period, so that many probes don't coincide. */
   readonly spread: number;
-  /** The verdicts about this run from before the agent's restart. They hold until a probe says otherwise. */
+  /** The verdicts about this run from before the agent's restart. They apply until a probe changes them. */
   readonly before?: { readonly started: boolean; readonly ready: boolean };
 }
 
@@ -49,26 +49,27 @@ export type ProbeEvent =
 export interface ProbeVerdict {
   readonly started: boolean;
   readonly ready: boolean;
-  /** The reason to kill the container. Its restart policy decides what follows. */
+  /** The reason to stop the container. Its restart policy decides what follows. */
   readonly restart?: string;
-  /** The reason why the container is not ready or about to be restarted, or the probe that began to fail. */
+  /** The reason why the container is not ready or is about to restart, or the probe that has begun to fail. */
   readonly why?: string;
 }
 
 export interface ProbeDecision extends ProbeVerdict {
-  /** The probes to launch now. */
+  /** The probes to start now. */
   readonly due: readonly ProbeKind[];
   /** The time of the next decision if no event occurs before; undefined: only after an event. */
   readonly nextProbeAtMs?: number;
 }
 
 /**
- * A container is mostly up long before the first period has passed, so until startup and readiness have passed once they
- * are asked more often: after this, then twice as long, and so on. These additional answers can only speed up a success;
- * failures among them don't count. Not for commands, which cost a process each.
+ * The delay of the first additional probe. A container is usually up long before the first period has passed. Therefore
+ * startup and readiness are probed more often until they have passed once: after this delay, then after twice as long,
+ * and so on. Additional probes can only make a success earlier; their failures don't count. They are not used for
+ * commands, each of which costs a process.
  */
 const EAGER_FIRST_MS = 100;
-/** Containers that start together are told apart by up to this much: seldom felt, enough to flatten a burst. */
+/** The largest shift between containers that start together: hardly noticeable, and enough to flatten a burst. */
 const FRESH_SPREAD_MAX_MS = 500;
 
 const NONE: readonly ProbeKind[] = [];
@@ -86,7 +87,7 @@ export function beginProbes(probes: ContainerProbes, start: ProbeStart): ProbeMe
   };
 }
 
-/** Returns the memory after the event. Pure. Only events of probed kinds change the memory. */
+/** Returns the memory after the event. Pure. Events of kinds without a probe change nothing. */
 export function advance(probes: ContainerProbes, memory: ProbeMemory, event: ProbeEvent): ProbeMemory {
   const spec = probes[event.kind];
   const kind = memory.kinds[event.kind];
@@ -101,7 +102,7 @@ export function advance(probes: ContainerProbes, memory: ProbeMemory, event: Pro
   }
 }
 
-/** Decides the next action. The decision holds until `nextProbeAtMs` or the next event. */
+/** Decides the next action. The decision is valid until `nextProbeAtMs` or the next event. */
 export function decide(probes: ContainerProbes, memory: ProbeMemory, nowMs: number): ProbeDecision {
   let due: ProbeKind[] | undefined;
   let nextProbeAtMs: number | undefined;
@@ -147,7 +148,7 @@ function beginKind(spec: ProbeSpec, passed: boolean, start: ProbeStart): KindMem
   const spreadMs =
     start.spread *
     (start.before === undefined ? Math.min(FRESH_SPREAD_MAX_MS, spec.periodMs) : spec.periodMs);
-  // Readiness and startup are waited for: their first probe is not put off, the eager ones after it are.
+  // Other components wait for readiness and startup, so their first probe is not shifted; later additional probes are.
   const firstMs = Math.max(dueMs, start.nowMs) + (passed ? spreadMs : 0);
   return { passed, inARow: 0, nextAtMs: firstMs, eagerDelayMs: EAGER_FIRST_MS * (1 + start.spread) };
 }
@@ -168,9 +169,13 @@ function answered(
 ): ProbeMemory {
   const counts = kind.inFlight?.counts ?? true;
   const { inFlight: _, ...landed } = kind;
-  const told: KindMemory = { ...landed, answer };
-  if (!isActive(memory, name)) return withKind(memory, name, told);
-  const next = scheduleEager(spec, counts ? apply(spec, told, answer) : applyEager(told, answer), nowMs);
+  const answered: KindMemory = { ...landed, answer };
+  if (!isActive(memory, name)) return withKind(memory, name, answered);
+  const next = scheduleEager(
+    spec,
+    counts ? apply(spec, answered, answer) : applyEager(answered, answer),
+    nowMs,
+  );
   const after = withKind(memory, name, next);
   if (name === "startup" && next.passed) return begun(probes, after, nowMs);
   const failing = name !== "readiness" && answer.outcome === "failure";
@@ -189,7 +194,7 @@ function apply(spec: ProbeSpec, kind: KindMemory, { outcome }: ProbeAnswer): Kin
   return {
     ...kind,
     lastOutcome: outcome,
-    // Nothing is decided by more than the threshold.
+    // Counts above the threshold change no decision.
     inARow: Math.min(inARow, threshold),
     passed: inARow >= threshold ? outcome === "success" : kind.passed,
   };
@@ -200,14 +205,14 @@ function applyEager(kind: KindMemory, { outcome }: ProbeAnswer): KindMemory {
 }
 
 function scheduleEager(spec: ProbeSpec, kind: KindMemory, nowMs: number): KindMemory {
-  // A success_threshold above 1 means a stretch of time, which eager probes would cut short.
+  // A success_threshold above 1 requires a duration, which additional probes would shorten.
   const may = !kind.passed && spec.handler.type !== "exec" && spec.successThreshold === 1;
   const atMs = nowMs + kind.eagerDelayMs;
   if (!may || kind.eagerDelayMs * 2 > spec.periodMs || atMs >= kind.nextAtMs) return kind;
   return { ...kind, eagerAtMs: atMs, eagerDelayMs: kind.eagerDelayMs * 2 };
 }
 
-/** The startup probe has passed: the others begin, not before their own initial delay. */
+/** Returns the memory after the startup probe has passed: the others begin, after their own initial delay. */
 function begun(probes: ContainerProbes, memory: ProbeMemory, nowMs: number): ProbeMemory {
   let after: ProbeMemory = { ...memory, started: true };
   for (const name of PROBE_KINDS) {
@@ -245,7 +250,7 @@ function waiting(
   if (kind === undefined || spec === undefined) return undefined;
   if (kind.answer === undefined) return `${name} probe has not answered yet`;
   if (kind.answer.outcome !== "success") {
-    // Failures that the probe allows for are part of a normal start: the coordinator warns only of one that fails.
+    // Failures below the threshold are part of a normal start, so the coordinator warns only about a failing probe.
     const failing = kind.lastOutcome === "failure" && kind.inARow >= spec.failureThreshold;
     return `${name} probe ${failing ? "fails" : "has not passed yet"}: ${describeAnswer(kind.answer)}`;
   }

@@ -24,7 +24,7 @@ function aProbe(changes: Partial<ProbeSpec> = {}): ProbeSpec {
   };
 }
 
-/** A host whose probes answer with what `answer` says, when it says so. */
+/** A host whose probes answer what and when `answer` decides. */
 class Host {
   readonly clock = new VirtualClock();
   readonly changes: { readonly id: string; readonly verdict: ProbeVerdict }[] = [];
@@ -78,7 +78,7 @@ test("reports a verdict when it changes, not with every answer", async () => {
   assert.equal(host.clock.pending, 0);
 });
 
-test("the container's start counts, not the time it was watched from", async () => {
+test("delays count from the container's start, not from when it was watched", async () => {
   const askedAtMs: number[] = [];
   const host = new Host(() => {
     askedAtMs.push(host.clock.nowMs() - startMs);
@@ -94,7 +94,7 @@ test("the container's start counts, not the time it was watched from", async () 
   await host.runner.close();
 });
 
-test("at most 32 network probes and 4 commands run at once, and none is lost", async () => {
+test("runs at most 32 network probes and 4 commands at once, and loses none", async () => {
   for (const [handler, limit] of [
     [TCP, 32],
     [COMMAND, 4],
@@ -117,7 +117,7 @@ test("at most 32 network probes and 4 commands run at once, and none is lost", a
   }
 });
 
-test("unwatch cancels running probes, and nothing is reported after it", async () => {
+test("unwatch cancels running probes, and nothing is reported afterwards", async () => {
   const signals: AbortSignal[] = [];
   const host = new Host(async (_, signal) => {
     signals.push(signal);
@@ -137,7 +137,7 @@ test("unwatch cancels running probes, and nothing is reported after it", async (
   assert.deepEqual(host.runner.reports("web"), []);
 });
 
-test("a container that waits for nothing has no timer", async () => {
+test("a container without a due probe has no timer", async () => {
   const host = new Host(() => Promise.resolve(NO));
   assert.deepEqual(host.runner.watch(host.container("web", {})), { started: true, ready: true });
   host.runner.watch(host.container("sick", { liveness: aProbe({ failureThreshold: 1 }) }));
@@ -146,7 +146,7 @@ test("a container that waits for nothing has no timer", async () => {
   assert.equal(host.clock.pending, 0, "a container to be restarted is left alone");
 });
 
-test("close waits for what is under way, and nothing begins after it", async () => {
+test("close waits for running probes, and starts none afterwards", async () => {
   let ended = false;
   const host = new Host(async () => {
     await host.clock.sleep(500);
@@ -163,7 +163,7 @@ test("close waits for what is under way, and nothing begins after it", async () 
   assert.equal(host.clock.pending, 0);
 });
 
-test("a container that seems to have started in the future, as the clock was set back, is probed at once", async () => {
+test("a container whose start is in the future because the clock was set back is probed at once", async () => {
   const host = new Host(() => Promise.resolve(YES));
   const readiness = aProbe({ handler: TCP });
   const container = host.container("a", { readiness });

@@ -13,29 +13,31 @@ import {
 import { type ContainerProbes, PROBE_KINDS, type ProbeKind, type ProbeSpec } from "./probe-spec.ts";
 import type { ProbeTarget, RunProbe } from "./run-probe.ts";
 
-// Connections are cheap, but each is a socket and a time limit that runs: far more than a host's worth at once means that all hang.
+// Connections are cheap, but each needs a socket and a timer. More concurrent probes than this mean that all hang.
 const NETWORK_PROBES_MAX = 32;
-// A command costs a process of the runtime's client, some 50 ms of processor time.
+// A command costs a process of the runtime's client, about 50 ms of processor time.
 const EXEC_PROBES_MAX = 4;
-// Containers whose probes fall due within this are asked in one go, so that the agent wakes up less often.
+// Probes that are due within this time run together, so that the agent wakes up less often.
 const SLACK_MS = 10;
 
 export interface ProbeRunnerOptions {
   readonly clock: Clock;
   readonly run: RunProbe;
-  /** The verdict on a container differs from the one before, or its reason does. Not called from within `watch` or after `unwatch`. */
+  /**
+   * Called when the verdict on a container, or its reason, has changed. Never called within `watch` or after `unwatch`.
+   */
   readonly onChange: (containerId: string, verdict: ProbeVerdict) => void;
 }
 
 /** One run of one container. */
 export interface WatchedContainer {
-  /** The runtime's id: a restarted container is another one. */
+  /** The runtime's id, which is different after a restart of the container. */
   readonly id: string;
   readonly probes: ContainerProbes;
   readonly target: ProbeTarget;
-  /** Wall clock. */
+  /** The start of the container, by the wall clock. */
   readonly startedAtMs: number;
-  /** The verdicts about this run from before the agent's restart. They hold until a probe says otherwise. */
+  /** The verdicts about this run from before the agent's restart. They apply until a probe changes them. */
   readonly before?: { readonly started: boolean; readonly ready: boolean };
 }
 
@@ -43,7 +45,7 @@ export interface WatchedContainer {
 export interface ProbeReport {
   readonly kind: ProbeKind;
   readonly spec: ProbeSpec;
-  /** The newest answer; undefined: none yet. */
+  /** The newest answer. Undefined: none yet. */
   readonly answer?: ProbeAnswer;
   /** The number of equal results in a row. */
   readonly inARow: number;
@@ -53,11 +55,14 @@ interface Watch {
   readonly container: WatchedContainer;
   readonly abort: AbortController;
   memory: ProbeMemory;
-  told: string;
+  reportedKey: string;
   nextProbeAtMs: number | undefined;
 }
 
-/** Probes containers as their machines decide, with one timer for all. Never more than one probe of a kind for a container at a time. */
+/**
+ * Probes containers as their machines decide, with one timer for all. Runs at most one probe of a kind for a container
+ * at a time.
+ */
 export class ProbeRunner {
   readonly #options: ProbeRunnerOptions;
   readonly #watches = new Map<string, Watch>();
@@ -71,7 +76,7 @@ export class ProbeRunner {
     this.#options = options;
   }
 
-  /** Starts probing at once and returns the present verdict. Has no effect for a container that is already watched. */
+  /** Starts probing at once and returns the current verdict. Has no effect for a container that is already watched. */
   watch(container: WatchedContainer): ProbeVerdict {
     const { clock } = this.#options;
     let watch = this.#watches.get(container.id);
@@ -87,7 +92,7 @@ export class ProbeRunner {
         container,
         abort: new AbortController(),
         memory,
-        told: verdictKey(memory),
+        reportedKey: verdictKey(memory),
         nextProbeAtMs: nowMs,
       };
       if (!this.#closed) this.#watches.set(container.id, watch);
@@ -96,7 +101,7 @@ export class ProbeRunner {
     return verdictOf(container.probes, watch.memory);
   }
 
-  /** Ends its probes, also those under way. Unknown ids are fine. */
+  /** Ends the container's probes, including running ones. Accepts unknown ids. */
   unwatch(id: string): void {
     const watch = this.#watches.get(id);
     this.#watches.delete(id);
@@ -119,7 +124,7 @@ export class ProbeRunner {
     });
   }
 
-  /** Resolves once no probe is under way. */
+  /** Resolves once no probe is running. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#timer?.cancel();
@@ -184,13 +189,13 @@ export class ProbeRunner {
     watch.nextProbeAtMs = decision.due.length > 0 ? nowMs : decision.nextProbeAtMs;
     if (watch.nextProbeAtMs !== undefined) this.#wakeAt(watch.nextProbeAtMs);
     const key = verdictKey(watch.memory);
-    if (key === watch.told) return;
-    watch.told = key;
+    if (key === watch.reportedKey) return;
+    watch.reportedKey = key;
     this.#options.onChange(id, verdictOf(probes, watch.memory));
   }
 }
 
-/** The same for the same container, evenly spread over many: FNV-1a. */
+/** Returns the spread of a container by FNV-1a, which is constant for the id and evenly distributed over many. */
 function spreadOf(id: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < id.length; at++) hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193);

@@ -11,7 +11,7 @@ const NOTHING_SET: ProbeNumbers = {
 };
 const TCP: ProbeHandler = { type: "tcp", port: 80 };
 
-test("zero stands for Kubernetes' defaults", () => {
+test("zero means Kubernetes' defaults", () => {
   for (const kind of ["startup", "liveness", "readiness"] as const) {
     assert.deepEqual(probeSpec(kind, TCP, NOTHING_SET), {
       handler: TCP,
@@ -24,7 +24,7 @@ test("zero stands for Kubernetes' defaults", () => {
   }
 });
 
-test("given numbers are kept", () => {
+test("keeps the given numbers", () => {
   const numbers = {
     initialDelaySeconds: 7,
     periodSeconds: 2,
@@ -42,7 +42,7 @@ test("given numbers are kept", () => {
   });
 });
 
-test("refuses impossible probes with the reason", () => {
+test("rejects impossible probes with the reason", () => {
   const refused: [ProbeKind, ProbeHandler, Partial<ProbeNumbers>, RegExp][] = [
     ["liveness", TCP, { successThreshold: 2 }, /^liveness probe: success_threshold must be 1, not 2$/],
     ["startup", TCP, { successThreshold: 3 }, /^startup probe: success_threshold must be 1, not 3$/],

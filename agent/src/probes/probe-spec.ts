@@ -11,7 +11,7 @@ export type ProbeHandler =
     }
   | { readonly type: "tcp"; readonly port: number }
   | { readonly type: "exec"; readonly command: readonly string[] }
-  /** `service` as in grpc.health.v1. Empty means the server as a whole. */
+  /** `service` is that of grpc.health.v1. Empty means the whole server. */
   | { readonly type: "grpc"; readonly port: number; readonly service: string };
 
 export interface ProbeSpec {
@@ -21,15 +21,15 @@ export interface ProbeSpec {
   /** The time from the start of one probe to the start of the next. */
   readonly periodMs: number;
   readonly timeoutMs: number;
-  /** Answers in a row that change the verdict. */
+  /** The number of consecutive answers that change the verdict. */
   readonly successThreshold: number;
   readonly failureThreshold: number;
 }
 
-/** One container's probes. */
+/** The probes of one container. */
 export type ContainerProbes = { readonly [Kind in ProbeKind]?: ProbeSpec };
 
-/** The five numbers as they come over the wire: seconds and counts, 0 for the default. */
+/** The five numbers as on the wire: seconds and counts, 0 for the default. */
 export interface ProbeNumbers {
   readonly initialDelaySeconds: number;
   readonly periodSeconds: number;
@@ -47,8 +47,8 @@ const SUCCESS_THRESHOLD = 1;
 const FAILURE_THRESHOLD = 3;
 
 /**
- * Fills in Kubernetes' defaults.
- * @throws RangeError that says which number can't be: only readiness may want more than one success.
+ * Fills in Kubernetes' defaults. @throws RangeError that names an invalid number. Only readiness allows a
+ * success_threshold above 1.
  */
 export function probeSpec(kind: ProbeKind, handler: ProbeHandler, numbers: ProbeNumbers): ProbeSpec {
   const successThreshold = numbers.successThreshold || SUCCESS_THRESHOLD;

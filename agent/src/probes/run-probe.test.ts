@@ -59,7 +59,7 @@ function expect(answer: ProbeAnswer, outcome: ProbeAnswer["outcome"], text: stri
   else assert.match(describeAnswer(answer), text);
 }
 
-test("HTTP: 200 to 399 passes, all else fails and shows what came back", async (t) => {
+test("HTTP: 200 to 399 passes, and anything else fails with the response's text", async (t) => {
   const listener: RequestListener = (request, response) => {
     const status = Number(request.url?.slice(1));
     response
@@ -85,7 +85,7 @@ test("HTTP: 200 to 399 passes, all else fails and shows what came back", async (
   assert.equal(answer.detail, `{"error": "no [31mdatabase"}${"x".repeat(200)}`.slice(0, 200).concat("…"));
 });
 
-test("HTTP: headers as given, the Host header too; an empty value takes a default away", async (t) => {
+test("HTTP: sends the given headers, including Host, and an empty value removes a default", async (t) => {
   const seen: { url: string | undefined; headers: IncomingHttpHeaders }[] = [];
   const port = await listen(
     t,
@@ -124,7 +124,7 @@ test("HTTP: a header that can't be sent fails the probe, not the agent", async (
   expect(await ask(http(port, { headers })), "failure", /Invalid character in header/);
 });
 
-test("HTTP: redirects are followed within the host; one that leads elsewhere passes unseen", async (t) => {
+test("HTTP: follows redirects within the host, and passes one to another host without following it", async (t) => {
   const asked: string[] = [];
   const port = await listen(
     t,
@@ -151,7 +151,7 @@ test("HTTP: redirects are followed within the host; one that leads elsewhere pas
   assert.equal(asked.length, 11);
 });
 
-test("HTTP: no answer in time fails; a body without end doesn't", async (t) => {
+test("HTTP: a late response fails the probe, but an endless body does not", async (t) => {
   let cut = 0;
   const port = await listen(
     t,
@@ -174,7 +174,7 @@ test("HTTP: no answer in time fails; a body without end doesn't", async (t) => {
     "failure",
     "no answer within 50 ms",
   );
-  // Long enough for the head to come, however busy the machine is.
+  // Long enough for the response's head to arrive, however busy the machine is.
   expect(await ask(http(port, { path: "/slow" }), { timeoutMs: 40 * SHORT_MS }), "success", "HTTP 200 OK");
   const beganMs = performance.now();
   expect(await ask(http(port, { path: "/flood" })), "success", "HTTP 200 OK");
@@ -223,7 +223,7 @@ test("TCP: passes once connected", async (t) => {
   expect(await ask({ type: "tcp", port: nobody }), "failure", `connect ECONNREFUSED ${HOST}:${nobody}`);
 });
 
-test("an abort ends the probe at once, and counts neither way", async (t) => {
+test("an abort ends the probe at once, and counts neither as success nor as failure", async (t) => {
   const accepted: Socket[] = [];
   const port = await listen(
     t,
@@ -243,7 +243,7 @@ test("an abort ends the probe at once, and counts neither way", async (t) => {
   assert.equal(accepted.length, 2);
 });
 
-test("exec: exit code 0 passes; output is shown", async () => {
+test("exec: exit code 0 passes, and the output is shown", async () => {
   const command = { type: "exec", command: ["check"] } as const;
   const ends =
     (exitCode: number, output: string): ExecInContainer =>
@@ -254,7 +254,7 @@ test("exec: exit code 0 passes; output is shown", async () => {
   expect(await ask(command), "unknown", "not to be run");
 });
 
-test("exec: a command that takes too long is ended, and waited for", async () => {
+test("exec: ends a command that takes too long, and waits for its end", async () => {
   const command = { type: "exec", command: ["check"] } as const;
   let ended = false;
   const exec: ExecInContainer = (_, signal) =>
@@ -324,11 +324,11 @@ test("gRPC: queries the service by name", async (t) => {
   expect(
     await ask({ type: "grpc", port, service: "gone" }),
     "failure",
-    'gRPC NOT_FOUND, the server doesn\'t know the service: "unknown service: gone"',
+    'gRPC NOT_FOUND, the server doesn\'t have the service: "unknown service: gone"',
   );
 });
 
-test("gRPC: servers that can't answer are told apart", async (t) => {
+test("gRPC: each kind of failure has its own message", async (t) => {
   const server = new grpc.Server();
   const port = await new Promise<number>((resolve) => {
     server.bindAsync(`${HOST}:0`, grpc.ServerCredentials.createInsecure(), (_, bound) => resolve(bound));

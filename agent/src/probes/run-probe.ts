@@ -8,12 +8,12 @@ import { connectTcp } from "./tcp-probe.ts";
 
 /** The target of a container's probes. */
 export interface ProbeTarget {
-  /** The pod's; reachable from the host. */
+  /** The pod's address, which is reachable from the host. */
   readonly address: string;
   readonly exec: ExecInContainer;
 }
 
-/** Makes one probe. Never rejects; an abort gives `unknown`. Takes hardly longer than `timeoutMs`. */
+/** Runs one probe. Never rejects; an abort gives `unknown`. Takes hardly longer than `timeoutMs`. */
 export type RunProbe = (
   handler: ProbeHandler,
   target: ProbeTarget,
@@ -21,7 +21,7 @@ export type RunProbe = (
   signal: AbortSignal,
 ) => Promise<ProbeAnswer>;
 
-/** The real ones. */
+/** Returns the function that runs real probes. */
 export function probeOver(clock: Clock): RunProbe {
   return (handler, target, timeoutMs, signal) => {
     const limit = { clock, timeoutMs, signal };

@@ -17,7 +17,7 @@ test("returns the output, the exit code and the signal of a program", async () =
   assert.deepEqual([killed.exitCode, killed.signal, killed.killedFor], [undefined, "SIGTERM", undefined]);
 });
 
-test("passes input, arguments and environment as they are, and nothing of its own environment", async () => {
+test("passes input, arguments and environment unchanged, and nothing of the agent's environment", async () => {
   const args = ["-c", 'cat; printf "%s\\n" "$@"; env | sort', "sh", "a b", "$HOME", ""];
   const options = { env: { ...ENV, GREETING: "hello; exit" }, input: "in\n", timeoutMs: 20_000 };
   const { stdout } = await runProgram("sh", args, { ...options, outputBytesMax: 1_000 });
@@ -27,20 +27,20 @@ test("passes input, arguments and environment as they are, and nothing of its ow
   assert.ok(stdout.includes("GREETING=hello; exit\n"));
 });
 
-test("reads an empty input without one, and survives a program that does not read its input", async () => {
+test("without input the program reads an empty one, and it need not read its input", async () => {
   assert.equal((await sh("cat; echo end")).stdout, "end\n");
   const { exitCode } = await sh("exec 0<&-; exit 4", { input: "x".repeat(1_000_000) });
   assert.equal(exitCode, 4);
 });
 
-test("kills a program whose time is up, with what it wrote", async () => {
+test("kills a program after its time limit, and returns its output until then", async () => {
   const { stdout, killedFor, signal } = await sh("trap '' TERM; echo begun; exec sleep 777", {
     timeoutMs: 300,
   });
   assert.deepEqual([stdout, killedFor, signal], ["begun\n", "timeout", "SIGKILL"]);
 });
 
-test("kills a program when the signal aborts, and starts none after it", async () => {
+test("kills a program when the signal aborts, and starts none afterwards", async () => {
   const abort = new AbortController();
   const running = sh("echo $$ >&2; exec sleep 777", { signal: abort.signal });
   abort.abort();
@@ -49,7 +49,7 @@ test("kills a program when the signal aborts, and starts none after it", async (
   assert.deepEqual([killedFor, stdout], ["cancelled", ""]);
 });
 
-test("kills a program that writes too much, and keeps the beginning", async () => {
+test("kills a program that writes too much, and keeps the beginning of its output", async () => {
   const { stdout, killedFor } = await sh("exec yes", { outputBytesMax: 10 });
   assert.deepEqual([stdout, killedFor], ["y\ny\ny\ny\ny\n", "too-much-output"]);
 });
@@ -64,7 +64,7 @@ test("reports programs that cannot be started", async () => {
   assert.match((await run("true", ["a\0b"])).error?.message ?? "", /zero byte/);
 });
 
-test("leaves a program behind whose output another process keeps open after the kill", async () => {
+test("abandons a program whose output another process keeps open after the kill", async () => {
   const { killedFor, stdout } = await sh("sleep 3 & echo begun; wait", {
     timeoutMs: 300,
     killPatienceMs: 100,
@@ -77,13 +77,13 @@ test("leaves no file descriptors open", async () => {
   const before = new Set(openFiles());
   for (let i = 0; i < 5; i += 1) await sh("echo x", { input: "y" });
   const left = () => openFiles().filter((file) => !before.has(file));
-  // The closing of a descriptor can end after the program was reported to have ended.
+  // Closing a descriptor may complete after the program was reported to have ended.
   const deadlineMs = performance.now() + 15_000;
   while (left().length > 0 && performance.now() < deadlineMs) await setImmediate();
   assert.deepEqual(left(), []);
 });
 
-/** Returns the descriptors of this process, each with its file, such as `21 socket:[4711]`. */
+/** Returns the descriptors of this process with their files, such as `21 socket:[4711]`. */
 function openFiles(): string[] {
   return readdirSync("/proc/self/fd").flatMap((fd) => {
     try {

@@ -2,15 +2,18 @@ import type { Readable } from "node:stream";
 import { type ProgramEnd, startProgram } from "./start-program.ts";
 
 export interface RunOptions {
-  /** The whole environment: nothing of the agent's own is added. */
+  /** The complete environment; nothing of the agent's own is added. */
   readonly env: Readonly<Record<string, string>>;
-  /** Text for standard input, which is empty without it. */
+  /** Text for standard input. Default: empty. */
   readonly input?: string;
   readonly timeoutMs: number;
-  /** The most that is kept of standard output, and of standard error. */
+  /** The limit of kept bytes of standard output, and of standard error. */
   readonly outputBytesMax: number;
   readonly signal?: AbortSignal;
-  /** The time after which a killed program is left behind: one that is stuck in the kernel does not end. Default 5 s. */
+  /**
+   * The time after which a killed program is abandoned, because one that is stuck in the kernel does not end. Default:
+   * 5 s.
+   */
   readonly killPatienceMs?: number;
 }
 
@@ -26,8 +29,9 @@ export interface ProgramResult extends ProgramEnd {
 const KILL_PATIENCE_MS = 5_000;
 
 /**
- * Runs a program without a shell to its end and returns its output. It is killed with SIGKILL when its time is up, the signal
- * aborts or it writes too much. Never rejects. A process that not even SIGKILL ends is left behind.
+ * Runs a program without a shell to its end and returns its output. Kills it with SIGKILL after the time limit, when
+ * the signal aborts or if it writes too much. Never rejects. A process that does not end even after SIGKILL is
+ * abandoned.
  */
 export async function runProgram(
   file: string,

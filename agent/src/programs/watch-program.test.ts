@@ -8,7 +8,7 @@ import { watchProgram } from "./watch-program.ts";
 const LIMIT = { timeout: 60_000 };
 const env = { PATH: "/usr/bin:/bin" };
 
-test("kills a program that makes no progress in time, and not one that does", LIMIT, async () => {
+test("kills a program that makes no progress in time, but not one that does", LIMIT, async () => {
   const { signal } = new AbortController();
   const idle = watchProgram(startProgram("sleep", ["1000"], { env }), signal, 10_000);
   idle.arm(50);
@@ -20,7 +20,7 @@ test("kills a program that makes no progress in time, and not one that does", LI
   assert.equal(busy.stalled, false);
 });
 
-test("an aborted program that is stuck in the kernel keeps no caller", LIMIT, async () => {
+test("an aborted program that is stuck in the kernel blocks no caller", LIMIT, async () => {
   for (const call of ["load", "read"] as const) {
     const stuck = aStuckProgram();
     const options = { address: "/none", namespace: "none", start: () => stuck.child, killPatienceMs: 20 };
@@ -34,7 +34,7 @@ test("an aborted program that is stuck in the kernel keeps no caller", LIMIT, as
   }
 });
 
-/** A program that takes no input, gives no output, and doesn't end when it is killed. */
+/** A program without input and output that doesn't end when it is killed. */
 function aStuckProgram(): { readonly child: StartedProgram; readonly kills: () => number } {
   let kills = 0;
   const child: StartedProgram = {

@@ -1,11 +1,11 @@
 import type { ProgramEnd, StartedProgram } from "./start-program.ts";
 
 export interface WatchedProgram {
-  /** Resolves with the program's end, or soon after a kill that it doesn't obey. Never rejects. */
+  /** Resolves with the program's end, or soon after a kill without effect. Never rejects. */
   readonly ended: Promise<ProgramEnd>;
   /** Aborts when `ended` resolves. */
   readonly over: AbortSignal;
-  /** Whether it was killed because it made no progress. */
+  /** Whether the program was killed because it made no progress. */
   readonly stalled: boolean;
   /** Kills the program unless `disarm` is called within the time. */
   arm(withinMs: number): void;
@@ -20,8 +20,8 @@ const LEFT_BEHIND: ProgramEnd = {
 };
 
 /**
- * Kills the program when the signal aborts or it makes no progress. A program that is stuck in the kernel, for instance on a dead disk,
- * doesn't end then, and is left behind, so that its caller's place becomes free.
+ * Kills the program when the signal aborts or it makes no progress. A program that is stuck in the kernel, for instance
+ * on a dead disk, doesn't end then and is abandoned, which frees its caller's slot.
  */
 export function watchProgram(
   child: StartedProgram,

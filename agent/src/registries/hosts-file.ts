@@ -10,7 +10,7 @@ export function hostsFile(registry: string, access: RegistryAccess): string {
     "",
     `[host.${text(mirror)}]`,
     `capabilities = ["pull", "resolve"]`,
-    // With a path, containerd would add the API's own to it.
+    // containerd would append the API's path to a path.
     ...(new URL(mirror).pathname === "/" ? [] : ["override_path = true"]),
     ...tlsLines(access),
   ]);
@@ -24,7 +24,7 @@ function tlsLines({ caFile, client }: RegistryAccess): readonly string[] {
   ];
 }
 
-/** JSON's strings are basic strings of TOML. */
+/** Quotes text. JSON strings are valid basic strings of TOML. */
 function text(value: string): string {
   return JSON.stringify(value);
 }

@@ -1,10 +1,10 @@
 import { registryName } from "../runtime/image-reference.ts";
 
-/** The settings by which images of a registry are pulled. */
+/** The settings for pulls of a registry's images. */
 export interface RegistryAccess {
-  /** URLs that are asked in this order before the registry itself. */
+  /** URLs that are tried in this order before the registry itself. */
   readonly mirrors: readonly string[];
-  /** A PEM file with authorities that are trusted besides those of the host, for the registry and its mirrors. */
+  /** A PEM file with authorities that are trusted in addition to the host's, for the registry and its mirrors. */
   readonly caFile: string | undefined;
   readonly client: ClientFiles | undefined;
 }
@@ -15,7 +15,7 @@ export interface ClientFiles {
   readonly keyFile: string;
 }
 
-/** By name as images contain it, such as `docker.io` or `registry.example:5000`. */
+/** Settings by the registry's name in images, such as `docker.io` or `registry.example:5000`. */
 export type Registries = Readonly<Record<string, RegistryAccess>>;
 
 const NAME = /^(?=[^/]{1,255}$)([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(:\d{1,5})?$/;
@@ -24,8 +24,8 @@ const REGISTRIES_MAX = 64;
 const MIRRORS_MAX = 10;
 
 /**
- * Reads the `registries` setting: by registry `mirrors`, `caFile`, `clientCertFile` and `clientKeyFile`. Text is taken for JSON.
- * @throws Error that says what it must be.
+ * Parses the `registries` setting: `mirrors`, `caFile`, `clientCertFile` and `clientKeyFile` by registry. Text is
+ * parsed as JSON. @throws Error that describes valid values.
  */
 export function parseRegistries(value: unknown): Registries {
   const given = typeof value === "string" ? fromJson(value) : value;
@@ -66,7 +66,7 @@ function accessOf(name: string, value: unknown): RegistryAccess {
   };
 }
 
-/** A mirror decides which image a tag means, so it must prove its identity by TLS. */
+/** Parses a mirror's URL. A mirror decides which image a tag means, so it must prove its identity by TLS. */
 function mirrorOf(name: string, value: unknown): string {
   const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : undefined;
   const isPlain = url?.username === "" && url.password === "" && url.search === "" && url.hash === "";

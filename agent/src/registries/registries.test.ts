@@ -23,7 +23,7 @@ before(async () => {
 });
 after(() => rmSync(dir, { recursive: true }));
 
-test("a registry's file names its mirrors before it, with authorities and client certificate", () => {
+test("a registry's file lists its mirrors first, with authorities and client certificate", () => {
   const registries = parseRegistries({
     "docker.io": {
       mirrors: ["https://mirror.example:5000/", "https://harbor.example/v2/hub"],
@@ -75,12 +75,12 @@ for (const [what, value, message] of [
   ["a relative file", { "a.example": { caFile: "ca.crt" } }, /caFile, an absolute path/],
   ["a certificate without a key", { "a.example": { clientCertFile: "/a" } }, /both clientCertFile and/],
 ] as const) {
-  test(`${what} is refused`, () => {
+  test(`rejects ${what}`, () => {
     assert.throws(() => parseRegistries(value), message);
   });
 }
 
-test("writes a directory for nerdctl that only the agent reads, and replaces the last one", async () => {
+test("writes a directory for nerdctl that only the agent can read, and replaces the previous one", async () => {
   const target = at("registries");
   const files = { caFile: at("ca.crt"), clientCertFile: at("client.crt"), clientKeyFile: at("client.key") };
   const first = parseRegistries({ "docker.io": { mirrors: ["https://m.example"], ...files } });
@@ -98,7 +98,7 @@ test("writes a directory for nerdctl that only the agent reads, and replaces the
   assert.equal(existsSync(target), false);
 });
 
-test("names the setting and the file that can't be used, quotes no key, and writes the other registries", async () => {
+test("names the setting and the unusable file, quotes no key, and writes the other registries", async () => {
   const other = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
   writeFileSync(at("other.key"), other.export({ type: "pkcs8", format: "pem" }), { mode: 0o600 });
   writeFileSync(at("open.key"), readFileSync(at("client.key")));

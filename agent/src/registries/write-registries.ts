@@ -6,16 +6,16 @@ import { ConfigError } from "../config.ts";
 import { hostsFile } from "./hosts-file.ts";
 import type { ClientFiles, Registries, RegistryAccess } from "./parse-registries.ts";
 
-/** nerdctl's own directories, which hold for all other registries. */
+/** nerdctl's own directories, which apply to all other registries. */
 const DEFAULT_DIRS = ["/etc/containerd/certs.d", "/etc/docker/certs.d"];
-/** Bundles of authorities have some 300 KiB. */
+/** Bundles of authorities have about 300 KiB. */
 const FILE_MAX_BYTES = 4 * 1024 * 1024;
 
 /**
- * Writes the directory that nerdctl reads the settings of registries from, and returns the directories for it; undefined if there are no
- * settings. The files name certificates and keys, and contain none. `noteProblem` receives the reason for each registry that can't be
- * used: running pods don't need it, so it doesn't keep the agent from starting. Pulls from it fail until the file is mended, because its
- * settings still name the file.
+ * Writes the directory from which nerdctl reads the settings of registries, and returns the directories to pass;
+ * undefined if there are no settings. The files name certificates and keys, but contain none. `noteProblem` is called
+ * with the reason for each unusable registry. Running pods don't need it, so the agent starts nevertheless. Pulls from
+ * it fail until the file is fixed, because its settings still name the file.
  */
 export async function writeRegistries(
   directory: string,
@@ -38,7 +38,7 @@ async function writeHosts(directory: string, name: string, access: RegistryAcces
   await writeFile(join(directory, name, "hosts.toml"), hostsFile(name, access), { mode: 0o600 });
 }
 
-/** Throws ConfigError for a file that can't be used. */
+/** Throws ConfigError if a file can't be used. */
 async function assertFiles(name: string, { caFile, client }: RegistryAccess): Promise<void> {
   const path = `registries.${name}`;
   if (caFile !== undefined) await readCertificate(`${path}.caFile`, caFile);
@@ -60,7 +60,7 @@ async function readCertificate(setting: string, file: string): Promise<X509Certi
   return parse(setting, file, () => new X509Certificate(text));
 }
 
-/** The reason of the library is left out, because it may quote the file. */
+/** Parses a file. The library's reason is left out, because it may quote the file. */
 function parse<Value>(setting: string, file: string, read: () => Value): Value {
   try {
     return read();

@@ -5,7 +5,7 @@ import { RuntimeError } from "./runtime.ts";
 
 const never = new AbortController().signal;
 
-test("no more than its size at a time, in order", async () => {
+test("runs at most the given number of calls at a time, in order of arrival", async () => {
   const limit = new CallLimit(2);
   const begun: number[] = [];
   const ends: (() => void)[] = [];
@@ -29,7 +29,7 @@ test("no more than its size at a time, in order", async () => {
   assert.deepEqual(begun, [0, 1, 2, 3]);
 });
 
-test("a call that fails gives its place back", async () => {
+test("a failed call releases its slot", async () => {
   const limit = new CallLimit(1);
   await assert.rejects(limit.run(never, () => Promise.reject(new Error("x"))));
   assert.equal(await limit.run(never, async () => 1), 1);
@@ -49,7 +49,7 @@ test("a call that is cancelled while it waits leaves the queue", async () => {
   again();
 });
 
-test("a place that is given back twice is one place", async () => {
+test("releasing a slot twice frees only one slot", async () => {
   const limit = new CallLimit(1);
   const release = await limit.enter(never);
   const waiting = [limit.enter(never), limit.enter(never)];

@@ -1,6 +1,6 @@
 import { RuntimeError } from "./runtime.ts";
 
-/** Lets at most `size` calls go on at one time; the others wait in the order they came. */
+/** Runs at most `size` calls at one time. Further calls wait in order of arrival. */
 export class CallLimit {
   readonly #size: number;
   readonly #waiting: (() => void)[] = [];
@@ -19,7 +19,7 @@ export class CallLimit {
     }
   }
 
-  /** Takes a place; the returned function gives it back. */
+  /** Waits for a slot and returns the function that releases it. */
   async enter(signal: AbortSignal): Promise<() => void> {
     if (signal.aborted) throw aborted();
     if (this.#running >= this.#size) await this.#wait(signal);
@@ -50,7 +50,7 @@ export class CallLimit {
     });
   }
 
-  // The place goes straight to the next in line, so that no newcomer slips in between.
+  // The next waiting call gets the slot directly, so that no new call can overtake it.
   #leave(): void {
     const next = this.#waiting.shift();
     if (next) next();
@@ -58,7 +58,7 @@ export class CallLimit {
   }
 }
 
-// A caller that queues without end has lost its way; this is many times the containers of a host.
+// Many times the containers of a host. A longer queue means that a caller has a defect.
 const WAITING_MAX = 10_000;
 
 function aborted(): RuntimeError {

@@ -9,18 +9,18 @@ for (const user of ["", "0", "00", "root", "0:0", "root:app", ":1000"]) {
 }
 
 for (const user of ["app", "app:app", "1000x", "-1"]) {
-  test(`an image whose user is ${JSON.stringify(user)} can't be verified`, () => {
+  test(`can't verify that an image whose user is ${JSON.stringify(user)} does not run as root`, () => {
     assert.throws(() => checkNonRoot("a:1", user), { message: /^image a:1 names its user .*to a number$/ });
   });
 }
 
 for (const user of ["1", "1000", "1000:0", "65534:nogroup"]) {
-  test(`an image whose user is ${user} is none of root's`, () => {
+  test(`an image whose user is ${user} does not run as root`, () => {
     assert.doesNotThrow(() => checkNonRoot("a:1", user));
   });
 }
 
-test("reads the image's user only where a rule depends on it", () => {
+test("reads the image's user only if a rule depends on it", () => {
   const nonRoot = { ...PLAIN, runAsNonRoot: true };
   assert.equal(needsImageUser({}), false);
   assert.equal(needsImageUser({ user: { supplementalGroups: [1] }, security: PLAIN }), false);
@@ -29,7 +29,7 @@ test("reads the image's user only where a rule depends on it", () => {
   assert.equal(needsImageUser({ user: { gid: 5, supplementalGroups: [] } }), true);
 });
 
-test("capabilities by any of their names, and nothing else", () => {
+test("accepts capabilities by any of their names, and rejects other names", () => {
   assert.deepEqual(["NET_ADMIN", "cap_net_admin", "all"].map(capabilityName), [
     "NET_ADMIN",
     "NET_ADMIN",

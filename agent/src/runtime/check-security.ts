@@ -1,6 +1,6 @@
 import { type ContainerSpec, RuntimeError } from "./runtime.ts";
 
-/** Capabilities of Linux, without CAP_. Names that are not among these would be passed over without a word by the tools below. */
+/** The capabilities of Linux, without the prefix CAP_. nerdctl and runc would ignore other names silently. */
 const CAPABILITIES: ReadonlySet<string> = new Set(
   (
     "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE NET_BROADCAST " +
@@ -10,12 +10,12 @@ const CAPABILITIES: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-// runc takes no larger ids.
+// The largest id that runc accepts.
 const ID_MAX = 2 ** 31 - 1;
 
 const USER_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,99})?$/;
 
-/** Refuses what no runtime can do, before anything is touched. START_FAILED, not retryable. */
+/** Rejects settings that no runtime supports, before anything is created. Throws START_FAILED, not retryable. */
 export function checkSecurity({ user, security }: Pick<ContainerSpec, "user" | "security">): void {
   for (const id of [user?.uid, user?.gid, ...(user?.supplementalGroups ?? [])]) {
     if (id !== undefined && !(Number.isInteger(id) && id >= 0 && id <= ID_MAX))
@@ -34,11 +34,14 @@ export function checkSecurity({ user, security }: Pick<ContainerSpec, "user" | "
     throw refusal("run_as_user is 0 but run_as_non_root is set: drop one of the two");
 }
 
-/** `net_admin` and `CAP_NET_ADMIN` are `NET_ADMIN`; START_FAILED for what is no capability. */
+/**
+ * Returns a capability's name without prefix, in upper case: `net_admin` and `CAP_NET_ADMIN` become `NET_ADMIN`. Throws
+ * START_FAILED for an unknown name.
+ */
 export function capabilityName(text: string): string {
   const name = text.toUpperCase().replace(/^CAP_/, "");
   if (name === "ALL" || CAPABILITIES.has(name)) return name;
-  throw refusal(`${JSON.stringify(text)} is no capability of Linux`);
+  throw refusal(`${JSON.stringify(text)} is not a Linux capability`);
 }
 
 /** Reports whether the image's own user has to be known before a container can be started. */
@@ -47,8 +50,9 @@ export function needsImageUser({ user, security }: Pick<ContainerSpec, "user" | 
 }
 
 /**
- * As Kubernetes has it: an image that names its user can't be verified, since the name's number is only known inside.
- * `imageUser` is the image's USER: empty, `name`, `uid`, either with `:group`.
+ * Throws if the image's user is or may be root. As in Kubernetes, a user given by name can't be verified, because only
+ * the image maps the name to a number. `imageUser` is the image's USER: empty, `name` or `uid`, optionally with
+ * `:group`.
  */
 export function checkNonRoot(image: string, imageUser: string): void {
   const user = imageUser.split(":", 1)[0] ?? "";

@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { RuntimeError } from "./runtime.ts";
 
-/** The signal's number. Rejects with START_FAILED a name that Linux does not know. */
+/** Returns the signal's number. Throws START_FAILED for a name that Linux does not know. */
 export function checkSignalName(name: string): number {
   const known = Object.entries(constants.signals).find(([it]) => it === name)?.[1];
   const realTime = /^SIGRTMIN\+([1-9]|[12]\d|30)$/.exec(name);

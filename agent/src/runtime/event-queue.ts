@@ -1,9 +1,9 @@
 import { RuntimeError, type RuntimeEvent } from "./runtime.ts";
 
-// A reader this far behind should list again. About 2 MB.
+// A reader this far behind has to list again. The queue then holds about 2 MB.
 const LENGTH_MAX = 10_000;
 
-/** Queues events for one reader. A reader that falls behind too far gets an error, not a growing queue. */
+/** Queues events for one reader. A reader that falls too far behind gets an error, so that the queue stays bounded. */
 export class EventQueue {
   #events: RuntimeEvent[] = [];
   #end: { readonly error?: RuntimeError } | undefined;
@@ -19,7 +19,7 @@ export class EventQueue {
     this.#wake?.();
   }
 
-  /** Closes the queue. Items in it are still read. */
+  /** Closes the queue. The reader still receives queued items. */
   close(): void {
     this.#end ??= {};
     this.#wake?.();

@@ -4,11 +4,11 @@ import { RuntimeError, type RuntimeExec, type RuntimeExecOptions } from "./runti
 export interface FakeExecScript {
   readonly stdout?: string;
   readonly stderr?: string;
-  /** Default 0. */
+  /** Default: 0. */
   readonly exitCode?: number;
-  /** Whether the command returns its input until the input ends. */
+  /** Whether the command writes its input to its output until the input ends. */
   readonly echoes?: boolean;
-  /** Ends only when it is cancelled or when its container ends. */
+  /** Whether the command ends only when it is cancelled or its container ends. */
   readonly endless?: boolean;
 }
 
@@ -17,7 +17,10 @@ interface Chunk {
   readonly data: Uint8Array;
 }
 
-/** Plays a script as a RuntimeExec. `containerEnded` kills the command; undefined script: there is no such running container. */
+/**
+ * Plays a script as a RuntimeExec. `containerEnded` kills the command. Without a script, there is no such running
+ * container.
+ */
 export function playExec(
   script: FakeExecScript | undefined,
   options: RuntimeExecOptions,
@@ -79,7 +82,7 @@ export function playExec(
   };
 }
 
-// 128 + SIGKILL.
+// The exit code after SIGKILL: 128 + 9.
 const KILLED = 137;
 
 function aborted(): RuntimeError {

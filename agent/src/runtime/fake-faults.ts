@@ -8,7 +8,7 @@ export type FakeMethod = Exclude<
 
 export interface FakeCall {
   readonly method: FakeMethod;
-  /** Name of the container, its id, or the image; ids joined by commas. */
+  /** The container's name or id, or the image; several ids are joined by commas. */
   readonly subject: string;
   readonly atMs: number;
 }
@@ -18,7 +18,7 @@ interface Fault {
   readonly afterEffect: boolean;
 }
 
-/** Scripts a runtime's calls for a test: errors, delays, hanging. It also records all calls. */
+/** Scripts errors, delays and hanging of a runtime's calls for a test, and records all calls. */
 export class FakeFaults {
   readonly calls: FakeCall[] = [];
   readonly #clock: Clock;
@@ -30,7 +30,10 @@ export class FakeFaults {
     this.#clock = clock;
   }
 
-  /** The next call of `method` rejects. With `afterEffect` it does its work all the same, like one that was cut off too late. */
+  /**
+   * Makes the next call of `method` reject. With `afterEffect` the call takes effect first, like a call that was
+   * interrupted too late.
+   */
   fail(method: FakeMethod, error: RuntimeError, options: { readonly afterEffect?: boolean } = {}): void {
     const faults = this.#faults.get(method) ?? [];
     this.#faults.set(method, [...faults, { error, afterEffect: options.afterEffect ?? false }]);
@@ -41,7 +44,7 @@ export class FakeFaults {
     this.#delaysMs.set(method, delayMs);
   }
 
-  /** Makes calls do nothing and reject with TIMEOUT after `timeoutMs`, until `release`. */
+  /** Makes calls do nothing and reject with TIMEOUT after `timeoutMs`, until `release` is called. */
   hang(method: FakeMethod, timeoutMs = 60_000): { release(): void } {
     this.#hangingMs.set(method, timeoutMs);
     return { release: () => this.#hangingMs.delete(method) };
@@ -67,7 +70,7 @@ export class FakeFaults {
     return result;
   }
 
-  /** Lets time go by; rejects with ABORTED when the signal aborts. */
+  /** Waits for `delayMs`. Rejects with ABORTED when the signal aborts. */
   pass(delayMs: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const giveUp = () => {

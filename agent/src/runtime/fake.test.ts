@@ -51,7 +51,7 @@ testRuntime("fake", underTest);
 
 const boom = new RuntimeError("UNAVAILABLE", "boom", { retryable: true });
 
-test("the next call fails, before or after its effect", async () => {
+test("makes the next call fail before or after it takes effect", async () => {
   const runtime = aFake();
   runtime.faults.fail("run", boom);
   runtime.faults.fail("run", boom, { afterEffect: true });
@@ -66,7 +66,7 @@ test("the next call fails, before or after its effect", async () => {
   );
 });
 
-test("calls hang until their time-out or their signal", async () => {
+test("calls hang until their time-out or until their signal aborts", async () => {
   const due: (() => void)[] = [];
   const clock: Clock = {
     ...systemClock,
@@ -87,7 +87,7 @@ test("calls hang until their time-out or their signal", async () => {
   assert.deepEqual(await runtime.list(never), []);
 });
 
-test("ends, out of memory and a broken event source, at the test's will", async () => {
+test("ends containers, kills them for memory and breaks the event source on request", async () => {
   const runtime = aFake();
   const events = runtime.events(never)[Symbol.asyncIterator]();
   assert.deepEqual((await events.next()).value, { type: "listening" });
@@ -105,7 +105,7 @@ test("ends, out of memory and a broken event source, at the test's will", async 
   await rejectsWith("UNAVAILABLE", events.next());
 });
 
-test("a pull answers as the registry is scripted", async () => {
+test("a pull returns the registry's scripted answer", async () => {
   const runtime = aFake();
   runtime.registry.set("localhost/secret:1", new RuntimeError("IMAGE_DENIED", "no", { retryable: false }));
   await rejectsWith("IMAGE_DENIED", runtime.pull("localhost/secret:1", never));

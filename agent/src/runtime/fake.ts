@@ -22,12 +22,12 @@ import {
 
 /** The behaviour of a started container. Default: it runs until it is stopped. */
 export interface FakeProgram {
-  /** Ends by itself, after `afterMs` (default 0). */
+  /** If set, the program ends by itself with this code, after `afterMs` (default: 0). */
   readonly exitCode?: number;
   readonly afterMs?: number;
-  /** Takes no notice of the stop signal: only SIGKILL ends it. */
+  /** Whether the program ignores the stop signal, so that only SIGKILL ends it. */
   readonly ignoresStop?: boolean;
-  /** The time that it takes to end after the stop signal. */
+  /** The time between the stop signal and the program's end. */
   readonly stopMs?: number;
   /** The error with which the runtime refuses to start it. */
   readonly startError?: string;
@@ -49,20 +49,20 @@ const SIGTERM_EXIT = 143;
 const SIGKILL_EXIT = 137;
 const SIGNAL_EXIT_BASE = 128;
 
-/** ContainerRuntime in memory, on a clock of the test's. Passes the same contract as the real one. */
+/** A ContainerRuntime in memory, on the test's clock. It passes the same contract suite as the real runtime. */
 export class FakeRuntime implements ContainerRuntime {
   readonly faults: FakeFaults;
-  /** The behaviour of programs, by the first word of the command or, without one, by the image. */
+  /** The behaviour of programs, by the first word of the command, or by image if there is no command. */
   readonly programs = new Map<string, FakeProgram>();
-  /** The behaviour of execs, by the first word of the command. Others end with 127. */
+  /** The behaviour of execs, by the first word of the command. Other commands exit with 127. */
   readonly execs = new Map<string, FakeExecScript>();
   /** The images in the local store, as full references. */
   readonly images = new Set<string>();
-  /** The registry's answers to pulls, by full reference. Others are IMAGE_NOT_FOUND. */
+  /** The registry's answers to pulls, by full reference. Other images are IMAGE_NOT_FOUND. */
   readonly registry = new Map<string, "ok" | "hangs" | RuntimeError>();
-  /** The logins that registries require, by full host. Others require none. */
+  /** The logins that registries require, by host. Other registries require none. */
   readonly logins = new Map<string, { readonly username: string; readonly password: string }>();
-  /** An image's USER; full references. Others have none. */
+  /** The USER of images, by full reference. Other images have none. */
   readonly imageUsers = new Map<string, string>();
   readonly usages = new Map<string, ContainerUsage>();
   readonly #outOfMemory = new Set<string>();
@@ -81,7 +81,7 @@ export class FakeRuntime implements ContainerRuntime {
     return [...this.#containers.values()].map((it) => it.view);
   }
 
-  /** The container's program ends by itself. */
+  /** Ends the container's program by itself. */
   exit(id: string, exitCode: number): void {
     const entry = this.#containers.get(id);
     if (entry?.view.state !== "running") return;
@@ -89,13 +89,13 @@ export class FakeRuntime implements ContainerRuntime {
     const { pid: _, ...rest } = entry.view;
     entry.view = { ...rest, state: "exited", exitCode, finishedAtMs };
     entry.end();
-    this.#tell({ type: "exited", containerId: id, exitCode, atMs: finishedAtMs });
+    this.#emit({ type: "exited", containerId: id, exitCode, atMs: finishedAtMs });
   }
 
-  /** `silently`: as with a container that runs out of memory before anybody listens. */
+  /** Kills the container for lack of memory. With `silently`, without events, as if no one had subscribed yet. */
   outOfMemory(id: string, { silently = false } = {}): void {
     this.#outOfMemory.add(id);
-    if (!silently) this.#tell({ type: "oom", containerId: id });
+    if (!silently) this.#emit({ type: "oom", containerId: id });
     this.exit(id, SIGKILL_EXIT);
   }
 
@@ -104,7 +104,7 @@ export class FakeRuntime implements ContainerRuntime {
     this.#containers.clear();
   }
 
-  /** The event source breaks under whoever listens. */
+  /** Breaks the event source for all subscribers. */
   breakEvents(): void {
     for (const queue of this.#listeners)
       queue.fail(new RuntimeError("UNAVAILABLE", "the event source broke", { retryable: true }));
@@ -164,7 +164,7 @@ export class FakeRuntime implements ContainerRuntime {
     return this.faults.during("remove", ids.join(","), signal, () => {
       for (const id of ids) {
         this.exit(id, SIGKILL_EXIT);
-        if (this.#containers.delete(id)) this.#tell({ type: "removed", containerId: id });
+        if (this.#containers.delete(id)) this.#emit({ type: "removed", containerId: id });
       }
     });
   }
@@ -297,13 +297,13 @@ export class FakeRuntime implements ContainerRuntime {
     const { name, labels } = spec;
     const state = { state: "running", startedAtMs: this.#clock.nowMs(), pid: 1000 + this.#made } as const;
     this.#containers.set(id, { view: { id, name, labels, image, spec, ...state }, program, ended, end });
-    this.#tell({ type: "started", containerId: id });
+    this.#emit({ type: "started", containerId: id });
     const { exitCode, afterMs = 0 } = program;
     if (exitCode !== undefined) this.#clock.schedule(afterMs, () => this.exit(id, exitCode));
     return id;
   }
 
-  #tell(event: RuntimeEvent): void {
+  #emit(event: RuntimeEvent): void {
     for (const queue of this.#listeners) queue.push(event);
   }
 }

@@ -21,7 +21,7 @@ for (const [given, full] of [
   [`app@${DIGEST}`, `docker.io/library/app@${DIGEST}`],
   [`r.example/app:1@${DIGEST}`, `r.example/app:1@${DIGEST}`],
 ] as const) {
-  test(`${given} is ${full}`, () => assert.equal(normalizeImage(given), full));
+  test(`expands ${given} to ${full}`, () => assert.equal(normalizeImage(given), full));
 }
 
 for (const bad of [
@@ -44,7 +44,7 @@ for (const bad of [
   "a".repeat(300),
   "ab".repeat(32),
 ]) {
-  test(`${JSON.stringify(bad.slice(0, 40))} is no image`, () => {
+  test(`rejects ${JSON.stringify(bad.slice(0, 40))} as an image name`, () => {
     assert.throws(
       () => normalizeImage(bad),
       (error) => error instanceof RuntimeError && error.code === "IMAGE_INVALID" && !error.retryable,

@@ -17,8 +17,9 @@ const HUB_HOSTS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The full form of an image's name, as it is stored: `busybox` → `docker.io/library/busybox:latest`. Rejects with IMAGE_INVALID.
- * Nothing else must reach nerdctl: it takes `oci-archive://` (any tar file of the host), `ipfs://`, and prefixes of digests for images too.
+ * Returns the full form of an image name, as it is stored: `busybox` becomes `docker.io/library/busybox:latest`.
+ * Rejects with IMAGE_INVALID. Only full names may reach nerdctl, which also accepts `oci-archive://` (any tar file of
+ * the host), `ipfs://` and prefixes of digests.
  */
 export function normalizeImage(reference: string): string {
   const { domain, path, tag, digest } = parse(reference);
@@ -32,12 +33,15 @@ export function normalizeImage(reference: string): string {
   return `${host}/${repository}${suffix}${digest === undefined ? "" : `@${digest}`}`;
 }
 
-/** Returns the SHA-256 with which a full name ends. Undefined: it has none, and may stand for another image tomorrow. */
+/**
+ * Returns the SHA-256 digest at the end of a full name. Undefined if the name has none; it may then refer to another
+ * image later.
+ */
 export function namedDigest(full: string): string | undefined {
   return /@(sha256:[0-9a-f]{64})$/.exec(full)?.[1];
 }
 
-/** Like `normalizeImage`, but returns a text that is no image's name unchanged. It then equals no image's name. */
+/** Like `normalizeImage`, but returns a malformed name unchanged. The result then equals no image's name. */
 export function fullForm(reference: string): string {
   try {
     return normalizeImage(reference);
@@ -46,15 +50,15 @@ export function fullForm(reference: string): string {
   }
 }
 
-/** Host and port of the registry that an image comes from; IMAGE_INVALID for what is no image's name. */
+/** Returns the host and port of the image's registry. Throws IMAGE_INVALID if the reference is malformed. */
 export function registryOf(reference: string): string {
   const full = normalizeImage(reference);
   return full.slice(0, full.indexOf("/"));
 }
 
 /**
- * Returns the name of a registry as images contain it: `https://Example.com/v1/` becomes `example.com`, and all of Docker Hub's
- * names become `docker.io`.
+ * Returns the name of a registry as image names contain it: `https://Example.com/v1/` becomes `example.com`, and all
+ * names of Docker Hub become `docker.io`.
  */
 export function registryName(server: string): string {
   const host = server

@@ -12,7 +12,7 @@ const aRoot = (containerId: string): LimitedRoot => ({
 
 function aWatch(layers: Record<string, string | Error>) {
   const watched = new Map<string, WatchedDirectory>();
-  const told: RootDiskExcess[] = [];
+  const excesses: RootDiskExcess[] = [];
   const failures: string[] = [];
   const asked: string[] = [];
   const watch = new RootDiskWatch({
@@ -29,13 +29,13 @@ function aWatch(layers: Record<string, string | Error>) {
       unwatch: (path) => watched.delete(path),
     },
     signal: new AbortController().signal,
-    exceeded: (excess) => told.push(excess),
+    exceeded: (excess) => excesses.push(excess),
     failed: (root) => failures.push(root.containerId),
   });
   return {
     watch,
     watched,
-    told,
+    excesses,
     failures,
     asked,
     settled: () => new Promise((resolve) => setImmediate(resolve)),
@@ -43,7 +43,7 @@ function aWatch(layers: Record<string, string | Error>) {
 }
 
 test("looks up a container once, watches it while it runs, and describes its excess", async () => {
-  const { watch, watched, told, asked, settled } = aWatch({ a: "/layers/a", b: "/layers/b" });
+  const { watch, watched, excesses, asked, settled } = aWatch({ a: "/layers/a", b: "/layers/b" });
   watch.follow([aRoot("a"), aRoot("b")]);
   watch.follow([aRoot("a"), aRoot("b")]);
   await settled();
@@ -52,7 +52,7 @@ test("looks up a container once, watches it while it runs, and describes its exc
   assert.deepEqual(asked, ["a", "b"]);
   assert.equal(watched.get("/layers/a")?.limitBytes, 10 * 2 ** 20);
   watched.get("/layers/a")?.exceeded(12.5 * 2 ** 20);
-  assert.deepEqual(told, [
+  assert.deepEqual(excesses, [
     {
       ...aRoot("a"),
       usedBytes: 12.5 * 2 ** 20,
@@ -63,7 +63,7 @@ test("looks up a container once, watches it while it runs, and describes its exc
   assert.equal(watched.size, 0);
 });
 
-test("one that ends while it is looked up is not watched", async () => {
+test("does not watch a container that ends during its look-up", async () => {
   const { watch, watched, settled } = aWatch({ a: "/layers/a" });
   watch.follow([aRoot("a")]);
   watch.follow([]);
@@ -71,7 +71,7 @@ test("one that ends while it is looked up is not watched", async () => {
   assert.equal(watched.size, 0);
 });
 
-test("reports a container that can't be looked up, and looks it up again", async () => {
+test("reports a container that can't be looked up, and retries the look-up", async () => {
   const layers: Record<string, string | Error> = { a: new Error("no") };
   const { watch, watched, failures, settled } = aWatch(layers);
   watch.follow([aRoot("a"), aRoot("unknown")]);

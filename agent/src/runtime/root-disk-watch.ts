@@ -1,7 +1,7 @@
 import type { WatchedDirectory } from "../volumes/disk-use-watch.ts";
 import type { ContainerRuntime } from "./runtime.ts";
 
-/** A running container that may only write so much over its image. */
+/** A running container whose writable layer has a size limit. */
 export interface LimitedRoot {
   readonly podUid: string;
   readonly container: string;
@@ -11,13 +11,13 @@ export interface LimitedRoot {
 
 export interface RootDiskExcess extends LimitedRoot {
   readonly usedBytes: number;
-  /** A sentence for people. */
+  /** A sentence for users. */
   readonly message: string;
 }
 
 export interface RootDiskWatchOptions {
   readonly runtime: Pick<ContainerRuntime, "ownLayer">;
-  /** Measures seldom and one after the other, so that it costs little however many there are. */
+  /** Measures directories rarely and one after the other, which limits the cost. */
   readonly diskUse: { watch(directory: WatchedDirectory): void; unwatch(path: string): void };
   readonly signal: AbortSignal;
   /** Called with each measurement until the container is gone. */
@@ -26,8 +26,9 @@ export interface RootDiskWatchOptions {
 }
 
 /**
- * Detects containers that write more over their image than they may. overlayfs has no limit of its own, and all of containerd's
- * layers lie in one file system. Therefore their usage is measured: too late to prevent a write, and early enough for the host.
+ * Detects containers whose writable layer exceeds its limit. overlayfs has no limits of its own, and all layers of
+ * containerd share one file system. Therefore their usage is measured: this can't prevent a write, but it protects the
+ * host in time.
  */
 export class RootDiskWatch {
   readonly #options: RootDiskWatchOptions;
@@ -38,7 +39,7 @@ export class RootDiskWatch {
     this.#options = options;
   }
 
-  /** Watches exactly these roots. Cheap for roots that are watched already. */
+  /** Watches exactly these containers. Cheap for containers that are already watched. */
   follow(roots: readonly LimitedRoot[]): void {
     const ids = new Set(roots.map((it) => it.containerId));
     for (const [id, { path }] of [...this.#followed]) {
@@ -59,11 +60,11 @@ export class RootDiskWatch {
       if (this.#followed.get(containerId) !== entry) return;
       if (path === undefined) throw new Error("the path of its writable layer is unknown");
       entry.path = path;
-      const tell = (usedBytes: number) =>
+      const onExceeded = (usedBytes: number) =>
         exceeded({ ...root, usedBytes, message: describe(root, usedBytes) });
-      diskUse.watch({ path, limitBytes, exceeded: tell });
+      diskUse.watch({ path, limitBytes, exceeded: onExceeded });
     } catch (error) {
-      // Looked up again at the next change. The container may just have ended.
+      // The look-up is repeated at the next change. The container may just have ended.
       if (this.#followed.get(containerId) === entry) this.#followed.delete(containerId);
       if (!signal.aborted) failed(root, error);
     }

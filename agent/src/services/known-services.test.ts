@@ -9,43 +9,43 @@ import { KnownServices } from "./known-services.ts";
 
 type Update = Parameters<typeof ServiceUpdate.fromPartial>[0];
 
-test("everything, then changes, in parts that count as one", async (t) => {
-  const { services, told, take } = await open(t);
-  take({ full: true, upserts: [named("a"), named("b")] });
-  assert.deepEqual(told(), ["shop/a", "shop/b"]);
-  take({ upserts: [named("b", { virtualIps: ["10.96.0.9"] }), named("a")] });
-  assert.deepEqual(told(), ["shop/b"], "what is as it was is no news");
-  take({ upserts: [named("c")], more: true });
-  assert.deepEqual(told(), []);
-  take({ removals: [{ namespace: "shop", name: "a" }] });
-  assert.deepEqual(told(), ["shop/a", "shop/c"]);
-  take({ full: true, upserts: [named("c")], more: true });
-  take({ upserts: [named("d")] });
-  assert.deepEqual(told(), ["shop/b", "shop/d"]);
+test("applies a full update and then changes, and counts several parts as one update", async (t) => {
+  const { services, notified, apply } = await open(t);
+  apply({ full: true, upserts: [named("a"), named("b")] });
+  assert.deepEqual(notified(), ["shop/a", "shop/b"]);
+  apply({ upserts: [named("b", { virtualIps: ["10.96.0.9"] }), named("a")] });
+  assert.deepEqual(notified(), ["shop/b"], "what is as it was is no news");
+  apply({ upserts: [named("c")], more: true });
+  assert.deepEqual(notified(), []);
+  apply({ removals: [{ namespace: "shop", name: "a" }] });
+  assert.deepEqual(notified(), ["shop/a", "shop/c"]);
+  apply({ full: true, upserts: [named("c")], more: true });
+  apply({ upserts: [named("d")] });
+  assert.deepEqual(notified(), ["shop/b", "shop/d"]);
   assert.deepEqual([...services.services.keys()].sort(), ["shop/c", "shop/d"]);
 });
 
-test("a new cluster domain concerns all services", async (t) => {
-  const { told, take } = await open(t);
-  take({ full: true, upserts: [named("a"), named("b")], clusterDomain: "one.site" });
-  assert.deepEqual(told(), ["shop/a", "shop/b"]);
-  take({ full: true, upserts: [named("a"), named("b")], clusterDomain: "two.site" });
-  assert.deepEqual(told(), ["shop/a", "shop/b"]);
+test("a new cluster domain affects all services", async (t) => {
+  const { notified, apply } = await open(t);
+  apply({ full: true, upserts: [named("a"), named("b")], clusterDomain: "one.site" });
+  assert.deepEqual(notified(), ["shop/a", "shop/b"]);
+  apply({ full: true, upserts: [named("a"), named("b")], clusterDomain: "two.site" });
+  assert.deepEqual(notified(), ["shop/a", "shop/b"]);
 });
 
-test("discards an update that a broken connection has interrupted", async (t) => {
-  const { services, take, told } = await open(t);
-  take({ full: true, upserts: [named("a")] });
-  take({ full: true, upserts: [named("b")], more: true });
+test("discards an update that a broken connection interrupted", async (t) => {
+  const { services, apply, notified } = await open(t);
+  apply({ full: true, upserts: [named("a")] });
+  apply({ full: true, upserts: [named("b")], more: true });
   services.restart();
-  take({ upserts: [named("c")] });
+  apply({ upserts: [named("c")] });
   assert.deepEqual([...services.services.keys()].sort(), ["shop/a", "shop/c"]);
-  assert.deepEqual(told(), ["shop/a", "shop/c"]);
+  assert.deepEqual(notified(), ["shop/a", "shop/c"]);
 });
 
-test("it is there again after a restart", async (t) => {
-  const { services, take, dir } = await open(t);
-  take({
+test("restores the services after a restart", async (t) => {
+  const { services, apply, dir } = await open(t);
+  apply({
     full: true,
     upserts: [named("a", { virtualIps: ["10.96.0.5"] })],
     clusterDomain: "my.site",
@@ -58,9 +58,9 @@ test("it is there again after a restart", async (t) => {
   assert.deepEqual(again.services.virtualIpRanges, ["10.96.0.0/16"]);
 });
 
-test("any damage of the file is noticed, until the coordinator has sent everything", async (t) => {
-  const { services, take, dir } = await open(t);
-  take({ full: true, upserts: [named("a", { virtualIps: ["10.96.0.5"] })], clusterDomain: "my.site" });
+test("detects any damage of the file, until the coordinator has sent everything", async (t) => {
+  const { services, apply, dir } = await open(t);
+  apply({ full: true, upserts: [named("a", { virtualIps: ["10.96.0.5"] })], clusterDomain: "my.site" });
   await services.close();
   const path = join(dir, "services.bin");
   const sound = await readFile(path);
@@ -77,14 +77,16 @@ test("any damage of the file is noticed, until the coordinator has sent everythi
     assert.equal(damaged.services.services.size, 0);
     assert.equal(damaged.services.loaded, "damaged", `damage ${index}`);
     assert.deepEqual(damaged.damageReports, [path]);
-    damaged.take({ upserts: [named("b")] });
+    damaged.apply({ upserts: [named("b")] });
     assert.equal(damaged.services.loaded, "damaged");
-    damaged.take({ full: true });
+    damaged.apply({ full: true });
     assert.equal(damaged.services.loaded, "sound");
+    // Its write must not follow the next damage.
+    await damaged.services.close();
   }
 });
 
-test("a file of an older agent, without a checksum, is read", async (t) => {
+test("reads a file of an older agent, without a checksum", async (t) => {
   const { dir } = await open(t);
   const older = ServiceUpdate.fromPartial({ full: true, upserts: [named("a")], clusterDomain: "my.site" });
   await writeFile(join(dir, "services.bin"), ServiceUpdate.encode(older).finish());
@@ -109,8 +111,8 @@ async function open(t: TestContext, at?: string) {
   });
   const changed: string[] = [];
   services.subscribe((keys) => changed.push(...keys));
-  const take = (update: Update): void => services.take(ServiceUpdate.fromPartial(update));
-  return { dir, services, errors, damageReports, take, told: () => changed.splice(0).sort() };
+  const apply = (update: Update): void => services.apply(ServiceUpdate.fromPartial(update));
+  return { dir, services, errors, damageReports, apply, notified: () => changed.splice(0).sort() };
 }
 
 function named(name: string, fields: object = {}) {

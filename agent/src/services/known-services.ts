@@ -5,9 +5,9 @@ import { PartGatherer } from "../feed/part-gatherer.ts";
 import { type LoadedState, StateFile, type StateFiles } from "../feed/state-file.ts";
 import { decodeRecord, encodeRecord, isFramed, RECORD_KIND } from "../journal/record-frame.ts";
 
-/** The coordinator's last state of all services. */
+/** The last state of all services that the coordinator sent. */
 export interface ServicesView {
-  /** Keyed by `namespace/name`. */
+  /** Services by `namespace/name`. */
   readonly services: ReadonlyMap<string, ServiceState>;
   /** Empty until the coordinator's first message. */
   readonly clusterDomain: string;
@@ -19,7 +19,7 @@ export interface KnownServicesOptions {
   readonly dir: string;
   readonly clock: Clock;
   readonly onError: (error: unknown) => void;
-  /** The stored services can't be read. */
+  /** Called if the stored services can't be read. */
   readonly onDamage?: (path: string, reason: string) => void;
   /** Default: the host's disk. */
   readonly files?: StateFiles | undefined;
@@ -28,9 +28,9 @@ export interface KnownServicesOptions {
 const FILE = "services.bin";
 const WRITE_AFTER_MS = 2_000;
 
-/** The services of the cluster, kept on disk so that names and addresses go on without the coordinator. */
+/** The services of the cluster, stored on disk so that names and addresses work without the coordinator. */
 export class KnownServices implements ServicesView {
-  readonly #parts = new PartGatherer<ServiceUpdate>({
+  readonly #gatherer = new PartGatherer<ServiceUpdate>({
     noun: "services",
     hasMore: ({ more }) => more,
     join: joined,
@@ -58,7 +58,7 @@ export class KnownServices implements ServicesView {
     return new KnownServices(options, state, loaded);
   }
 
-  /** Reports whether the stored services could be read; `sound` as well once the coordinator has sent all of them. */
+  /** Reports whether the stored services could be read. Also `sound` once the coordinator has sent all of them. */
   get loaded(): LoadedState {
     return this.#loaded;
   }
@@ -80,25 +80,26 @@ export class KnownServices implements ServicesView {
   }
 
   /**
-   * Calls with the keys of services that changed, came or went, and once when `loaded` becomes sound. Returns how to stop.
+   * Calls the listener with the keys of services that were changed, added or removed, and once when `loaded` becomes
+   * sound. Returns a function that unsubscribes.
    */
   subscribe(listener: (changed: ReadonlySet<string>) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** A new connection begins with everything: parts of an older one no longer count. */
+  /** Discards incomplete parts, because a new connection begins with the whole state. */
   restart(): void {
-    this.#parts.restart();
+    this.#gatherer.restart();
   }
 
-  /** Throws LinkError PROTOCOL if the parts are too many. */
-  take(update: ServiceUpdate): void {
-    const whole = this.#parts.add(update);
+  /** Applies an update. Throws LinkError PROTOCOL if it has too many parts. */
+  apply(update: ServiceUpdate): void {
+    const whole = this.#gatherer.add(update);
     if (whole !== undefined) this.#apply(whole);
   }
 
-  /** Writes down what has not been written yet. */
+  /** Writes pending changes to disk. */
   close(): Promise<void> {
     return this.#file.close();
   }
@@ -108,7 +109,7 @@ export class KnownServices implements ServicesView {
     if (update.full) this.#loaded = "sound";
     const changed = new Set<string>();
     const head = headOf(update);
-    // Names and ranges concern all of them.
+    // The domain and ranges affect all services.
     const headChanged = JSON.stringify(head) !== JSON.stringify(this.#head);
     this.#head = head;
     const upserts = new Map(update.upserts.map((service) => [keyOf(service), service]));
@@ -143,7 +144,7 @@ function joined(begun: ServiceUpdate, part: ServiceUpdate): ServiceUpdate {
   return { ...part, full: begun.full, upserts, removals: [...begun.removals, ...part.removals] };
 }
 
-/** Older agents wrote the message by itself, without a checksum. */
+/** Decodes the file. Older agents wrote the message without a checksum. */
 function decode(bytes: Buffer): ServiceUpdate {
   if (bytes.byteLength === 0) throw new Error("it is empty");
   return ServiceUpdate.decode(isFramed(bytes) ? decodeRecord(RECORD_KIND.services, bytes) : bytes);

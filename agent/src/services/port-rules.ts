@@ -7,28 +7,28 @@ import { isOfFamily } from "../network/family-words.ts";
 export interface Viewpoint {
   /** The name of this node. */
   readonly node: string;
-  /** Families of addresses by which it reaches other hosts. */
+  /** The address families in which it can reach other hosts. */
   readonly reach: readonly IpFamily[];
 }
 
-/** The rules for one port of a service and one address family: the path of clients to its pods. */
+/** The rules for one port of a service and one address family, which lead clients to the service's pods. */
 export interface ServicePortRules {
   readonly family: IpFamily;
-  /** Letters and digits; the same for the same namespace, name, port and protocol. */
+  /** An id of letters and digits, equal for the same namespace, name, port and protocol. */
   readonly id: string;
   readonly protocol: "tcp" | "udp" | "sctp";
-  /** The addresses that clients use: `10.96.0.5 . tcp . 80`. */
+  /** The addresses that clients use, such as `10.96.0.5 . tcp . 80`. */
   readonly addresses: readonly string[];
-  /** `tcp . 30080`; undefined: not open on the hosts. */
+  /** The node port, such as `tcp . 30080`. Undefined: none. */
   readonly nodePort: string | undefined;
   /** The endpoints, at least one. */
   readonly endpoints: readonly EndpointRule[];
-  /** The time for which a client stays with its pod; 0: for one connection. */
+  /** The time for which a client stays with its pod. 0: for one connection. */
   readonly affinitySeconds: number;
 }
 
 export interface EndpointRule {
-  /** Letters and digits; the same for the same address and port. */
+  /** An id of letters and digits, equal for the same address and port. */
   readonly id: string;
   readonly address: string;
   readonly port: number;
@@ -37,9 +37,9 @@ export interface EndpointRule {
 const PROTOCOLS = { TCP: "tcp", UDP: "udp", SCTP: "sctp" } as const;
 
 /**
- * Returns the rules of a service on one host for one family of addresses, which leads to endpoints of that family only. Pods of
- * the host itself are reached by their own addresses, all others by their hosts' addresses and ports. A port that no pod serves
- * has no rules: what is sent to its address is refused. Pure.
+ * Returns the rules of a service on one host for one address family, with endpoints of that family only. Pods of the
+ * host itself are reached at their own addresses, all others at their hosts' addresses and ports. A port without pods
+ * has no rules, so that connections to it are refused. Pure.
  */
 export function rulesOf(service: ServiceState, viewpoint: Viewpoint, family: IpFamily): ServicePortRules[] {
   const { namespace, name, virtualIps, loadBalancerIps, affinitySeconds } = service;
@@ -58,14 +58,17 @@ export function rulesOf(service: ServiceState, viewpoint: Viewpoint, family: IpF
   });
 }
 
-/** The kernel takes all rules of an update or none, so one number that it refuses would keep those of every other service out. */
+/**
+ * Reports whether a number is a valid port. The kernel rejects an update as a whole, so one invalid number would
+ * prevent the rules of every other service.
+ */
 function isPort(port: number): boolean {
   return Number.isInteger(port) && port > 0 && port <= 65_535;
 }
 
 interface PortOfService {
   readonly port: ServiceStatePort;
-  /** Among the service's ports. */
+  /** The index of the port in the service. */
   readonly index: number;
   readonly viewpoint: Viewpoint;
   readonly family: IpFamily;
@@ -88,8 +91,8 @@ function ruleFor(
 }
 
 /**
- * Reports whether this host may reach the pod: its own pods always, pods of other nodes if they admit others and this host has
- * an address of their family.
+ * Reports whether this host may reach the pod: its own pods always, pods of other nodes if they accept traffic from
+ * others and this host has an address of their family.
  */
 export function isWithinReach(
   { node, local }: Pick<ServiceEndpoint, "node" | "local">,
@@ -99,7 +102,7 @@ export function isWithinReach(
   return node === viewpoint.node || (!local && viewpoint.reach.includes(family));
 }
 
-/** Returns the addresses at which a pod is reached by one address family. Leaves out other families. */
+/** Returns the pod's addresses in one address family. */
 export function addressesIn(
   { podIp, hostIp, podIpv6, hostIpv6 }: ServiceEndpoint,
   family: IpFamily,

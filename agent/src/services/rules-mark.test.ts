@@ -5,7 +5,7 @@ import { RulesMark } from "./rules-mark.ts";
 
 const OPTIONS = { table: "t", podCidr: "10.64.0.0/16", virtualIpRanges: ["10.96.0.0/16"], balancerIps: [] };
 
-test("tables have one mark if they are the same, however they came to be", () => {
+test("equal tables have the same mark, whatever changes led to them", () => {
   const marks = new RulesMark();
   const mark = marks.of(OPTIONS, byId(rule("a"), rule("b")));
   assert.match(mark, /^made_[0-9a-f]{32}$/);

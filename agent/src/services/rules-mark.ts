@@ -7,16 +7,16 @@ const MODULUS = 1n << 128n;
 const HEX_DIGITS = 32;
 
 /**
- * Names a table's content by all text that makes it, in whatever order it was made. A chain without rules has the name of it,
- * so that an agent that starts sees whether the kernel has just what it would make.
+ * Names a table's content by a hash of its text that is independent of the order of rules. An empty chain has this
+ * name, by which an agent detects at its start whether the kernel already has the required table.
  */
 export class RulesMark {
-  /** Most rules stay what they are from change to change. */
+  /** Cached, because most rules don't change. */
   readonly #digests = new WeakMap<ServicePortRules, bigint>();
 
-  /** The chain's name. */
+  /** Returns the chain's name. */
   of(options: RulesOptions, rules: RulesById): string {
-    // Not of the table's own name.
+    // The table's own name is not part of the mark.
     const base = { ...options, table: "t" };
     let sum = digestOf(fullText(base, new Map()));
     for (const rule of rules.values()) {

@@ -11,7 +11,7 @@ const THERE = { pod: "b", node: "n2", podIp: "10.64.0.2", hostIp: "192.0.2.2", h
 const ON_HOST = { ...HERE, pod: "c", hostNetwork: true, hostPorts: [8080, 0] };
 const ELSEWHERE_ON_HOST = { ...THERE, pod: "d", hostNetwork: true, hostPorts: [8080, 0] };
 
-describe("where a service's clients are led to on host n1", () => {
+describe("shows the targets of a service's clients on host n1", () => {
   for (const [what, fields, expected] of [
     [
       "its own pod",
@@ -74,14 +74,14 @@ describe("where a service's clients are led to on host n1", () => {
       ["tcp 10.96.0.5:80 :30080 → 192.0.2.2:20005"],
     ],
   ] as const) {
-    test(what, () => assert.deepEqual(rulesOf(aService(fields), N1, 4).map(told), expected));
+    test(what, () => assert.deepEqual(rulesOf(aService(fields), N1, 4).map(textOf), expected));
   }
 });
 
 const HERE6 = { ...HERE, podIpv6: "fd64::2", hostIpv6: "2001:db8::1" };
 const THERE6 = { ...THERE, podIpv6: "fd64::2", hostIpv6: "2001:db8::2" };
 
-describe("where clients are led to by IPv6", () => {
+describe("shows the targets of clients over IPv6", () => {
   for (const [what, fields, expected] of [
     [
       "its own pod, at its IPv6 address only",
@@ -108,26 +108,26 @@ describe("where clients are led to by IPv6", () => {
     ],
   ] as const) {
     const service = aService({ virtualIps: ["10.96.0.5", "fd96::5"], ...fields });
-    test(what, () => assert.deepEqual(rulesOf(service, N1, 6).map(told), expected));
+    test(what, () => assert.deepEqual(rulesOf(service, N1, 6).map(textOf), expected));
   }
 
-  test("a host without an address of the family leads to its own pods only", () => {
+  test("a host without an address of the family reaches only its own pods", () => {
     const inReach = (reach: readonly (4 | 6)[], family: 4 | 6) => {
       const service = aService({ virtualIps: ["10.96.0.5", "fd96::5"], endpoints: [HERE6, THERE6] });
-      return rulesOf(service, { node: "n1", reach }, family).map(told)[0];
+      return rulesOf(service, { node: "n1", reach }, family).map(textOf)[0];
     };
     assert.equal(inReach([4], 6), "tcp fd96::5:80 → fd64::2:8080");
     assert.equal(inReach([6], 4), "tcp 10.96.0.5:80 → 10.64.0.2:8080");
     assert.equal(inReach([4], 4), "tcp 10.96.0.5:80 → 10.64.0.2:8080 192.0.2.2:20005");
   });
 
-  test("it costs IPv4 nothing", () => {
+  test("IPv6 adds no rules to the IPv4 table", () => {
     const virtualIps = ["10.96.0.5", "fd96::5"];
     const dual = rulesOf(aService({ virtualIps, endpoints: [HERE6, THERE6] }), N1, 4);
     assert.deepEqual(dual, rulesOf(aService({ endpoints: [HERE, THERE] }), N1, 4));
   });
 
-  test("the table is one of its own, in that family's words", () => {
+  test("the IPv6 table is separate and uses that family's keywords", () => {
     const six = { ...OPTIONS, podCidr: "fd64::/64", virtualIpRanges: ["fd96::/112"] };
     const rules = (endpoints: readonly object[], affinitySeconds = 0) => {
       const service = aService({ virtualIps: ["fd96::5"], endpoints, affinitySeconds });
@@ -148,7 +148,7 @@ describe("where clients are led to by IPv6", () => {
   });
 });
 
-test("a rule is known by its service and port, whatever else changes", () => {
+test("a rule's id depends only on its service and port", () => {
   const [first] = rulesOf(aService({ endpoints: [HERE] }), N1, 4);
   const [second] = rulesOf(aService({ endpoints: [THERE], virtualIps: ["10.96.0.6"] }), N1, 4);
   const [other] = rulesOf(aService({ name: "other", endpoints: [HERE] }), N1, 4);
@@ -156,7 +156,7 @@ test("a rule is known by its service and port, whatever else changes", () => {
   assert.notEqual(first?.id, other?.id);
 });
 
-test("a change touches only the changed rules, and removes addresses before it gives them to others", () => {
+test("a change touches only changed rules, and removes addresses before it assigns them to others", () => {
   const before = byId(
     aService({ endpoints: [HERE] }),
     aService({ name: "api", virtualIps: ["10.96.0.6"], endpoints: [HERE] }),
@@ -172,7 +172,7 @@ test("a change touches only the changed rules, and removes addresses before it g
   assert.equal(deltaText(OPTIONS, after, after), "");
 });
 
-test("addresses of load balancers come and go by themselves", () => {
+test("load balancer addresses are added and removed separately", () => {
   assert.equal(balancerDeltaText(OPTIONS, ["198.51.100.1"], ["198.51.100.1"]), "");
   assert.equal(
     balancerDeltaText(OPTIONS, ["198.51.100.1", "198.51.100.2"], ["198.51.100.2", "198.51.100.3"]),
@@ -180,7 +180,7 @@ test("addresses of load balancers come and go by themselves", () => {
   );
 });
 
-test("with affinity a new endpoint leaves the others' sets alone", () => {
+test("with affinity, a new endpoint leaves the others' sets unchanged", () => {
   const sticky = (endpoints: readonly object[]) =>
     byId(
       aService({ endpoints, affinitySeconds: 60, ports: [{ port: 80, protocol: "TCP", targetPort: 8080 }] }),
@@ -206,7 +206,7 @@ test("with affinity a new endpoint leaves the others' sets alone", () => {
   assert.match(longer, /delete set .*_60/);
 });
 
-test("no name or text of a user reaches the rules", () => {
+test("no text from a user appears in the rules", () => {
   const hostile = '"; flush ruleset; #';
   const service = aService({
     name: hostile,
@@ -239,7 +239,7 @@ function byId(...services: readonly ServiceState[]): Map<string, ServicePortRule
   return new Map(services.flatMap((service) => rulesOf(service, N1, 4)).map((rule) => [rule.id, rule]));
 }
 
-function told({ protocol, addresses, nodePort, endpoints }: ServicePortRules): string {
+function textOf({ protocol, addresses, nodePort, endpoints }: ServicePortRules): string {
   const at = addresses.map((key) => key.replace(/ \. \w+ \. /, ":"));
   const open = nodePort === undefined ? [] : [`:${nodePort.split(" . ")[1]}`];
   return `${[protocol, ...at, ...open].join(" ")} → ${endpoints.map(({ address, port }) => `${address}:${port}`).join(" ")}`;

@@ -2,7 +2,7 @@ import { familyOf } from "@forage/common/ip";
 import { FAMILY_WORDS, type FamilyWords } from "../network/family-words.ts";
 import type { EndpointRule, ServicePortRules } from "./port-rules.ts";
 
-/** The inputs of one agent's rules for services, for one family of addresses: that of the pods' CIDR. */
+/** The inputs of one agent's rules for services, for one address family: that of the pods' CIDR. */
 export interface RulesOptions {
   readonly table: string;
   /** The CIDR of pods on every host. */
@@ -14,10 +14,15 @@ export interface RulesOptions {
 
 export type RulesById = ReadonlyMap<string, ServicePortRules>;
 
-/** A bit of the packet mark. Marked packets leave with the host's address, so that the answer comes back here. */
+/**
+ * A bit of the packet mark. Marked packets leave with the host's address, so that the response returns to this host.
+ */
 const MASQUERADE_MARK = "0x4000";
 
-/** Returns the table as a whole, replaced in one transaction. nft takes what it refers to only if that stands before. Pure. */
+/**
+ * Returns the whole table, which replaces the former one in one transaction. nft requires that definitions precede
+ * their use. Pure.
+ */
 export function fullText(options: RulesOptions, rules: RulesById): string {
   const table = tableOf(options);
   const { addressType } = wordsOf(options);
@@ -44,8 +49,8 @@ ${baseChains(options)}}
 }
 
 /**
- * Returns the change from one set of rules to the other, as one transaction; empty without a difference. Ids of unchanged rules
- * may be left out of both. Pure.
+ * Returns the change from one set of rules to the other as one transaction; empty if they are equal. Both may omit the
+ * ids of unchanged rules. Pure.
  */
 export function deltaText(options: RulesOptions, from: RulesById, to: RulesById): string {
   const table = tableOf(options);
@@ -86,7 +91,7 @@ export function deltaText(options: RulesOptions, from: RulesById, to: RulesById)
   return lines.length === 0 ? "" : `${lines.join("\n")}\n`;
 }
 
-/** Returns the change from the earlier load balancer addresses to the present ones; empty without a difference. Pure. */
+/** Returns the change from the earlier load balancer addresses to the current ones; empty if they are equal. Pure. */
 export function balancerDeltaText(
   options: Pick<RulesOptions, "table" | "podCidr">,
   from: readonly string[],
@@ -100,7 +105,7 @@ export function balancerDeltaText(
   return line("delete", gone) + line("add", added);
 }
 
-/** Exchanges one chain without rules for another; undefined: there is none. Pure. */
+/** Replaces an empty chain by another. Undefined: none. Pure. */
 export function markText(
   options: Pick<RulesOptions, "table" | "podCidr">,
   from: string | undefined,
@@ -119,12 +124,12 @@ export function sameRules(a: ServicePortRules, b: ServicePortRules): boolean {
 function baseChains(options: RulesOptions): string {
   const { podCidr } = options;
   const { ip } = wordsOf(options);
-  // The kernel lets nothing from ::1 leave its link: what asks there is refused, and may ask 127.0.0.1.
+  // The kernel lets no packet from ::1 leave its link, so such requests are refused; clients can use 127.0.0.1.
   const loopbackAside = ip === "ip6" ? "ip6 daddr != ::1 " : "";
   const look = `    ${ip} daddr . meta l4proto . th dport vmap @addresses
     ${ip} daddr != @balancer_ips ${loopbackAside}fib daddr type local meta l4proto . th dport vmap @node_ports
 `;
-  // Answers are let through: what the host that has the address asks there itself comes from it, too.
+  // Responses pass, because the host that holds the address also sends its own requests from it.
   const balanced = `${ip} daddr @balancer_ips ct direction original`;
   const refuseBalanced = `    ${balanced} meta l4proto tcp reject with tcp reset
     ${balanced} meta l4proto != { icmp, ipv6-icmp } reject
@@ -159,8 +164,9 @@ ${refuseBalanced}  }
 }
 
 /**
- * Virtual IPs of IPv6 are routed to the pods' bridge, as the kernel has no routes to its loopback for others. It would tell pods
- * that there is a shorter way before it asked the hook for what is forwarded; so they are answered before.
+ * Returns the chain that rejects unrouted virtual IPs. IPv6 virtual IPs are routed to the pods' bridge, because the
+ * kernel doesn't route packets of others to its loopback. It would send pods a redirect before the packets reach the
+ * forward hook, so an earlier hook rejects them.
  */
 function refuseUnrouted(refuseAll: string): string {
   return `  chain refuse_unrouted {
@@ -190,7 +196,7 @@ function additions(
 function removals(rule: ServicePortRules, after: ServicePortRules | undefined, table: string): string[] {
   const chains = new Set(after === undefined ? [] : chainNames(after));
   const sets = new Set(after === undefined ? [] : affinitySets(after).map(({ name }) => name));
-  // The service's own chain, which jumps to the others, first.
+  // The service's own chain comes first, because it jumps to the others.
   const goneChains = chainNames(rule)
     .filter((name) => !chains.has(name))
     .reverse();
@@ -207,13 +213,13 @@ interface Chain {
   readonly rules: readonly string[];
 }
 
-/** Returns the chains, each after the chains that it jumps to. */
+/** Returns the chains, each after the chains to which it jumps. */
 function chainList(rule: ServicePortRules, { podCidr }: RulesOptions): Chain[] {
   const { id, protocol, endpoints, affinitySeconds, family } = rule;
   const { ip } = FAMILY_WORDS[family];
   const to = ({ address, port }: EndpointRule): string =>
     family === 6 ? `[${address}]:${port}` : `${address}:${port}`;
-  // Answers to pods come back by themselves; to all others they must pass here again.
+  // Responses to pods return by themselves; all others must pass through this host again.
   const mark = `${ip} saddr != ${podCidr} meta mark set meta mark or ${MASQUERADE_MARK}`;
   const random = `numgen random mod ${endpoints.length}`;
   if (affinitySeconds === 0) {
@@ -261,8 +267,8 @@ interface AffinitySet {
 }
 
 /**
- * Returns the sets that hold which clients stay with which pod, one for each endpoint. Another timeout makes another set. The
- * sets have no size, because without one the kernel takes up to 65,535 clients, and with one it allocates a megabyte at once.
+ * Returns the sets of clients for each endpoint. Another timeout requires another set. The sets have no size: without
+ * one the kernel accepts up to 65,535 clients, and with one it allocates a megabyte at once.
  */
 function affinitySets(rule: ServicePortRules): AffinitySet[] {
   const { endpoints, affinitySeconds, family } = rule;

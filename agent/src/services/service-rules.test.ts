@@ -7,7 +7,7 @@ import { ServiceRules } from "./service-rules.ts";
 const FIRST = { pod: "a", node: "n1", podIp: "10.64.0.2", hostIp: "192.0.2.1", hostPorts: [20_000] };
 const SECOND = { ...FIRST, pod: "b", podIp: "10.64.0.3", hostPorts: [20_001] };
 
-test("connections to a pod that no longer serves are forgotten", async () => {
+test("forgets connections to a pod that no longer serves", async () => {
   const kernel = new FakeKernel();
   const { rules, serve } = someRules(kernel);
   serve([FIRST, SECOND]);
@@ -58,7 +58,7 @@ function someRules(kernel: FakeKernel) {
   return { rules, serve };
 }
 
-/** Stands for nft, ip and conntrack; nothing of an agent before this one is there. */
+/** Replaces nft, ip and conntrack, without anything from an earlier agent. */
 class FakeKernel {
   readonly transactions: string[] = [];
   readonly forgotten: string[] = [];

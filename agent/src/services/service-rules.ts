@@ -19,12 +19,12 @@ import { staleConnections } from "./stale-connections.ts";
 
 export interface ServiceRulesOptions {
   readonly services: ServicesView;
-  /** The view of this host. */
+  /** The viewpoint of this host. */
   readonly viewpoint: Viewpoint;
   readonly table: string;
   /** The pods' CIDR of the rules' family. */
   readonly podCidr: string;
-  /** The host's address on the pods' bridge, which its own connections to virtual IPs come from. */
+  /** The host's address on the pods' bridge, the source of its own connections to virtual IPs. */
   readonly gateway: string;
   readonly bridge: string;
   readonly run: RunCommand;
@@ -32,37 +32,37 @@ export interface ServiceRulesOptions {
 }
 
 /**
- * The kernel's rules for services, for one family of addresses. Changes that arrive during an update go to the kernel together.
- * If the kernel rejects an update, another program has changed the table, and the whole table is replaced. The table is never
+ * The kernel's rules for services, for one address family. Changes during an update go to the kernel together. If the
+ * kernel rejects an update, another program has changed the table, and the whole table is replaced. The table is never
  * listed, because that takes longer than replacing it.
  */
 export class ServiceRules {
-  readonly #parts: ServiceRulesOptions;
-  /** Keyed by id. */
+  readonly #options: ServiceRulesOptions;
+  /** Rules by id. */
   readonly #wanted = new Map<string, ServicePortRules>();
-  /** Ids of each service's rules. */
+  /** Rule ids by service. */
   readonly #idsOf = new Map<string, readonly string[]>();
-  /** The kernel's present rules. Undefined if they are unknown; then the whole table is replaced. */
+  /** The kernel's current rules. Undefined if unknown; the whole table is then replaced. */
   #present: Map<string, ServicePortRules> | undefined;
   #ranges: readonly string[] = [];
-  /** Addresses of load balancers that the kernel has. */
+  /** The load balancer addresses in the kernel's table. */
   #balancerIps: readonly string[] = [];
-  /** Chain of the kernel's table that names its content; undefined: not known. */
+  /** The chain in the kernel's table that names its content. Undefined if unknown. */
   #mark: string | undefined;
   readonly #marks = new RulesMark();
-  /** True until the first change: an earlier agent may have left exactly the right table. */
+  /** Whether the kernel may already have the right table from an earlier agent. False after the first change. */
   #mayBeThere = true;
   #working: Promise<void> | undefined;
   #again = false;
   #closed = false;
 
-  constructor(parts: ServiceRulesOptions) {
-    this.#parts = parts;
+  constructor(options: ServiceRulesOptions) {
+    this.#options = options;
   }
 
-  /** Makes the table of what is known, in place of an older one, with no moment without. */
+  /** Creates the table of the known services, replacing an older one atomically. */
   async start(): Promise<void> {
-    for (const key of this.#parts.services.services.keys()) this.#note(key);
+    for (const key of this.#options.services.services.keys()) this.#note(key);
     await this.#apply();
   }
 
@@ -72,15 +72,15 @@ export class ServiceRules {
     await this.#apply();
   }
 
-  /** Reports whether the kernel has the table, made by this agent or by an earlier one. */
+  /** Reports whether the kernel has the table, created by this or an earlier agent. */
   async hasTable(): Promise<boolean> {
-    const { run, table } = this.#parts;
+    const { run, table } = this.#options;
     const { ip } = FAMILY_WORDS[this.#family];
     const tables = await run("nft", ["list", "tables", ip]);
     return tables.split("\n").includes(`table ${ip} ${table}`);
   }
 
-  /** Puts the table and the routes back if someone removed them; gives whether the table was missing. */
+  /** Restores the table and the routes if another program removed them. Returns whether the table was missing. */
   async repair(): Promise<boolean> {
     if (await this.hasTable()) {
       await this.#setRoutes();
@@ -91,18 +91,18 @@ export class ServiceRules {
     return true;
   }
 
-  /** Lets the work in progress end. The rules stay: connections go on without the agent. */
+  /** Waits for work in progress. The rules stay, so connections continue without the agent. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#working;
   }
 
   get #family(): IpFamily {
-    return familyOf(this.#parts.podCidr);
+    return familyOf(this.#options.podCidr);
   }
 
   #note(key: string): void {
-    const { services, viewpoint } = this.#parts;
+    const { services, viewpoint } = this.#options;
     const service: ServiceState | undefined = services.services.get(key);
     const rules = service === undefined ? [] : rulesOf(service, viewpoint, this.#family);
     for (const id of this.#idsOf.get(key) ?? []) this.#wanted.delete(id);
@@ -124,26 +124,26 @@ export class ServiceRules {
   }
 
   async #work(): Promise<void> {
-    // Lets all changes of this turn join.
+    // Let all changes of this turn join.
     await Promise.resolve();
     while (this.#again && !this.#closed) {
       this.#again = false;
       try {
         await this.#commit();
       } catch (error) {
-        this.#parts.onProblem("service-rules-not-set", error);
+        this.#options.onProblem("service-rules-not-set", error);
       }
     }
   }
 
   async #commit(): Promise<void> {
-    const ranges = this.#parts.services.virtualIpRanges;
+    const ranges = this.#options.services.virtualIpRanges;
     const sameRanges = ranges.join() === this.#ranges.join();
     const before = this.#present;
-    this.#present = undefined; // Until it is known that the kernel took it.
+    this.#present = undefined; // Unknown until the kernel has accepted the change.
     const wanted = withoutConflicts(this.#wanted);
     const balancersBefore = this.#balancerIps;
-    this.#balancerIps = balancerIps(this.#parts.services, this.#family);
+    this.#balancerIps = balancerIps(this.#options.services, this.#family);
     if (before === undefined || !sameRanges) {
       this.#ranges = ranges;
       if (!(await this.#isThere(wanted))) await this.#loadWhole(wanted);
@@ -155,30 +155,30 @@ export class ServiceRules {
 
   async #loadDelta(before: RulesById, wanted: RulesById, balancersBefore: readonly string[]): Promise<void> {
     const delta =
-      deltaText(this.#options(), without(before, wanted), without(wanted, before)) +
-      balancerDeltaText(this.#parts, balancersBefore, this.#balancerIps);
+      deltaText(this.#rulesOptions(), without(before, wanted), without(wanted, before)) +
+      balancerDeltaText(this.#options, balancersBefore, this.#balancerIps);
     if (delta === "") return;
-    const mark = this.#marks.of(this.#options(), wanted);
+    const mark = this.#marks.of(this.#rulesOptions(), wanted);
     try {
-      await this.#load(delta + markText(this.#parts, this.#mark, mark));
+      await this.#load(delta + markText(this.#options, this.#mark, mark));
       this.#mark = mark;
     } catch (error) {
-      this.#parts.onProblem("service-table-differs", error);
+      this.#options.onProblem("service-table-differs", error);
       await this.#loadWhole(wanted);
     }
   }
 
   /**
-   * Reports whether the kernel has these rules. Only the kernel knows which client stays with which pod, and a table that is left
-   * alone keeps this across restarts of the agent.
+   * Reports whether the kernel has these rules. Only the kernel knows which client stays with which pod, and leaving
+   * the table unchanged keeps that across restarts of the agent.
    */
   async #isThere(wanted: RulesById): Promise<boolean> {
     if (!this.#mayBeThere) return false;
     this.#mayBeThere = false;
-    const mark = this.#marks.of(this.#options(), wanted);
+    const mark = this.#marks.of(this.#rulesOptions(), wanted);
     try {
       // Listing would read the whole table.
-      await this.#load(markText(this.#parts, mark, undefined) + markText(this.#parts, undefined, mark));
+      await this.#load(markText(this.#options, mark, undefined) + markText(this.#options, undefined, mark));
     } catch {
       return false;
     }
@@ -187,39 +187,39 @@ export class ServiceRules {
   }
 
   async #loadWhole(wanted: RulesById): Promise<void> {
-    const options = this.#options();
+    const options = this.#rulesOptions();
     const mark = this.#marks.of(options, wanted);
     await this.#load(fullText(options, wanted) + markText(options, undefined, mark));
     this.#mark = mark;
   }
 
-  #options(): RulesOptions {
-    const { table, podCidr } = this.#parts;
+  #rulesOptions(): RulesOptions {
+    const { table, podCidr } = this.#options;
     const virtualIpRanges = this.#ranges.filter((range) => parseCidr(range)?.family === this.#family);
     return { table, podCidr, virtualIpRanges, balancerIps: this.#balancerIps };
   }
 
   async #load(text: string): Promise<void> {
-    await this.#parts.run("nft", ["-f", "-"], { input: text });
+    await this.#options.run("nft", ["-f", "-"], { input: text });
   }
 
   /**
-   * Sets routes to the virtual IPs. Without them the host's own connections fail before any rule sees them. The routes don't lead
-   * through the bridge, because the kernel would then send pods a redirect each time, and it limits how many it sends. With IPv6
-   * they have to lead through the bridge, and rules prevent the redirects.
+   * Sets routes to the virtual IPs. Without them the host's own connections fail before any rule applies. The routes
+   * don't lead through the bridge, because the kernel would then send pods a redirect each time and limits their rate.
+   * With IPv6 they have to lead through the bridge, and rules prevent the redirects.
    */
   async #setRoutes(): Promise<void> {
-    const { run, gateway, bridge } = this.#parts;
+    const { run, gateway, bridge } = this.#options;
     const device = this.#family === 4 ? "lo" : bridge;
-    for (const range of this.#options().virtualIpRanges) {
+    for (const range of this.#rulesOptions().virtualIpRanges) {
       await run("ip", [`-${this.#family}`, "route", "replace", range, "dev", device, "src", gateway]);
     }
   }
 
   async #forgetPeers(from: RulesById, wanted: RulesById): Promise<void> {
     for (const match of staleConnections(from, wanted)) {
-      await forgetConnections(this.#parts.run, match, this.#family).catch((error) =>
-        this.#parts.onProblem("conntrack-failed", error),
+      await forgetConnections(this.#options.run, match, this.#family).catch((error) =>
+        this.#options.onProblem("conntrack-failed", error),
       );
     }
   }
@@ -232,8 +232,8 @@ function balancerIps({ services }: ServicesView, family: IpFamily): string[] {
 }
 
 /**
- * Returns the rules without duplicate addresses. While an address moves from one service to another, both may have it for a
- * moment; the kernel accepts it once.
+ * Returns the rules without duplicate addresses. While an address moves between services, both may have it for a
+ * moment, but the kernel accepts it only once.
  */
 function withoutConflicts(rules: RulesById): Map<string, ServicePortRules> {
   const taken = new Set<string>();
@@ -248,7 +248,7 @@ function withoutConflicts(rules: RulesById): Map<string, ServicePortRules> {
   );
 }
 
-/** Returns the rules that the others lack or that differ. */
+/** Returns the rules that `others` lacks or that differ. */
 function without(rules: RulesById, others: RulesById): Map<string, ServicePortRules> {
   return new Map(
     [...rules].filter(([id, rule]) => {

@@ -35,7 +35,7 @@ for (const [what, from, to, expected] of [
     ["-p udp --orig-dst 10.96.0.5 --orig-port-dst 80", "-p udp --orig-port-dst 30053"],
   ],
 ] as const satisfies readonly (readonly [string, Rule, Rule | undefined, readonly string[]])[]) {
-  test(`stale connections when ${what}`, () => {
+  test(`finds stale connections when ${what}`, () => {
     const wanted = to === undefined ? new Map() : new Map([["web", rule(to)]]);
     const found = staleConnections(new Map([["web", rule(from)]]), wanted);
     assert.deepEqual(

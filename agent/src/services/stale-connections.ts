@@ -2,23 +2,23 @@ import type { EndpointRule, ServicePortRules } from "./port-rules.ts";
 import type { RulesById } from "./rules-text.ts";
 
 /**
- * The limit of addresses that are cleaned one by one. Each costs a process and a walk over all tracked connections; for more
- * addresses one walk serves all.
+ * The limit of addresses that are cleaned one by one. Each costs a process that scans all tracked connections; for more
+ * addresses one scan serves all.
  */
 const MAX_ADDRESSES = 8;
 const HALF_OPEN = ["-p", "tcp", "--state", "SYN_SENT"] as const;
 
 /**
- * Returns conntrack's options for the connections to forget after a change of rules. Their next packet then takes the new rules.
- * Otherwise UDP clients that never pause would keep reaching a pod that no longer serves, and TCP clients would keep retrying a
- * pod that does not answer. `from` may leave out rules that are the same in `wanted`. Pure.
+ * Returns conntrack's options for the connections to forget after a change of rules. Their next packet then uses the
+ * new rules. Otherwise UDP clients that send without pauses would keep reaching a pod that no longer serves, and TCP
+ * clients would keep retrying a pod that does not respond. `from` may omit rules that are equal in `wanted`. Pure.
  */
 export function staleConnections(from: RulesById, wanted: RulesById): string[][] {
   const lost = [...from.values()].map((before) => ({ before, endpoints: lostEndpoints(before, wanted) }));
   const changed = lost.filter(({ endpoints }) => endpoints.length > 0);
   const udp = changed.flatMap(({ before }) => (before.protocol === "udp" ? waysTo(before) : []));
   const tcp = changed.flatMap(({ before, endpoints }) => (before.protocol === "tcp" ? endpoints : []));
-  return [...udp, ...knocking(tcp)];
+  return [...udp, ...halfOpenOptions(tcp)];
 }
 
 function lostEndpoints({ id, endpoints }: ServicePortRules, wanted: RulesById): EndpointRule[] {
@@ -35,8 +35,10 @@ function waysTo({ addresses, nodePort }: ServicePortRules): string[][] {
   return port === undefined ? matches : [...matches, ["-p", "udp", "--orig-port-dst", port]];
 }
 
-/** A host that is lost has many endpoints with one address. */
-function knocking(endpoints: readonly EndpointRule[]): string[][] {
+/**
+ * Returns the options for half-open connections to these endpoints. A lost host has many endpoints with one address.
+ */
+function halfOpenOptions(endpoints: readonly EndpointRule[]): string[][] {
   const portsOf = new Map<string, Set<number>>();
   for (const { address, port } of endpoints)
     portsOf.set(address, (portsOf.get(address) ?? new Set()).add(port));

@@ -17,21 +17,24 @@ export interface ContainerFilesOptions {
   readonly ownCommand: readonly string[];
 }
 
-// Each is a process of some 90 MB for as long as it takes.
+// Each copy is a process of about 90 MB.
 const COPIES_MAX = 8;
-// Sessions stay open longer than copies, and must not keep those away.
+// Sessions stay open longer than copies, so they have a separate limit.
 const SFTP_SESSIONS_MAX = 16;
-// One container must not take all sessions of a node.
+// Prevents one container from using all sessions of a node.
 const SFTP_SESSIONS_MAX_EACH = 4;
 
 interface Task {
   readonly args: readonly string[];
-  /** The reason that is reported when the process ends without giving one. */
+  /** The reason that is reported if the process ends without one. */
   readonly cutOff: string;
   readonly release: () => void;
 }
 
-/** Copies files out of and into running containers, and serves them by SFTP, whatever programs these have. */
+/**
+ * Copies files out of and into running containers, and serves them by SFTP, independently of the programs in the
+ * containers.
+ */
 export class ContainerFiles {
   readonly #options: ContainerFilesOptions;
   #copies = 0;
@@ -79,13 +82,14 @@ export class ContainerFiles {
     }
   }
 
-  /** The container's root directory as its own processes see it, with all that is mounted there. */
+  /** Opens the container's root directory as its own processes see it, with all mounts. */
   async #enter(id: string, signal: AbortSignal): Promise<{ root: FileHandle; user: readonly string[] }> {
     const pid = await this.#pidOf(id, signal);
     const root = await open(`/proc/${pid}/root`, constants.O_RDONLY | constants.O_DIRECTORY);
     try {
       const user = userOf(await readFile(`/proc/${pid}/status`, "utf8"));
-      // A process id is given to another once its process has ended: what was opened is the container's only if it still runs.
+      // The process id may have been reused after its process ended. The opened directory belongs to the container only
+      // if that still runs.
       if ((await this.#pidOf(id, signal)) !== pid) throw new Error("the container was restarted meanwhile");
       return { root, user };
     } catch (error) {
@@ -112,7 +116,7 @@ export class ContainerFiles {
   }
 }
 
-/** Returns a process's real user, group and further groups, from /proc/PID/status. */
+/** Returns a process's real user, group and supplementary groups, from /proc/PID/status. */
 export function userOf(status: string): readonly [uid: string, gid: string, groups: string] {
   const field = (name: string) =>
     new RegExp(`^${name}:[ \\t]*(.*)$`, "m").exec(status)?.[1]?.trim().split(/\s+/) ?? [];
@@ -136,7 +140,7 @@ function follow(child: ChildProcess, cutOff: string, signal: AbortSignal): Copy 
     if (line.startsWith(FAILURE)) reason = line.slice(FAILURE.length);
   });
   output.attach([stdout, stderr]);
-  // A file system that hangs keeps its process from ending: it is left behind then.
+  // A process that accesses a hanging file system can't be killed, so it is abandoned.
   const kill = () => {
     child.kill("SIGKILL");
     output.end();

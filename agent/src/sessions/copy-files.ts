@@ -4,7 +4,7 @@ import { Directory, type Place, receiveTree, resolveInRoot, sendTree } from "@fo
 import { becomeUser } from "./become-user.ts";
 import { FAILURE, REMARK, ROOT_DESCRIPTOR } from "./container-program.ts";
 
-/** First argument of the agent's program when it is started for this. */
+/** The first argument with which the agent's program runs this command. */
 export const COPY_FILES = "copy-files";
 
 /**
@@ -46,7 +46,7 @@ async function copyInto(root: Directory, path: string): Promise<void> {
     await receiveTree(process.stdin, {
       ...target,
       randomName: () => randomBytes(8).toString("hex"),
-      // In a container its own links lead nowhere else.
+      // In a container, its own links can't lead out of it.
       links: "any",
       skipped: remark,
     });
@@ -55,7 +55,9 @@ async function copyInto(root: Directory, path: string): Promise<void> {
   }
 }
 
-/** Into a directory under its own name, else under the name given. */
+/**
+ * Returns the target: an existing directory receives the source under its own name, otherwise the path is the new name.
+ */
 async function targetOf(
   { directory, name, stats }: Place,
   path: string,
@@ -96,7 +98,7 @@ function reasonOf(error: unknown, path: string): string {
     EMFILE: "too many directories are open",
   };
   const known = code === undefined ? undefined : text[code];
-  // Node's own messages tell of the descriptors that it goes through, which mean nothing to the user.
+  // Node's own messages contain file descriptors, which mean nothing to users.
   if (known !== undefined) return `${path}: ${known} (${code})`;
   return code?.startsWith("E") ? `${path}: ${code}` : (message.split("\n", 1)[0] ?? "");
 }

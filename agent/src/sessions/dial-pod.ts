@@ -3,20 +3,23 @@ import { connect, type Socket } from "node:net";
 import type { Duplex, Readable } from "node:stream";
 import { HOST_NETWORK } from "../runtime/runtime.ts";
 
-/** The addresses of a pod's ports. */
+/** Returns the addresses at which a pod's ports are reachable. */
 export interface PodReach {
   readonly address: string;
-  /** Path of its network namespace, or {@link HOST_NETWORK}. */
+  /** The path of the pod's network namespace, or {@link HOST_NETWORK}. */
   readonly namespacePath: string;
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const SAID_MAX_LENGTH = 500;
 const LOOPBACK = "127.0.0.1";
-// Each is a process of its own, of some 45 MB.
+// Each relay is a process of about 45 MB.
 const LOOPBACK_DIALS_MAX = 8;
 
-/** Run in a pod's network namespace by node itself: connects, says "+", and passes bytes on between its descriptor 3 and the port. */
+/**
+ * A node script that runs in a pod's network namespace. It connects to the port, prints "+", and copies bytes between
+ * its descriptor 3 and the port.
+ */
 const RELAY = `
 const net = require("node:net");
 const client = new net.Socket({ fd: 3, readable: true, writable: true, allowHalfOpen: true });
@@ -27,12 +30,12 @@ port.on("connect", () => { client.write("+"); client.pipe(port); port.pipe(clien
 `;
 
 /**
- * Connects to a port of a pod as a neighbour on the host would, and where nothing listens there, to the pod's own loopback address:
- * much that is meant for debugging listens nowhere else.
+ * Connects to a port of a pod at the pod's address. If nothing listens there, connects to the pod's loopback address,
+ * because many debugging tools listen only there.
  */
 export class PodDialer {
   readonly #reach: (podUid: string) => PodReach | undefined;
-  /** The node program that the relays run on. */
+  /** The node program that runs the relays. */
   readonly #nodePath: string;
   #relays = 0;
 
@@ -100,7 +103,7 @@ function connectTo(host: string, port: number, signal: AbortSignal): Promise<Dup
     );
     signal.addEventListener("abort", giveUp, { once: true });
     if (signal.aborted) giveUp();
-    // Stays: an error between reads must not bring the agent down.
+    // Never removed: an error between reads must not crash the agent.
     socket.on("error", (error) => {
       settle();
       reject(error);
@@ -112,7 +115,7 @@ function connectTo(host: string, port: number, signal: AbortSignal): Promise<Dup
   });
 }
 
-/** True if the stream's first byte came; false at its end. */
+/** Resolves to true when the stream's first byte arrives, and to false at its end. */
 function firstByte(stream: Readable): Promise<boolean> {
   return new Promise((resolve) => {
     const look = (): void => {
@@ -131,7 +134,7 @@ function firstByte(stream: Readable): Promise<boolean> {
   });
 }
 
-/** Returns a program's last output, as much of it as may be shown. */
+/** Returns the end of a program's output, truncated for display. */
 function wordsOf(stream: Readable): Promise<string> {
   let said = "";
   stream.setEncoding("utf8").on("data", (text: string) => {

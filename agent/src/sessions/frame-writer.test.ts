@@ -3,7 +3,7 @@ import { EventEmitter, getEventListeners } from "node:events";
 import { test } from "node:test";
 import { FrameWriter, type ServeStream } from "./frame-writer.ts";
 
-test("waiting for room leaves no listener on the session's signal or its stream", async () => {
+test("waiting for room leaves no listeners on the session's signal and its stream", async () => {
   const stream = new FullStream();
   const { signal } = new AbortController();
   const writer = new FrameWriter(stream as unknown as ServeStream, signal);

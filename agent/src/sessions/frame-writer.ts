@@ -4,10 +4,10 @@ import type { ClientDuplexStream } from "@grpc/grpc-js";
 export type ServeStream = ClientDuplexStream<ServeRequest, ServeResponse>;
 export type Frame = NonNullable<ServeRequest["frame"]>;
 
-// Below gRPC's frame size, so that a session never holds up the others on the connection for long.
+// Below gRPC's frame size, so that a session doesn't block others on the connection for long.
 const CHUNK_MAX_BYTES = 32 * 1024;
 
-/** Writes a session's frames no faster than they are taken. */
+/** Writes a session's frames as fast as the client reads them. */
 export class FrameWriter {
   readonly #stream: ServeStream;
   readonly #signal: AbortSignal;
@@ -23,7 +23,7 @@ export class FrameWriter {
     }
   }
 
-  /** Resolves when there is room for more, or when the reader is gone. */
+  /** Writes a frame. Resolves when there is room for more, or when the client has disconnected. */
   async send(frame: Frame): Promise<void> {
     if (this.#signal.aborted || this.#stream.write({ frame })) return;
     const { promise, resolve } = Promise.withResolvers<void>();

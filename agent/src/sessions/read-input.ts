@@ -2,7 +2,10 @@ import type { ServeResponse } from "@forage/proto/forage/agent/v1/agent";
 import type { ServeStream } from "./frame-writer.ts";
 import type { InputTaker } from "./session.ts";
 
-/** Reads until the client ends its stream. Never rejects, because a broken stream has no reader. */
+/**
+ * Passes input to `taker` until the client ends its stream. Never rejects, because a broken stream has no reader for
+ * the error.
+ */
 export async function readInput(taker: InputTaker, stream: ServeStream): Promise<void> {
   let taking = true;
   try {
@@ -14,7 +17,7 @@ export async function readInput(taker: InputTaker, stream: ServeStream): Promise
       });
     }
   } catch {
-    // It broke.
+    // The stream broke.
   }
 }
 

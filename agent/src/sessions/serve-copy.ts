@@ -1,14 +1,14 @@
 import type { SessionEnd } from "@forage/proto/forage/agent/v1/agent";
 import { ENDED_WELL, type Session } from "./session.ts";
 
-/** A copy under way, or an SFTP session. */
+/** A running copy, or an SFTP session. */
 export interface Copy {
-  /** The tar stream when copying out, or the answers, and remarks about what was left out. */
+  /** The tar stream or the SFTP responses on stdout, and remarks about skipped files on stderr. */
   readonly output: AsyncIterable<{ readonly stream: "stdout" | "stderr"; readonly data: Uint8Array }>;
-  /** The tar stream when copying in, or the requests; rejects once it is over. */
+  /** Passes on the tar stream or the SFTP requests. Rejects once the copy has ended. */
   write(data: Uint8Array): Promise<void>;
   endInput(): void;
-  /** Rejects with what the user is to read. */
+  /** Rejects with an error for the user. */
   readonly done: Promise<void>;
 }
 
@@ -18,7 +18,7 @@ export type StartCopy<Options> = (
   signal: AbortSignal,
 ) => Promise<Copy>;
 
-/** One file or directory of the container as a tar stream, out of it or into it; or all of its files by SFTP. */
+/** Copies one file or directory as a tar stream out of the container or into it, or serves all files by SFTP. */
 export async function serveCopy<Options>(
   session: Session,
   options: Options,

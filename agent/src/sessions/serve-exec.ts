@@ -4,7 +4,7 @@ import type { Session } from "./session.ts";
 
 export type RunExec = (id: string, options: RuntimeExecOptions, signal: AbortSignal) => RuntimeExec;
 
-/** Runs a command in the container; a client that goes away ends it. */
+/** Runs a command in the container. The command ends when the client disconnects. */
 export async function serveExec(
   session: Session,
   { command, stdin, tty, size }: ExecOptions,

@@ -14,7 +14,7 @@ import { ENDED_WELL, type Session } from "./session.ts";
 /** A session that concerns no pod. */
 export type HostSession = Pick<Session, "writer" | "readInput" | "signal">;
 
-/** Pulls an image, and calls back with each change of its progress. */
+/** Pulls an image, and reports each change of its progress. */
 export type PullImage = (
   options: ImagePullOptions,
   onProgress: (text: string) => void,
@@ -27,7 +27,7 @@ export async function serveImagePush(
   images: Pick<ImagePushes, "push">,
 ): Promise<SessionEnd> {
   const input = new PassThrough();
-  // Its reader gets the error too, if it reads at all.
+  // The reader of the input gets the error too, if there is one.
   input.on("error", () => undefined);
   const leave = (): void => void input.destroy(new Error("the client has gone"));
   signal.addEventListener("abort", leave, { once: true });
@@ -56,7 +56,7 @@ export async function serveImagePull(
   readInput({});
   let newest: string | undefined;
   let writing = false;
-  // A slow reader gets the newest progress only, and the pull doesn't wait for it.
+  // A slow reader gets only the newest progress, and the pull doesn't wait for it.
   const write = async (text: string): Promise<void> => {
     newest = text;
     if (writing) return;
@@ -79,7 +79,7 @@ export async function serveImageRead(
   images: Pick<ImageReads, "send">,
 ): Promise<SessionEnd> {
   const { promise: missing, resolve, reject } = Promise.withResolvers<readonly string[]>();
-  // Its reader may have failed before.
+  // The reader may have failed before.
   missing.catch(() => undefined);
   const leave = (): void => reject(new Error("the client has gone"));
   signal.addEventListener("abort", leave, { once: true });
@@ -106,7 +106,7 @@ export async function serveImageRead(
   return ENDED_WELL;
 }
 
-/** The exit code is 1 if the image was not there. */
+/** Removes an image. The exit code is 1 if there was no such image. */
 export async function serveImageRemove(
   { readInput, signal }: HostSession,
   { image, namespace }: ImageRemoveOptions,

@@ -2,7 +2,7 @@ import type { LogOptions, SessionEnd } from "@forage/proto/forage/agent/v1/agent
 import type { LogOf, LogReadOptions } from "../logs/container-logs.ts";
 import { ENDED_WELL, type Session } from "./session.ts";
 
-/** Ends by itself unless it follows; then when the container is gone for good. */
+/** Reads a log. Ends at the log's end, or with `follow` when the container has ended for good. */
 export type ReadLog = (of: LogOf, options: LogReadOptions, signal: AbortSignal) => AsyncIterable<Uint8Array>;
 
 export async function serveLogs(session: Session, options: LogOptions, read: ReadLog): Promise<SessionEnd> {
@@ -13,7 +13,7 @@ export async function serveLogs(session: Session, options: LogOptions, read: Rea
   session.readInput({});
   const of = { podUid, container: found.container, attempt };
   for await (const data of read(of, readOptions(options), signal)) await writer.data("stdout", data);
-  // The reader ends without an error. The signal carries the reason.
+  // The reader ends without an error, and the signal has the reason.
   signal.throwIfAborted();
   return ENDED_WELL;
 }

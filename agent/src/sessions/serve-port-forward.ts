@@ -3,12 +3,12 @@ import type { Duplex } from "node:stream";
 import type { PortForwardOptions, SessionEnd } from "@forage/proto/forage/agent/v1/agent";
 import { ENDED_WELL, type Session } from "./session.ts";
 
-/** Connects to a port of the pod; rejects with what its user is to read. The stream is half-open when either side has ended. */
+/** Connects to a port of the pod. Rejects with an error for the user. Each side of the stream can end separately. */
 export type DialPod = (podUid: string, port: number, signal: AbortSignal) => Promise<Duplex>;
 
 /**
- * Serves one connection. The end of each side is passed to the other. The connection is over when both sides have ended, or when
- * it breaks.
+ * Serves one connection. The end of each side is passed on to the other. The connection ends when both sides have
+ * ended, or when it breaks.
  */
 export async function servePortForward(
   session: Session,
@@ -17,7 +17,7 @@ export async function servePortForward(
 ): Promise<SessionEnd> {
   const { podUid, writer, signal } = session;
   const dialled = dial(podUid, port, signal);
-  // Input waits for the connection: what comes early is not lost, and no more of it is read.
+  // Input waits for the connection: early input is kept, and no more is read.
   session.readInput({
     data: async (data) => send(await dialled, data),
     closed: async () => void (await dialled).end(),
@@ -42,7 +42,7 @@ export async function servePortForward(
   }
 }
 
-/** Returns the chunks of a connection. Ending the loop, early or not, leaves the writing side open. */
+/** Returns the chunks of a connection. Leaving the loop, early or not, keeps the writing side open. */
 function readable(connection: Duplex): AsyncIterable<Uint8Array> {
   return connection.iterator({ destroyOnReturn: false });
 }

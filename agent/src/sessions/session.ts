@@ -2,22 +2,23 @@ import type { SessionEnd } from "@forage/proto/forage/agent/v1/agent";
 import type { FoundContainer } from "../pods/find-container.ts";
 import type { FrameWriter } from "./frame-writer.ts";
 
-/** The parts of a session that its server needs. */
+/** The parts of a session that its handler uses. */
 export interface Session {
   readonly podUid: string;
   readonly found: FoundContainer;
   readonly writer: FrameWriter;
-  /** Aborted when the client has gone, the agent stops, or the session is ended from outside. */
+  /** Aborts when the client has disconnected, the agent stops, or the session is ended from outside. */
   readonly signal: AbortSignal;
   /**
-   * Reads the client's input. Every kind of session calls it exactly once, because only a stream that is read reports its end.
+   * Reads the client's input. Every handler calls it exactly once, because a stream that is not read does not report
+   * its end.
    */
   readonly readInput: (taker: InputTaker) => void;
 }
 
 /**
- * Consumes a client's input. Each piece is consumed before the next is read, so a slow consumer slows its client. A consumer that
- * rejects gets no more.
+ * Consumes a client's input. Each piece is consumed before the next is read, so a slow consumer slows its client. A
+ * consumer that rejects receives nothing more.
  */
 export interface InputTaker {
   data?(data: Uint8Array): Promise<void>;

@@ -48,7 +48,7 @@ export function checkedHost(): CheckedHost {
   };
 }
 
-/** Measures the path of packets to an address. */
+/** Measures the path MTU to an address. */
 export function measureFrom(address: string, port: number): Promise<PathSizes> {
   return measurePath(address, port, async (file, args) => {
     const { ok, text } = await run(file, args);
@@ -67,7 +67,7 @@ async function run(file: string, args: readonly string[]): Promise<CommandOutcom
   return { ok: false, text: stderr.trimEnd() || error?.message || killedFor || "failed" };
 }
 
-/** Every name server knows the servers of the root, or says that it does not. */
+/** Reports whether the name server answers a query for the root servers, which every name server answers or refuses. */
 async function nameServerAnswers(address: string): Promise<boolean> {
   const question = encode({
     type: "query",
@@ -87,7 +87,7 @@ function listenProblem(host: string, port: number): Promise<string | undefined> 
   });
 }
 
-/** If the directory doesn't exist yet, the filesystem is that of its nearest existing parent. */
+/** Returns the disk space. If the directory doesn't exist yet, uses the nearest existing parent. */
 async function space(dir: string): Promise<DiskSpace | undefined> {
   for (let path = dir; ; path = dirname(path)) {
     try {
@@ -100,7 +100,10 @@ async function space(dir: string): Promise<DiskSpace | undefined> {
   }
 }
 
-/** Nothing is sent, and the certificate is only read: a join checks it against the token's fingerprint. */
+/**
+ * Returns the validity of a server's certificate. Nothing is sent, and the certificate isn't verified here: a join
+ * checks it against the token's fingerprint.
+ */
 function certificatePeriod(host: string, port: number): Promise<{ fromMs: number; toMs: number }> {
   return new Promise((resolve, reject) => {
     const socket = connect({

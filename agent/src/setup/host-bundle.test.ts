@@ -9,7 +9,7 @@ import { writeHostBundle } from "./host-bundle.ts";
 
 const CANARY = "c4n4ryV4lue";
 
-test("writes what the host has, names what it lacks, and leaves secrets out", async (t) => {
+test("includes existing files, names missing ones, and leaves secrets out", async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "forage-host-bundle-"));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
   const path = join(dir, "host.tar.gz");

@@ -9,14 +9,14 @@ import { SetupError } from "./setup-error.ts";
 
 export interface HostBundleOptions {
   readonly host: CheckedHost;
-  /** Rejects if the configuration is wrong. */
+  /** Returns the configuration. Rejects if it is invalid. */
   readonly settings: () => Promise<Config>;
 }
 
-/** The newest lines of each unit: below what one command may print. */
+/** The number of newest lines of each unit, below the limit for a command's output. */
 const JOURNAL_LINES = "4000";
 const UNITS = ["forage-agent", "forage-coordinator", "forage-logs", "containerd"];
-/** The output of these commands holds names, addresses and states. */
+/** Commands whose output contains only names, addresses and states. */
 const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   "kernel.txt": ["uname", "-a"],
   "units.txt": ["systemctl", "status", "--no-pager", "--lines=0", ...UNITS],
@@ -33,8 +33,8 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Writes what this host knows about itself, without the coordinator and also while the agent is stopped. The archive names each
- * file that can't be made, with the reason.
+ * Writes a support bundle of this host, without the coordinator and even while the agent is stopped. The archive names
+ * each file that can't be created, with the reason.
  */
 export async function writeHostBundle(
   path: string,

@@ -36,7 +36,7 @@ test("writes the settings and the token, starts the agent, waits until it is rea
   ]);
 });
 
-test("writes the addresses of all coordinators, so that the agent knows them from its first start", async () => {
+test("writes the addresses of all coordinators, so that the agent has them from its first start", async () => {
   const host = aHost([[]]);
   const three = ["192.0.2.1:7600", "[2001:db8::2]:7600", "c3.example:7600", "192.0.2.1:7600"];
   await join(host, [...three.flatMap((it) => ["--coordinator", it]), "--name", "edge-2", token]);
@@ -57,7 +57,7 @@ test("writes the addresses of all coordinators, so that the agent knows them fro
   assert.equal(many.files.size, 0);
 });
 
-test("names the reason when the node is not ready in time, and leaves the agent trying", async () => {
+test("gives the reason if the node is not ready in time, and leaves the agent running", async () => {
   const host = aHost([["coordinator: the join token has expired"]]);
   await assert.rejects(join(host, ["--timeout", "5", token]), {
     message: /is not Ready after 5 s: coordinator: the join token has expired/,
@@ -65,7 +65,7 @@ test("names the reason when the node is not ready in time, and leaves the agent 
   assert.equal(host.files.has(TOKEN), true);
 });
 
-test("ends at once when the coordinator refuses the token, and names the reason", async () => {
+test("ends at once with the reason if the coordinator rejects the token", async () => {
   const host = aHost([["coordinator: joining"], ["coordinator: refused because the token has been used"]]);
   const startMs = host.clock.monotonicMs();
   await assert.rejects(join(host, ["--timeout", "600", token]), {
@@ -74,7 +74,7 @@ test("ends at once when the coordinator refuses the token, and names the reason"
   assert.ok(host.clock.monotonicMs() - startMs < 60_000);
 });
 
-test("refuses a host that has joined, and says how to join again", async () => {
+test("rejects a host that has already joined, and explains how to join again", async () => {
   const host = aHost([[]]);
   host.files.set("/var/lib/forage/agent/identity/node.pem", { text: "", mode: 0o600 });
   await assert.rejects(join(host, [token]), { message: /has joined a fleet as .*forage node remove/ });
@@ -82,7 +82,7 @@ test("refuses a host that has joined, and says how to join again", async () => {
   assert.equal(host.files.has(SETTINGS), false);
 });
 
-test("reads the token from a file, and refuses what is no token before it writes anything", async () => {
+test("reads the token from a file, and rejects anything else before it writes", async () => {
   const host = aHost([[]]);
   host.files.set("/run/token", { text: `${token}\n`, mode: 0o600 });
   await join(host, ["--token-file", "/run/token", "--no-start"]);
@@ -94,7 +94,7 @@ test("reads the token from a file, and refuses what is no token before it writes
   assert.equal(other.files.size, 0);
 });
 
-test("reads the token from standard input, and warns of one in the command line", async () => {
+test("reads the token from standard input, and warns about a token in the command line", async () => {
   const host = aHost([[]]);
   host.files.set("-", { text: `${token}\n`, mode: 0o600 });
   await join(host, ["--no-start"]);
@@ -112,7 +112,7 @@ test("reads the token from standard input, and warns of one in the command line"
   await assert.rejects(join(aHost([[]]), []), { exitCode: 2, message: /standard input holds no token/ });
 });
 
-test("refuses lines that are not complete with the usage", () => {
+test("rejects incomplete command lines with the usage", () => {
   for (const help of ["--help", "-h"]) assert.deepEqual(parseSetupTask([help]), { type: "help" });
   for (const line of [
     [],
@@ -136,7 +136,7 @@ interface FakeHost extends JoiningHost {
   tokenMode: number;
 }
 
-/** `answers`: the agent's reasons at each question; the last one repeats. */
+/** `answers` are the agent's reasons at each query; the last one repeats. */
 function aHost(answers: readonly (readonly string[] | undefined)[]): FakeHost {
   const clock = new VirtualClock();
   const left = [...answers];
@@ -157,7 +157,7 @@ function aHost(answers: readonly (readonly string[] | undefined)[]): FakeHost {
       ),
     systemctl: async (...args) => void host.units.push(args.join(" ")),
     readiness: async () => {
-      // The pause after this question.
+      // Ends the pause after this query.
       setImmediate(() => clock.advance(1_000));
       const reasons = left.length > 1 ? left.shift() : left[0];
       return reasons && { reasons, isRefused: reasons.some((reason) => reason.includes(" refused ")) };

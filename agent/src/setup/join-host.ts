@@ -10,23 +10,23 @@ import type { SetupTask } from "./setup-flags.ts";
 export interface Readiness {
   /** The reasons why the agent is not ready, none if it is. */
   readonly reasons: readonly string[];
-  /** Whether the coordinator refuses this host, which waiting doesn't change. */
+  /** Whether the coordinator rejects this host, which waiting doesn't change. */
   readonly isRefused: boolean;
 }
 
-/** The host as the task needs it. */
+/** The functions of the host that a join uses. */
 export interface JoiningHost {
   /** Reads a file, or a line of standard input (`-`). */
   readonly readText: (path: string) => Promise<string>;
-  /** Creates directories as needed, and replaces the file at once. */
+  /** Creates directories as needed, and replaces the file atomically. */
   readonly writeText: (path: string, text: string, mode: number) => Promise<void>;
   readonly remove: (path: string) => Promise<void>;
   readonly exists: (path: string) => Promise<boolean>;
-  /** Reads the agent's configuration with the values given in place of its own. */
+  /** Reads the agent's configuration, with flags that override its values. */
   readonly readConfig: (file: string, flags: readonly string[]) => Promise<Config>;
-  /** Undefined: systemd does not run here. */
+  /** Calls systemctl. Undefined if systemd does not run on this host. */
   readonly systemctl: ((...args: readonly string[]) => Promise<void>) | undefined;
-  /** Undefined: the agent does not answer. */
+  /** Returns the agent's readiness. Undefined if the agent does not respond. */
   readonly readiness: (config: Config) => Promise<Readiness | undefined>;
   readonly clock: MonotonicClock;
   readonly report: (line: string) => void;
@@ -47,7 +47,7 @@ export async function joinHost(task: JoinTask, host: JoiningHost, signal: AbortS
   const token = await readToken(task, host);
   const config = await host.readConfig(task.config, flagsOf(task));
   const identity = `${config.dataDir}/identity`;
-  // A join that failed has left its key there.
+  // A failed join has left its key there.
   if (await host.exists(`${identity}/node.pem`))
     throw new SetupError(
       `this host has joined a fleet as ${config.nodeName}. To join again, remove its node (forage node remove ${config.nodeName}), stop forage-agent and move ${identity} away`,
@@ -66,7 +66,7 @@ export async function joinHost(task: JoinTask, host: JoiningHost, signal: AbortS
   await host.systemctl("enable", ...UNITS);
   await host.systemctl("restart", ...UNITS);
   await untilReady(task, config, host, signal);
-  // It has been used, and serves for nothing any more.
+  // A used token is not valid any more.
   await host.remove(tokenFile);
   host.report(`node ${config.nodeName} is Ready`);
 }
@@ -94,13 +94,13 @@ function flagsOf({ coordinators: [coordinator, ...others], nodeName }: JoinTask)
   ];
 }
 
-/** Values that were checked as settings. JSON is YAML. */
+/** Returns the checked values as settings. JSON is valid YAML. */
 function joinSettings(
   { coordinators: given }: JoinTask,
   { coordinator, coordinators, nodeName }: Config,
   joinTokenFile: string,
 ): string {
-  // Those that an operator has written into the configuration stay there.
+  // Addresses that an operator has written into the configuration stay there.
   const others = given.length > 1 ? [["coordinators", coordinators.map(textOf)]] : [];
   return `# Written by forage-agent join.\n${[
     ["coordinator", textOf(coordinator)],

@@ -11,7 +11,7 @@ import { SetupError } from "./setup-error.ts";
 
 const SYSTEMCTL_LIMIT_MS = 150_000;
 const ANSWER_LIMIT_MS = 5_000;
-/** A token, and the line breaks around it. */
+/** The size of a token with line breaks around it, with room to spare. */
 const TOKEN_MAX_BYTES = 4_096;
 
 /** Returns this host, for a join. */
@@ -40,7 +40,7 @@ export function joiningHost(): JoiningHost {
   };
 }
 
-/** Reads standard input up to the end of the first line, because a terminal stays open after it. */
+/** Reads standard input up to the first line break, because a terminal stays open after it. */
 async function readLine(): Promise<string> {
   if (process.stdin.isTTY) process.stderr.write("the token of `forage node add`: ");
   let line = "";
@@ -60,7 +60,9 @@ async function systemctl(...args: readonly string[]): Promise<void> {
   );
 }
 
-/** Requests the agent's own readiness, which includes its connection to the coordinator and an answer of the runtime. */
+/**
+ * Queries the agent's own readiness, which includes its connection to the coordinator and a response of the runtime.
+ */
 async function readReadiness({ http: { listen } }: Config): Promise<Readiness | undefined> {
   if (listen === undefined)
     throw new SetupError("http.listen is off, so the agent's readiness can't be read");

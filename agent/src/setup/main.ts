@@ -9,7 +9,7 @@ import { joiningHost } from "./joining-host.ts";
 import { SetupError } from "./setup-error.ts";
 import { parseSetupTask, SETUP_USAGE, type SetupTask } from "./setup-flags.ts";
 
-// A program of its own, because the agent keeps all of its code in memory.
+// A separate program, because the agent would keep this code in memory.
 async function main(): Promise<void> {
   const task = parseSetupTask(process.argv.slice(2));
   if (task.type === "help") {
@@ -27,7 +27,7 @@ async function supportBundle({ config, file }: Extract<SetupTask, { readonly typ
   const host = checkedHost();
   const now = new Date(host.nowMs()).toISOString().replaceAll(/[-:]|\.\d+/g, "");
   const path = resolve(file ?? `forage-support-${hostname()}-${now}.tar.gz`);
-  // A configuration that can't be read may be the fault, and doesn't keep the rest from being collected.
+  // A configuration that can't be read may be the problem, so everything else is collected nevertheless.
   const settings = (): Promise<Config> => readConfig(["--config", config], process.env, hostname());
   const { bytes, problems } = await writeHostBundle(path, { host, settings });
   process.stdout.write(`${path}: ${bytes} bytes\n`);

@@ -1,4 +1,4 @@
-/** A task of the setup program has failed for a reason that its message explains to the operator. */
+/** The error of a failed task of the setup program. Its message is for the operator. */
 export class SetupError extends Error {
   readonly exitCode: 1 | 2;
 

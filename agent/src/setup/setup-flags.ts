@@ -5,13 +5,13 @@ import { SetupError } from "./setup-error.ts";
 export type SetupTask =
   | {
       readonly type: "join";
-      /** The token as it stands in the command line, where others on the host can read it. */
+      /** The token in the command line, where other users of the host can read it. */
       readonly token: string | undefined;
-      /** Undefined, without `token`: standard input. */
+      /** The path of the token's file. If it and `token` are undefined, the token comes from standard input. */
       readonly tokenFile: string | undefined;
-      /** HOST:PORT of each coordinator. Empty: those of the configuration. */
+      /** HOST:PORT of each coordinator. Empty: the configured ones. */
       readonly coordinators: readonly string[];
-      /** Undefined: that of the configuration, or the host's. */
+      /** The node's name. Undefined: the configured one, or the host's name. */
       readonly nodeName: string | undefined;
       readonly config: string;
       readonly start: boolean;
@@ -43,7 +43,7 @@ join reads its token from standard input. \`forage node add\` on the coordinator
 Exit codes: 0 the node is Ready or the host has no failure, 1 it is not or it has, 2 the command line is wrong.
 `;
 
-/** Reads the words after the program's name. Throws SetupError with the exit code 2. */
+/** Parses the arguments after the program's name. Throws SetupError with exit code 2. */
 export function parseSetupTask(argv: readonly string[]): SetupTask {
   const [task, ...args] = argv;
   if (task === "check") return parseCheck(args);

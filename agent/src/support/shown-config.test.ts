@@ -15,7 +15,10 @@ test("a value without a mark is left out of the shown configuration", () => {
   assert.deepEqual(JSON.parse(text), { dataDir: "/data", added: "[left out]" });
 });
 
-/** Quantities are numbers of bytes in the configuration, and their names say so. */
+/**
+ * Returns the settings without a mark. In the configuration, quantities are numbers of bytes, and their names end
+ * accordingly.
+ */
 function unmarked(marks: object): string[] {
   return SETTINGS.map(({ path }) => path).filter(
     (path) => markAt(marks, path) === undefined && markAt(marks, `${path}Bytes`) === undefined,

@@ -1,7 +1,7 @@
 import { type SettingMarks, showSettings } from "@forage/common/show-settings";
 import type { Config } from "../config.ts";
 
-/** Marks what a support bundle shows of the configuration. Its secrets are in files, which the configuration only names. */
+/** Marks the settings that a support bundle shows. Secrets are in files, which the configuration only names. */
 export const CONFIG_MARKS: SettingMarks<Config> = {
   dataDir: "shown",
   runDir: "shown",
@@ -33,9 +33,9 @@ export const CONFIG_MARKS: SettingMarks<Config> = {
   restart: { backOffBaseSeconds: "shown", backOffCapSeconds: "shown" },
   images: {
     ...{ unusedDays: "shown", highPercent: "shown", lowPercent: "shown" },
-    ...{ otherNodes: "shown", transfers: "shown", transferRate: "shown" },
+    ...{ otherNodes: "shown", tagsFrom: "shown", transfers: "shown", transferRate: "shown" },
   },
-  // The keys are in files. Users and passwords are left out of the URLs of mirrors, as of every text.
+  // Keys are in files. Users and passwords are removed from the URLs of mirrors, as from every text.
   registries: "shown",
   logs: { nodeLimitBytes: "shown", streams: "shown" },
   loadBalancer: { interface: "shown" },
@@ -47,7 +47,7 @@ export const CONFIG_MARKS: SettingMarks<Config> = {
   logLevel: "shown",
 };
 
-/** Returns the configuration as the text of a file, without what may be secret. */
+/** Returns the configuration as the text of a file, without possible secrets. */
 export function configText(config: Config): string {
   return `${JSON.stringify(showSettings(config, CONFIG_MARKS), undefined, 2)}\n`;
 }

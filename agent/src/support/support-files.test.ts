@@ -7,7 +7,7 @@ import { type SupportSources, supportFile, supportFiles } from "./support-files.
 
 const CANARY = "c4n4ryV4lue";
 
-test("makes every file without secrets, and says why one is missing", async () => {
+test("creates every file without secrets, and gives the reason for a missing one", async () => {
   const recentLog = new RecentLines(10_000);
   recentLog.add(`{"msg":"called","authorization":"Bearer ${CANARY}"}\n`);
   const files = await collected({

@@ -21,12 +21,12 @@ export interface SupportSources {
   readonly checks: (config: Config) => Promise<string>;
 }
 
-/** Each file goes in one message of the stream to the coordinator. */
+/** The size limit of a file. Each file is sent in one message of the stream to the coordinator. */
 const MAX_FILE_LENGTH = 768 * 1024;
 /** The coordinator waits longer than this. */
 const CHECKS_LIMIT_MS = 25_000;
 
-/** Makes the agent's files for a support bundle, without secrets. A file that can't be made says why. */
+/** Yields the agent's files for a support bundle, without secrets. A file that can't be created contains the reason. */
 export async function* supportFiles(sources: SupportSources): AsyncGenerator<SupportFile> {
   const { config, recentLog, metrics } = sources;
   yield await supportFile("about.json", async () => aboutText(sources));
@@ -39,7 +39,7 @@ export async function* supportFiles(sources: SupportSources): AsyncGenerator<Sup
   yield await supportFile("checks.json", () => checksInTime(sources));
 }
 
-/** Makes one file. A file that is too large loses its beginning, because the newest lines of logs are at the end. */
+/** Creates one file. A file that is too large loses its beginning, because the newest lines of logs are at the end. */
 export async function supportFile(path: string, read: () => Promise<string>): Promise<SupportFile> {
   try {
     const text = scrubText(await read());

@@ -8,7 +8,7 @@ const VOLUMES = new Map([
   ["odd", { path: "/srv/a,b", readOnly: false }],
 ]);
 
-test("parents come before what is mounted in them, else the order stands", () => {
+test("parents precede what is mounted in them, and the order is otherwise kept", () => {
   const mount = (mountPath: string) => ({ volume: "data", mountPath, subPath: "", readOnly: false });
   const planned = planBinds(["/a/b/c", "/z", "/a", "/a/b/", "//m"].map(mount), VOLUMES);
   assert.deepEqual(
@@ -17,7 +17,7 @@ test("parents come before what is mounted in them, else the order stands", () =>
   );
 });
 
-test("a mount is read-only if it or its volume says so", () => {
+test("a mount is read-only if either the mount or its volume is", () => {
   for (const [volume, readOnly, expected] of [
     ["data", false, false],
     ["data", true, true],
@@ -29,7 +29,7 @@ test("a mount is read-only if it or its volume says so", () => {
   }
 });
 
-test("sub-paths are pinned, and made where the volume can be written", () => {
+test("pins sub-paths, and creates them if the volume is writable", () => {
   const planned = planBinds(
     [
       { volume: "data", mountPath: "/x", subPath: "a//b/./c", readOnly: true },

@@ -3,9 +3,9 @@ import type { VolumeMount } from "./volumes.ts";
 
 /** The properties of a volume that planning needs. */
 export interface BindableVolume {
-  /** Canonical. */
+  /** The volume's canonical path. */
   readonly path: string;
-  /** Applies even if the mount is writable. */
+  /** Whether the volume is read-only, even if the mount is writable. */
   readonly readOnly: boolean;
 }
 
@@ -13,11 +13,16 @@ export interface PlannedBind {
   readonly source: string;
   readonly target: string;
   readonly readOnly: boolean;
-  /** The source is not to be mounted itself, but a path in it, pinned; `index` is unique in the container. */
+  /**
+   * If set, a pinned path in the source is mounted instead of the source itself. `index` is unique in the container.
+   */
   readonly pin?: { readonly subPath: string; readonly create: boolean; readonly index: number };
 }
 
-/** Pure. Parents come before what is mounted in them. The mounts are checked, their volumes there. */
+/**
+ * Plans the bind mounts of a container, parents before what is mounted in them. The mounts must be checked and their
+ * volumes prepared. Pure.
+ */
 export function planBinds(
   mounts: readonly VolumeMount[],
   volumes: ReadonlyMap<string, BindableVolume>,
@@ -31,7 +36,7 @@ export function planBinds(
       target: `/${partsOf(mountPath).join("/")}`,
       readOnly: readOnly || ready.readOnly,
     };
-    // A path that the runtime's client can't be given goes by another name.
+    // A path that can't be passed to nerdctl is mounted under another name.
     if (names.length === 0 && !isAwkward(ready.path)) return [bind];
     return [{ ...bind, pin: { subPath: names.join("/"), create: !ready.readOnly, index } }];
   });

@@ -39,18 +39,19 @@ const nfs = (server: string, path = "/export"): VolumeSource => ({
 });
 const hostPath = (path: string): VolumeSource => ({ type: "hostPath", path, pathType: "" });
 
-test("a volume has 1,000 files at most", () => {
+test("accepts at most 1,000 files in a volume", () => {
   const keys = (count: number) => new Map(Array.from({ length: count }, (_, i) => [`${i}`, Buffer.alloc(1)]));
   checkPod(aPod({ ...FILES, contents: keys(1_000) }));
   assert.throws(() => checkPod(aPod({ ...FILES, contents: keys(1_001) })), /more than 1000 files/);
 });
 
-test("ordinary volumes pass", () => {
+test("accepts ordinary volumes", () => {
   for (const source of [
     { type: "emptyDir", medium: "disk" },
     FILES,
     withItem("a/b/..c"),
     withItem("config.yaml", 0o777),
+    withItem(`a/${"é".repeat(127)}b`),
     withKey("app.conf"),
     withKey(".hidden"),
     { type: "claim", namespace: "shop", claim: "db.data-0", readOnly: false },
@@ -64,7 +65,11 @@ test("ordinary volumes pass", () => {
   }
 });
 
-test("refuses impossible volumes and paths that lead out of them", () => {
+test("accepts at most 255 bytes in a part of a path", () => {
+  assert.throws(() => checkPod(aPod(withItem(`a/${"é".repeat(128)}`))), /too long/);
+});
+
+test("rejects impossible volumes and paths that lead out of them", () => {
   const volume = { name: "data", source: FILES };
   const claim = { type: "claim", capacityBytes: 1, readOnly: false } as const;
   for (const pod of [
@@ -95,7 +100,7 @@ test("refuses impossible volumes and paths that lead out of them", () => {
   assert.throws(() => checkClaimName("shop", "Data"), isInvalid);
 });
 
-test("mounts name volumes of the pod, and paths that nerdctl accepts", () => {
+test("mounts must name volumes of the pod, and paths that nerdctl accepts", () => {
   const volumes = new Set(["data"]);
   const mount: VolumeMount = { volume: "data", mountPath: "/data", subPath: "", readOnly: false };
   checkMounts([mount, { ...mount, mountPath: "/data/deeper/", subPath: "a/./b" }], volumes);

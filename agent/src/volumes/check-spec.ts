@@ -7,14 +7,14 @@ import {
   type VolumeMount,
 } from "./volumes.ts";
 
-// They become names of directories below our own, and parts of arguments that know no quoting.
+// These become directory names and parts of arguments that support no quoting.
 const POD_UID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
 const VOLUME_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const OBJECT_NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
 const FILE_KEY = /^[A-Za-z0-9._-]{1,253}$/;
 const PROVIDER = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const PROVIDED_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
-// A name or address; it stands first in an argument, so no dash may lead.
+// A name or address. It begins an argument, so it must not begin with a dash.
 const SERVER = /^[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?$|^\[[0-9a-fA-F:.]{2,45}\]$/;
 
 // The kernel's limits.
@@ -22,12 +22,12 @@ const PATH_BYTES_MAX = 4095;
 const NAME_BYTES_MAX = 255;
 const MODE_MAX = 0o777;
 
-// etcd, and so Kubernetes, holds 1 MiB per object; more than that is no configuration any more.
+// etcd, and therefore Kubernetes, allows 1 MiB per object; more is not a plausible configuration.
 const CONTENT_BYTES_MAX = 1024 * 1024;
 const FILES_MAX = 1_000;
 const VOLUMES_MAX = 100;
 
-/** @throws VolumeError INVALID for what can never be made. */
+/** Checks a pod's volumes. @throws VolumeError INVALID for a specification that can never be met. */
 export function checkPod({ uid, volumes, fsGroup }: PodVolumeSpec): void {
   checkPodUid(uid);
   if (volumes.length > VOLUMES_MAX)
@@ -106,7 +106,7 @@ function checkFiles(at: string, { contents, items, defaultMode }: FilesSource): 
     throw invalid(`${at}: more than ${FILES_MAX} files`);
 }
 
-/** @throws VolumeError INVALID; the volumes are the pod's. */
+/** Checks a container's mounts against the pod's volumes. @throws VolumeError INVALID. */
 export function checkMounts(mounts: readonly VolumeMount[], volumes: ReadonlySet<string>): void {
   const targets = new Set<string>();
   for (const { volume, mountPath, subPath } of mounts) {
@@ -117,13 +117,13 @@ export function checkMounts(mounts: readonly VolumeMount[], volumes: ReadonlySet
     if (target === "") throw invalid("mount_path: nothing can be mounted over the root");
     if (isAwkward(target))
       throw invalid(`mount_path ${JSON.stringify(mountPath)} has a comma, colon, quote or line break`);
-    if (targets.has(target)) throw invalid(`mount_path ${mountPath} is there twice`);
+    if (targets.has(target)) throw invalid(`mount_path ${mountPath} is used twice`);
     targets.add(target);
     if (subPath !== "") checkRelative(`mount ${mountPath}: sub_path`, subPath);
   }
 }
 
-/** The runtime's client splits its options at these and knows no quoting. */
+/** Reports whether a path has characters at which nerdctl splits its options; it supports no quoting. */
 export function isAwkward(path: string): boolean {
   return /[,:"\n]/.test(path);
 }

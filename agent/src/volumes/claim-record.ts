@@ -9,7 +9,7 @@ const FILE = "claim.json";
 const FORMAT = 1;
 
 export interface ClaimRecord {
-  /** Undefined: no limit. */
+  /** The claim's limit in bytes. Undefined: no limit. */
   readonly capacityBytes?: number | undefined;
 }
 
@@ -23,8 +23,8 @@ export function claimRecordPath(home: string): string {
 }
 
 /**
- * Reads the record of the claim in `home`.
- * @throws VolumeError DAMAGED if the disk doesn't return it, or if a newer agent wrote it in a format of its own.
+ * Reads the record of the claim in `home`. @throws VolumeError DAMAGED if reading from disk fails, or if a newer agent
+ * wrote the record in another format.
  */
 export async function readClaimRecord(home: string): Promise<FoundRecord> {
   const path = claimRecordPath(home);
@@ -44,7 +44,7 @@ export async function readClaimRecord(home: string): Promise<FoundRecord> {
   return { type: "sound", record: { capacityBytes } };
 }
 
-/** Resolves when the record is on disk. */
+/** Writes the record. Resolves when it is on disk. */
 export async function writeClaimRecord(home: string, { capacityBytes }: ClaimRecord): Promise<void> {
   const record: StoredRecord = {
     format: FORMAT,
@@ -60,7 +60,7 @@ export async function writeClaimRecord(home: string, { capacityBytes }: ClaimRec
 interface StoredRecord {
   readonly format: number;
   readonly capacityBytes?: number;
-  /** Older agents wrote none. */
+  /** Older agents wrote no checksum. */
   readonly checksum?: string;
 }
 
@@ -70,7 +70,10 @@ function checksumOf(format: number, capacityBytes: number | undefined): string {
     .padStart(8, "0");
 }
 
-/** Undefined: damaged. An unknown key is damage too, as only a newer format has other keys. */
+/**
+ * Parses a record. Returns undefined if it is damaged. An unknown key counts as damage, because only a newer format has
+ * other keys.
+ */
 function parse(text: string): StoredRecord | undefined {
   try {
     const read: unknown = JSON.parse(text);

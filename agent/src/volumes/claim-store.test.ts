@@ -8,7 +8,7 @@ import { ClaimStore } from "./claim-store.ts";
 import { Mounts } from "./mounts.ts";
 import { ChildRunner } from "./run-child.ts";
 
-test("nothing is left of a namespace once its last claim is removed", async (t) => {
+test("removes a namespace's directory with its last claim", async (t) => {
   const { claims, directory, signal } = await aStore(t);
   for (const name of ["a", "b"]) await claims.hold("shop", name, undefined, "p", signal);
   await claims.letGo("p", signal);
@@ -19,7 +19,7 @@ test("nothing is left of a namespace once its last claim is removed", async (t) 
   await claims.remove("shop", "b", signal);
 });
 
-test("the next start completes a removal that a crash has interrupted, with its namespace", async (t) => {
+test("the next start completes a removal that a crash interrupted, with its namespace", async (t) => {
   const { claims, directory, signal } = await aStore(t);
   await mkdir(join(directory, "shop", ".gone-a", "data"), { recursive: true });
   await mkdir(join(directory, "empty"));
@@ -28,7 +28,7 @@ test("the next start completes a removal that a crash has interrupted, with its 
   assert.deepEqual(await readdir(directory), ["kept"]);
 });
 
-test("claims can be made while others of their namespace are removed", async (t) => {
+test("claims can be created while others of their namespace are removed", async (t) => {
   const { claims, directory, signal } = await aStore(t);
   const comeAndGo = async (name: string) => {
     for (let round = 0; round < 15; round += 1) {
@@ -42,7 +42,7 @@ test("claims can be made while others of their namespace are removed", async (t)
   assert.deepEqual(await readdir(directory), []);
 });
 
-test("any damage of a claim's record is noted and repaired, and the data stays", async (t) => {
+test("reports and repairs any damage of a claim's record, and keeps the data", async (t) => {
   const { claims, directory, damage, signal } = await aStore(t);
   const { path } = await claims.hold("shop", "a", 1_000_000, "p", signal);
   await writeFile(join(path, "data"), "precious");
@@ -51,7 +51,7 @@ test("any damage of a claim's record is noted and repaired, and the data stays",
   const damaged = [
     Buffer.alloc(0),
     sound.subarray(0, -1),
-    // Every fifth byte, as each repair syncs the disk.
+    // Every fifth byte only, because each repair syncs the disk.
     ...Array.from(sound, (byte, at) => sound.with(at, byte ^ 1)).filter((_, at) => at % 5 === 0),
   ];
   for (const [index, bytes] of [...damaged, undefined].entries()) {
@@ -68,7 +68,7 @@ test("any damage of a claim's record is noted and repaired, and the data stays",
   assert.deepEqual(await readdir(path), ["data"]);
 });
 
-test("marks a claim again that a running container uses, and refuses to remove it", async (t) => {
+test("marks a claim as used again if a running container uses it, and rejects its removal", async (t) => {
   const { claims, directory, damage, signal } = await aStore(t);
   await claims.hold("shop", "a", undefined, "p", signal);
   const mark = join(directory, "shop", "a", "users", "p");
@@ -78,7 +78,7 @@ test("marks a claim again that a running container uses, and refuses to remove i
   await assert.rejects(claims.remove("shop", "a", signal), { code: "IN_USE" });
 });
 
-test("reads an older agent's record, and refuses a record that it can't interpret", async (t) => {
+test("reads an older agent's record, and rejects a record of an unknown format", async (t) => {
   const { claims, directory, damage, signal } = await aStore(t);
   const { path } = await claims.hold("shop", "a", undefined, "p", signal);
   await writeFile(join(path, "data"), "precious");

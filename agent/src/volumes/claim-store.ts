@@ -17,7 +17,10 @@ import { type ClaimState, VolumeError } from "./volumes.ts";
 const USERS = "users";
 const DATA = "data";
 const MOUNT = "mnt";
-/** A claim that is being deleted: never half a claim under its own name. No claim's name begins with a dot. */
+/**
+ * The prefix of a claim that is being deleted, so that a claim under its own name is always complete. No claim's name
+ * begins with a dot.
+ */
 const GONE = ".gone-";
 
 export interface ClaimStoreOptions extends LimitedDirectoryOptions {
@@ -31,8 +34,9 @@ export interface HeldClaim extends ReadyDirectory {
 }
 
 /**
- * Keeps persistent claims in `<directory>/<namespace>/<name>/` with `claim.json`, `users/<pod uid>` for each pod that has it, and the data:
- * `data.img` if it has a capacity and the host has loop devices, else the directory `data`.
+ * Keeps persistent claims in `<directory>/<namespace>/<name>/` with `claim.json`, a file `users/<pod uid>` for each pod
+ * that uses the claim, and the data: `data.img` if the claim has a capacity and the host has loop devices, else the
+ * directory `data`.
  */
 export class ClaimStore {
   readonly #options: ClaimStoreOptions;
@@ -41,7 +45,7 @@ export class ClaimStore {
     this.#options = options;
   }
 
-  /** Makes the claim if it is new, and marks it used. */
+  /** Creates the claim if it is new, and marks it as used. */
   hold(
     namespace: string,
     name: string,
@@ -50,7 +54,8 @@ export class ClaimStore {
     signal: AbortSignal,
   ): Promise<HeldClaim> {
     return this.#inTurn(namespace, name, async (home) => {
-      // First the mark: what is marked is cleaned up, or at least not deleted. Should the namespace be tidied away just now, it is made again.
+      // Mark the claim first: everything created after that is cleaned up, or at least kept. If the namespace's
+      // directory is being removed at this moment, it is created again.
       await mkdir(join(home, USERS), { recursive: true, mode: 0o700 });
       const record = await this.#recordOf(home, capacityBytes);
       await writeFile(join(home, USERS, podUid), "", { mode: 0o600 });
@@ -63,12 +68,12 @@ export class ClaimStore {
         },
         this.#options,
         signal,
-      ).catch((error) => tell(`claim ${namespace}/${name}`, error));
+      ).catch((error) => rethrowWith(`claim ${namespace}/${name}`, error));
       return { ...ready, ...(record.capacityBytes !== undefined && { capacityBytes: record.capacityBytes }) };
     });
   }
 
-  /** Releases the pod's claims. Claims without another user are unmounted, with all writes on disk. */
+  /** Releases the pod's claims. Claims without other users are unmounted, with all writes on disk. */
   async letGo(podUid: string, signal: AbortSignal): Promise<void> {
     for (const [namespace, name] of await this.#names()) {
       await this.#inTurn(namespace, name, async (home) => {
@@ -80,8 +85,17 @@ export class ClaimStore {
   }
 
   /**
-   * Forgets unknown users, marks the claims that running containers use, and completes what a crash interrupted. @param inUse
-   * uids of pods with running containers, by the claim's `<namespace>/<name>`.
+   * Unmounts claims without users. A program that a killed agent started may still mount one, or attach its device,
+   * after the next agent has checked.
+   */
+  async unmountUnused(signal: AbortSignal): Promise<void> {
+    for (const [namespace, name] of await this.#names())
+      await this.#inTurn(namespace, name, (home) => this.#unmountUnused(home, signal));
+  }
+
+  /**
+   * Removes unknown users, marks the claims that running containers use, and completes interrupted operations. @param
+   * inUse uids of pods with running containers, by the claim's `<namespace>/<name>`.
    */
   async settle(
     knownPodUids: ReadonlySet<string>,
@@ -148,8 +162,8 @@ export class ClaimStore {
   }
 
   /**
-   * Returns the claim's record. Replaces a missing or damaged one by a record with the capacity that the pod requests, at most the
-   * size of the claim's image. Leaves the data untouched.
+   * Returns the claim's record. A missing or damaged record is replaced by one with the capacity that the pod requests,
+   * at most the size of the claim's image. Leaves the data untouched.
    */
   async #recordOf(home: string, capacityBytes: number | undefined): Promise<ClaimRecord> {
     const found = await readClaimRecord(home);
@@ -163,7 +177,7 @@ export class ClaimStore {
     return record;
   }
 
-  /** A claim whose use was marked has data only after its record was written. */
+  /** Reports a missing record. A claim that was marked as used contains data only if its record was written. */
   async #checkRecord(home: string): Promise<void> {
     const found = await readClaimRecord(home).catch(() => undefined);
     if (found === undefined || found.type === "sound") return;
@@ -213,7 +227,7 @@ export class ClaimStore {
   }
 }
 
-function tell(what: string, error: unknown): never {
+function rethrowWith(what: string, error: unknown): never {
   if (!(error instanceof VolumeError)) throw error;
   throw new VolumeError(error.code, `${what}: ${error.message}`, { cause: error });
 }
@@ -234,19 +248,25 @@ async function usedOf(path: string): Promise<number> {
   return (blocks - bfree) * bsize;
 }
 
-/** Undefined: no limit, or unknown because the record is damaged and the claim has no image. */
+/**
+ * Returns the claim's capacity. Undefined: no limit, or unknown because the record is damaged and the claim has no
+ * image.
+ */
 async function capacityOf(home: string): Promise<number | undefined> {
   const found = await readClaimRecord(home).catch(() => undefined);
   return found?.type === "sound" ? found.record.capacityBytes : await imageBytes(home);
 }
 
-/** Returns the size of the claim's image, which is a little more than its capacity; undefined: it has none. */
+/** Returns the size of the claim's image, which is slightly more than its capacity. Undefined if it has none. */
 async function imageBytes(home: string): Promise<number | undefined> {
   const found = await stat(join(home, `${DATA}.img`)).catch(() => undefined);
   return found?.size;
 }
 
-/** Returns an empty list only if the directory doesn't exist. A claim that can't be read must not count as unused. */
+/**
+ * Lists a directory. Returns an empty list only if it doesn't exist, because a claim that can't be read must not count
+ * as unused.
+ */
 async function namesIn(directory: string): Promise<readonly string[]> {
   try {
     return await readdir(directory);

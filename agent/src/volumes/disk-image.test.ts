@@ -9,7 +9,7 @@ import { ChildRunner } from "./run-child.ts";
 
 const signal = AbortSignal.timeout(60_000);
 
-test("tries loop devices with a file of one block, and removes it", async (t) => {
+test("tests loop devices with a file of one block, and removes the file", async (t) => {
   const directory = mkdtempSync(join(tmpdir(), "forage-images-"));
   t.after(() => rmSync(directory, { recursive: true }));
   const sizes: number[] = [];

@@ -7,26 +7,27 @@ import { type ChildRunner, wordsOf } from "./run-child.ts";
 import { VolumeError } from "./volumes.ts";
 
 /**
- * `scratch`: sparse, so that a limit takes no room until it is used, and without a journal: when the host's disk is full, an ext4
- * with a journal turns read-only for good, one without goes on once there is room. `durable`: its room is set aside when it is made,
- * so that this can't happen to it, and journaled. `thin`: sparse like `scratch` and journaled like `durable`, for content that must
- * survive a crash but would take too much room in full.
+ * The kind of a disk image. `scratch` is sparse, so that a limit takes no room until it is used, and has no journal:
+ * when the host's disk is full, an ext4 with a journal becomes read-only permanently, and one without continues once
+ * there is room. `durable` allocates its room on creation, so that a full disk can't affect it, and has a journal.
+ * `thin` is sparse like `scratch` and has a journal like `durable`, for content that must survive a crash but would
+ * take too much room in full.
  */
 export type ImageKind = "scratch" | "durable" | "thin";
 
-// Less than this and the file system's own tables would be most of it.
+// In a smaller image the file system's own tables would take most of the space.
 const SIZE_BYTES_LEAST = 1024 * 1024;
 const MEBIBYTE = 1024 * 1024;
 const GIBIBYTE = 1024 * MEBIBYTE;
 const SIZE_STEP_BYTES = MEBIBYTE / 4;
 const BLOCK_BYTES = 4096;
 const INODE_BYTES = 256;
-/** One inode per so many bytes. Small volumes tend to hold small files. */
+/** The number of bytes for each inode. Small volumes tend to contain small files. */
 const BYTES_PER_INODE = { small: 8_192, large: 16_384 };
 const SMALL_BYTES = 512 * MEBIBYTE;
-/** e2fsck: 0 clean, 1 repaired, 2 repaired and (for a root file system) to be rebooted. */
+/** Exit codes of e2fsck: 0 clean, 1 repaired, 2 repaired and (for a root file system) reboot required. */
 const REPAIRED = [0, 1, 2];
-// Reads the tables of what is in use; a full file system of a terabyte takes minutes.
+// Reads the tables of the blocks in use; a full file system of a terabyte takes minutes.
 const CHECK_MS = 1_800_000;
 
 export interface DiskImageOptions {
@@ -41,10 +42,10 @@ export interface DiskImage {
   readonly sizeBytes: number;
 }
 
-/** The start of the name of a file with which loop devices are tried. */
+/** The start of the name of a file with which loop devices are tested. */
 const TRIAL_PREFIX = "loop-trial-";
 
-/** Removes what a trial of an agent that was killed has left. */
+/** Removes what the test of a killed agent has left. */
 export async function removeTrials(
   directory: string,
   { children }: Pick<DiskImageOptions, "children">,
@@ -57,7 +58,7 @@ export async function removeTrials(
     if (name.startsWith(TRIAL_PREFIX)) await rm(join(directory, name), { force: true });
 }
 
-/** True if the kernel lets us have loop devices at all. */
+/** Reports whether the kernel allows loop devices at all. */
 export async function canUseImages(
   directory: string,
   { children }: DiskImageOptions,
@@ -77,7 +78,7 @@ export async function canUseImages(
   }
 }
 
-/** Makes the image; it has its name only once it is whole. */
+/** Creates the image. It gets its name only once it is complete. */
 export async function makeImage(
   image: DiskImage,
   { children }: DiskImageOptions,
@@ -99,8 +100,8 @@ export async function makeImage(
 }
 
 /**
- * Mounts an existing image, after a check if its last mount didn't end cleanly.
- * @returns false for a scratch image beyond repair, which has to be recreated.
+ * Mounts an existing image, after a check if it was not unmounted cleanly. @returns false for a scratch image beyond
+ * repair, which has to be recreated.
  */
 export async function mountImage(
   { file, kind }: DiskImage,
@@ -113,11 +114,11 @@ export async function mountImage(
   await makeMountPoint(target, "directory");
   const device = await attachLoopDevice(file, children, signal);
   try {
-    // Freed room goes back to the host, where none was set aside.
+    // Freed room is returned to the host, unless it was allocated on creation.
     const options = ["nodev", "noinit_itable", ...(kind === "durable" ? [] : ["discard"])];
     await mounts.mount({ type: "ext4", source: device, target, options }, signal);
   } finally {
-    // From now on the kernel frees the device with its mount, even if the agent is gone.
+    // From now on the kernel frees the device with its mount, even without an agent.
     await detachLoopDevice({ device, file }, children, new AbortController().signal);
   }
   await openUp(target);
@@ -136,7 +137,10 @@ async function repair(
   throw new VolumeError("DAMAGED", `${file}: needs e2fsck by hand: ${wordsOf(result)}`);
 }
 
-/** A new file system's root belongs to root alone and holds `lost+found`, which programs that want an empty directory stumble over. */
+/**
+ * Opens the root of a new file system to all users and removes `lost+found`. The root belongs to root alone, and
+ * programs that require an empty directory fail with `lost+found`.
+ */
 async function openUp(root: string): Promise<void> {
   const isNew = await rmdir(join(root, "lost+found")).then(
     () => true,
@@ -184,19 +188,22 @@ function mkfsOptions({ kind, sizeBytes }: DiskImage): readonly string[] {
   return [
     ...["-q", "-F", "-m", "0", "-b", String(BLOCK_BYTES), "-I", String(INODE_BYTES)],
     ...["-i", String(bytesPerInode(sizeBytes)), ...features],
-    // Neither zeroed now nor in the background: the file reads as zeros already.
+    // Tables are zeroed neither now nor later, because the file already reads as zeros.
     ...["-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard,root_owner=0:0"],
   ];
 }
 
-/** The file must be larger than what fits into the file system, by its own tables. Rounded up: the limit may be used in full. */
+/**
+ * Returns the size of the image's file, which exceeds the usable size by the file system's own tables. Rounded up, so
+ * that the limit can be used in full.
+ */
 export function imageBytes({ kind, sizeBytes }: DiskImage): number {
   const wanted = Math.max(sizeBytes, SIZE_BYTES_LEAST);
   const inodeTables = (wanted / bytesPerInode(wanted)) * INODE_BYTES;
   const journal = kind === "scratch" ? 0 : journalBytes(sizeBytes);
-  // ext4 itself keeps back a fiftieth, 4096 blocks at most, for its own delayed needs.
+  // ext4 reserves a fiftieth, at most 4096 blocks, for delayed allocation.
   const reserve = Math.min(wanted / 48, 4_200 * BLOCK_BYTES);
-  // Block groups of 128 MiB, each with bitmaps and descriptors; what durable ones need to be able to grow.
+  // Block groups have 128 MiB each, with bitmaps and descriptors. Durable images need more, to be able to grow.
   const groups = Math.ceil(wanted / (128 * MEBIBYTE));
   const tables = groups * 8 * BLOCK_BYTES + (kind !== "scratch" ? wanted / 500 + 3 * MEBIBYTE : 0);
   const sum = wanted * 1.002 + inodeTables * 1.02 + journal + reserve + tables;

@@ -7,7 +7,7 @@ function aWatch(walkMs: number, usedBytes: () => number) {
   const clock = new VirtualClock();
   const beganMs = clock.nowMs();
   const walks: string[] = [];
-  const told: number[] = [];
+  const exceeded: number[] = [];
   const errors: unknown[] = [];
   const watch = new DiskUseWatch({
     clock,
@@ -21,27 +21,27 @@ function aWatch(walkMs: number, usedBytes: () => number) {
   const directory = (path: string) => ({
     path,
     limitBytes: 100,
-    exceeded: (used: number) => told.push(used),
+    exceeded: (used: number) => exceeded.push(used),
   });
-  return { clock, watch, directory, walks, told, errors };
+  return { clock, watch, directory, walks, exceeded, errors };
 }
 
 test("measures small directories every 10 s, and reports an excess", async () => {
   let used = 100;
-  const { clock, watch, directory, walks, told } = aWatch(1, () => used);
+  const { clock, watch, directory, walks, exceeded } = aWatch(1, () => used);
   watch.watch(directory("/a"));
   watch.watch(directory("/a"));
   await clock.run(25_000);
-  assert.deepEqual(told, []);
+  assert.deepEqual(exceeded, []);
   used = 101;
   await clock.run(20_000);
   assert.deepEqual(walks, ["10 /a", "20.001 /a", "30.002 /a", "40.003 /a"]);
-  assert.deepEqual(told, [101, 101]);
+  assert.deepEqual(exceeded, [101, 101]);
   watch.unwatch("/a");
   assert.equal(clock.pending, 0);
 });
 
-test("looking takes a hundredth of the time at most, five minutes apart at most, one at a time", async () => {
+test("measures for at most a hundredth of the time, at least every five minutes, one directory at a time", async () => {
   const slow = aWatch(1_000, () => 0);
   slow.watch.watch(slow.directory("/a"));
   slow.watch.watch(slow.directory("/b"));
@@ -53,7 +53,7 @@ test("looking takes a hundredth of the time at most, five minutes apart at most,
   assert.deepEqual(slower.walks, ["10 /a", "370 /a"]);
 });
 
-test("a failed walk is reported and repeated, and close waits for it", async () => {
+test("reports and repeats a failed measurement, and close waits for it", async () => {
   const { clock, watch, directory, walks, errors } = aWatch(5, () => assert.fail("du: no size"));
   watch.watch(directory("/a"));
   await clock.run(30_000);
@@ -65,7 +65,7 @@ test("a failed walk is reported and repeated, and close waits for it", async () 
   assert.equal(clock.pending, 0);
 });
 
-test("still measures paths beside a path that is forgotten", async () => {
+test("continues to measure the other paths after one is unwatched", async () => {
   const { clock, watch, directory, walks } = aWatch(1, () => 0);
   for (const path of ["/pods/a", "/pods/a/vol", "/pods/a2"]) watch.watch(directory(path));
   watch.unwatch("/pods/a");
@@ -73,7 +73,7 @@ test("still measures paths beside a path that is forgotten", async () => {
   assert.deepEqual(walks, ["10 /pods/a2"]);
 });
 
-test("close measures nothing more, also of what is due", async () => {
+test("close stops all measurements, also those that are due", async () => {
   const { clock, watch, directory, walks } = aWatch(1_000, () => 0);
   for (const path of ["/a", "/b"]) watch.watch(directory(path));
   await clock.run(10_500);

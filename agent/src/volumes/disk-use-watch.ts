@@ -3,8 +3,8 @@ import type { ChildRunner } from "./run-child.ts";
 import { VolumeError } from "./volumes.ts";
 
 /**
- * A measurement walks over all files. Walks take at most a hundredth of the time, and small directories are measured often,
- * because nothing else keeps a pod from filling the disk.
+ * A measurement visits all files. Measuring takes at most a hundredth of the time, and small directories are measured
+ * often, because nothing else keeps a pod from filling the disk.
  */
 const SHARE = 100;
 const INTERVAL_LEAST_MS = 10_000;
@@ -21,12 +21,12 @@ export interface WatchedDirectory {
 
 export interface DiskUseWatchOptions {
   readonly clock: Clock;
-  /** Returns the bytes that the files below the path take. */
+  /** Returns the size of the files below the path, in bytes. */
   readonly measure: (path: string, signal: AbortSignal) => Promise<number>;
   readonly onError: (path: string, error: unknown) => void;
 }
 
-/** Measures directories whose limit nothing else enforces, one after the other. No directories, no timer. */
+/** Measures directories whose limit nothing else enforces, one after the other. Without directories no timer runs. */
 export class DiskUseWatch {
   readonly #options: DiskUseWatchOptions;
   readonly #watched = new Map<string, { readonly directory: WatchedDirectory; dueMs: number }>();
@@ -98,12 +98,12 @@ export class DiskUseWatch {
 
 /** Returns the disk usage of the files below the path, in bytes. */
 export async function measureUse(path: string, children: ChildRunner, signal: AbortSignal): Promise<number> {
-  // `du` complains about files that vanish meanwhile, but it continues and prints the sum.
+  // `du` reports errors for files that vanish meanwhile, but continues and prints the sum.
   const { stdout } = await children.run("nice", ["-n", "10", "du", "-s", "-x", "-B1", "--", path], {
     signal,
     timeoutMs: WALK_MS,
   });
   const bytes = Number.parseInt(stdout, 10);
-  if (Number.isNaN(bytes)) throw new VolumeError("HOST_FAILED", `du: no size of ${path}`);
+  if (Number.isNaN(bytes)) throw new VolumeError("HOST_FAILED", `du printed no size for ${path}`);
   return bytes;
 }

@@ -14,7 +14,7 @@ testPodVolumes("fake", async () => {
   };
 });
 
-test("a fault stands until it is taken away", async () => {
+test("a fault applies until it is removed", async () => {
   const { signal } = new AbortController();
   const volumes = new FakeVolumes();
   volumes.faults.set("prepare a", new VolumeError("UNAVAILABLE", "nfs nas doesn't answer"));

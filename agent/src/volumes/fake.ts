@@ -19,17 +19,17 @@ interface FakeClaim {
   readonly users: Set<string>;
 }
 
-/** Volumes that exist in memory only, for simulations. Survives the agent that uses it, as a host does. */
+/** Volumes that exist in memory only, for simulations. Like a host, they survive the agent that uses them. */
 export class FakeVolumes implements PodVolumes {
-  /** Calls that shall fail, by `<call> <pod uid>`, with what; for as long as they stand here. */
+  /** Errors of calls by `<call> <pod uid>`. A call fails as long as its entry exists. */
   readonly faults = new Map<string, VolumeError>();
   /** The pods with volumes on the host, by uid. */
   readonly pods = new Map<string, PodVolumeSpec>();
   readonly #claims = new Map<string, FakeClaim>();
-  /** The pods that this agent has prepared. A restart loses them. */
+  /** The pods that this agent has prepared. A restart clears the set. */
   #prepared = new Set<string>();
 
-  /** A new agent on the same host. */
+  /** Starts a new agent on the same host. */
   restart(): void {
     this.#prepared = new Set();
   }

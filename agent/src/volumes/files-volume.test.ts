@@ -17,7 +17,7 @@ async function aDirectory(t: TestContext): Promise<string> {
   return join(parent, "volume");
 }
 
-/** Returns the files as users see them, with links followed. */
+/** Returns the files as users read them, with links followed. */
 async function contentsOf(directory: string): Promise<Record<string, string>> {
   const seen: Record<string, string> = {};
   const visit = async (path: string) => {
@@ -33,7 +33,7 @@ async function contentsOf(directory: string): Promise<Record<string, string>> {
   return seen;
 }
 
-test("files appear with their modes, whatever the umask", async (t) => {
+test("writes files with their modes, whatever the umask", async (t) => {
   const directory = await aDirectory(t);
   const umask = process.umask(0o077);
   t.after(() => process.umask(umask));
@@ -62,7 +62,7 @@ test("leaves existing files as they are", async (t) => {
   assert.deepEqual(await contentsOf(directory), {});
 });
 
-test("a file becomes a directory and back", async (t) => {
+test("replaces a file by a directory and back", async (t) => {
   const directory = await aDirectory(t);
   for (const wanted of [{ a: "1" }, { "a/b": "2" }, { "a/b/c": "3" }, { a: "4" }]) {
     await writeFilesVolume(directory, files(wanted), undefined);
@@ -72,7 +72,7 @@ test("a file becomes a directory and back", async (t) => {
   assert.equal(hidden.length, 2, "old ones are cleared away");
 });
 
-test("a concurrent reader sees either the old or the new files as a whole", async (t) => {
+test("a concurrent reader gets either the old or the new files as a whole", async (t) => {
   const directory = await aDirectory(t);
   const version = (n: number) => files({ a: `${n}`, "b/c": `${n}` });
   await writeFilesVolume(directory, version(0), undefined);
@@ -99,7 +99,7 @@ test("a concurrent reader sees either the old or the new files as a whole", asyn
   );
 });
 
-test("a write repairs what an interrupted one left", async (t) => {
+test("a write repairs the result of an interrupted one", async (t) => {
   for (let seed = 1; seed <= 40; seed += 1) {
     const directory = await aDirectory(t);
     const random = randomOf(seed).next;

@@ -17,20 +17,20 @@ import type { PlannedFile } from "./plan-files.ts";
 
 const DATA = "..data";
 const NEXT_DATA = "..data_next";
-// The directories that DATA points at, in turn.
+// The directories that DATA points to in turn.
 const GENERATION = /^\.\.gen-\d+$/;
 
 export interface FilesOwner {
-  /** Undefined: root. */
+  /** The owner of the files. Undefined: root. */
   readonly uid?: number;
-  /** Group of everything, which can read what its owner can. Undefined: root's, which can read what the modes say. */
+  /** The group of all files, which gets read access. Undefined: root, and the modes alone decide. */
   readonly gid?: number;
 }
 
 /**
- * Makes a directory show these files, as Kubernetes does: they lie in a directory of their own that `..data` points to, and what users
- * see are links through it. So a change shows in full or not at all, and whoever has the directory mounted sees it at once.
- * @returns false if everything was so already.
+ * Makes a directory contain these files, as Kubernetes does: the files are in a separate directory, `..data` is a link
+ * to it, and the visible names are links through `..data`. Every mount of the directory therefore changes atomically.
+ * @returns false if nothing had to be changed.
  */
 export async function writeFilesVolume(
   directory: string,
@@ -38,7 +38,7 @@ export async function writeFilesVolume(
   owner: FilesOwner | undefined,
 ): Promise<boolean> {
   await mkdir(directory, { recursive: true });
-  // Not what the process's umask makes of it: containers run as anyone.
+  // Set explicitly, because the process's umask would restrict it and containers run as any user.
   await own(directory, 0o755, owner);
   const current = await currentGeneration(directory);
   const isCurrent = current !== undefined && (await holds(join(directory, current), files, owner));
@@ -58,7 +58,7 @@ async function replace(
   const number = current === undefined ? 1 : Number(current.slice("..gen-".length)) + 1;
   const next = `..gen-${number}`;
   const target = join(directory, next);
-  // Left by a write that was cut off.
+  // The remains of an interrupted write.
   await rm(target, { recursive: true, force: true });
   await mkdir(target);
   await own(target, 0o755, owner);
@@ -84,14 +84,14 @@ async function writeOne(
   await own(file, fileMode(mode, owner), owner);
 }
 
-/** Gives the group read access, as Kubernetes does for `fs_group`. */
+/** Returns the mode with read access for the group, as Kubernetes does for `fs_group`. */
 function fileMode(mode: number, owner: FilesOwner | undefined): number {
   return owner?.gid === undefined ? mode : mode | 0o440;
 }
 
 async function own(path: string, mode: number, owner: FilesOwner | undefined): Promise<void> {
   if (owner !== undefined) await chown(path, owner.uid ?? 0, owner.gid ?? 0);
-  // After chown, which takes special bits away.
+  // chmod follows chown, which clears special bits.
   await chmod(path, mode);
 }
 
@@ -131,7 +131,7 @@ async function link(directory: string, names: ReadonlySet<string>): Promise<void
   }
 }
 
-/** Removes links of files that are gone, and generations that nothing points to any more. */
+/** Removes links of deleted files, and generations to which no link points. */
 async function sweep(directory: string, names: ReadonlySet<string>): Promise<void> {
   const current = await currentGeneration(directory);
   for (const name of await readdir(directory)) {

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { chmod, chown, constants, type FileHandle, lchown, lstat, open, stat } from "node:fs/promises";
 import { VolumeError } from "./volumes.ts";
 
-// A path without following any link in it, and without opening devices or fifos.
+// Opens a path without following links and without opening devices or fifos.
 const PIN = 0o10000000 | constants.O_NOFOLLOW;
 const DIRECTORY_BITS = 0o2770;
 const FILE_BITS = 0o660;
@@ -13,9 +13,9 @@ export interface GroupOwnership {
 }
 
 /**
- * Makes a group the owner of everything in a volume, with read and write access, and of new files (setgid), as Kubernetes'
- * fs_group does. Other containers may change the volume meanwhile: nothing outside of it is touched, whatever links they
- * create.
+ * Makes a group the owner of everything in a volume, with read and write access, and of new files (setgid), as
+ * Kubernetes' fs_group does. Containers may change the volume at the same time; whatever links they create, nothing
+ * outside the volume is changed.
  */
 export async function giveToGroup(
   root: string,
@@ -25,7 +25,7 @@ export async function giveToGroup(
   if (changePolicy === "OnRootMismatch" && (await rootFits(root, gid))) return;
   const walk = await PinnedWalk.begin(root);
   try {
-    // The root comes last, so that an interrupted change starts over next time.
+    // The root is changed last, so that an interrupted run starts over next time.
     for await (const path of misfits(root, gid, signal)) {
       if (path !== "") await walk.change(path, gid);
     }
@@ -41,8 +41,8 @@ async function rootFits(root: string, gid: number): Promise<boolean> {
 }
 
 /**
- * Yields the paths below the root that need a change. A child process finds them, because there are usually none among perhaps a
- * million.
+ * Yields the paths below the root that need a change. A child process finds them, because among perhaps a million files
+ * usually none needs one.
  */
 async function* misfits(root: string, gid: number, signal: AbortSignal): AsyncGenerator<string> {
   const isDirectory = ["-type", "d", "!", "-perm", `-${DIRECTORY_BITS.toString(8)}`];
@@ -71,11 +71,11 @@ async function* misfits(root: string, gid: number, signal: AbortSignal): AsyncGe
     child.once("error", (cause) =>
       reject(new VolumeError("HOST_FAILED", `find: ${cause.message}`, { cause })),
     );
-    // Files that vanish meanwhile make it complain; they need no change.
+    // Files that vanish meanwhile cause an error message; they need no change.
     child.once("close", () => resolve());
   });
   ended.catch(() => undefined);
-  // Names are bytes, not text.
+  // File names are bytes, not text.
   child.stdout.setEncoding("latin1");
   let rest = "";
   try {
@@ -94,10 +94,10 @@ async function* misfits(root: string, gid: number, signal: AbortSignal): AsyncGe
   }
 }
 
-/** Walks directories through open handles, so that no directory can be exchanged for a link on the way. */
+/** Walks directories through open handles, so that no directory on the path can be replaced by a link. */
 class PinnedWalk {
   readonly #root: FileHandle;
-  /** Handles of the directories that lead to the last path, from the root on. */
+  /** Handles of the directories of the last path, from the root on. */
   #trail: { readonly name: string; readonly handle: FileHandle }[] = [];
 
   static async begin(root: string): Promise<PinnedWalk> {
@@ -114,7 +114,7 @@ class PinnedWalk {
     try {
       await this.#changeEntry(await this.#enter(parts), name, gid);
     } catch (error) {
-      // Gone, or not what it was: whoever changed it meanwhile may keep it.
+      // The path is gone or was replaced meanwhile; whatever replaced it stays unchanged.
       if (!isGone(error)) throw error;
     }
   }
@@ -140,7 +140,7 @@ class PinnedWalk {
     }
   }
 
-  /** The directory at these parts below the root. */
+  /** Returns the handle of the directory at these parts below the root. */
   async #enter(parts: readonly string[]): Promise<FileHandle> {
     let shared = 0;
     while (shared < parts.length && this.#trail[shared]?.name === parts[shared]) shared += 1;
@@ -167,12 +167,12 @@ async function setOwnership(entry: FileHandle, gid: number): Promise<void> {
   const path = self(entry);
   await chown(path, uid, gid);
   const bits = isDirectory ? DIRECTORY_BITS : FILE_BITS;
-  // Sockets and devices keep their modes. A setuid bit goes with the change of hands.
+  // Sockets and devices keep their modes. Changing the owner clears a setuid bit.
   if (isDirectory || (mode & constants.S_IFMT) === constants.S_IFREG)
     await chmod(path, (mode & 0o1777) | bits);
 }
 
-/** The kernel leads this name to exactly what is open, wherever it is by now. */
+/** Returns a name that always refers to the open file, even after it was moved. */
 function self(handle: FileHandle): string {
   return `/proc/self/fd/${handle.fd}`;
 }

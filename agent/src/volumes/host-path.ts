@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { type ChildRunner, wordsOf } from "./run-child.ts";
 import { type HostPathType, VolumeError } from "./volumes.ts";
 
-// A local answer takes milliseconds. The path may lead to a server that is gone.
+// A local file system answers within milliseconds, but the path may be on a server that is unreachable.
 const ANSWER_MS = 10_000;
 
 const TYPE_BITS = constants.S_IFMT;
@@ -27,8 +27,8 @@ const WANTED: Readonly<Record<HostPathType, string | undefined>> = {
 };
 
 /**
- * Checks a host path, creates it if its type says so, and returns its canonical form.
- * @throws VolumeError SOURCE_MISSING, WRONG_TYPE, UNAVAILABLE.
+ * Checks a host path, creates it if its type requires that, and returns its canonical form. @throws VolumeError
+ * SOURCE_MISSING, WRONG_TYPE, UNAVAILABLE.
  */
 export async function prepareHostPath(
   path: string,
@@ -42,7 +42,7 @@ export async function prepareHostPath(
   return (await children.must("realpath", ["-e", "-z", "--", path], options)).replace(/\0$/, "");
 }
 
-/** @throws VolumeError WRONG_TYPE if what was found at the path is of another type than declared. */
+/** Checks the type of a host path. @throws VolumeError WRONG_TYPE if it differs from the declared type. */
 export function checkHostPathType(path: string, type: HostPathType, found: string | undefined): void {
   const wanted = WANTED[type];
   if (wanted !== undefined && found !== wanted)
@@ -61,13 +61,13 @@ export async function typeAt(
   const result = await children.run("stat", ["-L", "-c", "%f", "--", path], { signal, timeoutMs: ANSWER_MS });
   if (result.exitCode === 0) {
     const mode = Number.parseInt(result.stdout, 16);
-    return FILE_TYPES.get(mode & TYPE_BITS) ?? "something unknown";
+    return FILE_TYPES.get(mode & TYPE_BITS) ?? "a file of an unknown type";
   }
   if (/No such file or directory/.test(result.stderr)) return undefined;
   throw new VolumeError("HOST_FAILED", wordsOf(result));
 }
 
-/** Creates the path. Like Kubernetes' runtimes, a missing path without a declared type becomes a directory. */
+/** Creates the path. As in Kubernetes' runtimes, a missing path without a declared type becomes a directory. */
 async function create(
   path: string,
   type: HostPathType,

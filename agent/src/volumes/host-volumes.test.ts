@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { HostVolumes } from "./host-volumes.ts";
 
-test("makes its directories for its owner only, and accepts them at the next start", async (t) => {
+test("creates its directories for its owner only, and accepts them at the next start", async (t) => {
   const root = mkdtempSync(join(tmpdir(), "forage-volumes-"));
   t.after(() => rmSync(root, { recursive: true }));
   const directory = join(root, "deep", "volumes");

@@ -29,20 +29,26 @@ import {
   type VolumeProvider,
 } from "./volumes.ts";
 
-// All secrets of a host together, old and new side by side while they change.
+// Enough for all secrets of a host, with old and new versions side by side during changes.
 const MEMORY_BYTES_MAX = 256 * 1024 * 1024;
-/** The times after a start at which devices of deleted files are looked for: a killed agent's programs may still attach some. */
+/**
+ * Times after a start at which loop devices of deleted files are searched, because a killed agent's programs may still
+ * attach some.
+ */
 const LATE_DEVICES_MS: readonly number[] = [1_000, 5_000, 15_000];
 const CONTAINER_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 export interface HostVolumesOptions {
-  /** The directory of everything that is stored; created if it is missing. */
+  /** The directory of all stored data, created if missing. */
   readonly directory: string;
   readonly clock: Clock;
   readonly events: VolumeEvents;
   /** Called for damaged records. Default: they are only logged. */
   readonly noteDamage?: NoteDamage;
-  /** Off: limits are measured instead of enforced, as on hosts that have no loop devices to give. On by default. */
+  /**
+   * Whether limits are enforced by loop devices instead of only measured. Disable on hosts without loop devices.
+   * Default: true.
+   */
   readonly useImages?: boolean;
   readonly mountNfsProgram?: string;
   /** Default: none. */
@@ -50,13 +56,14 @@ export interface HostVolumesOptions {
 }
 
 /**
- * Volumes on a Linux host, as root. Nothing is remembered that isn't on disk or in the kernel's mount table, but what `prepare` found out.
+ * Volumes on a Linux host, managed as root. Except for the results of `prepare`, all state is on disk or in the
+ * kernel's mount table.
  */
 export class HostVolumes implements PodVolumes {
   readonly #layout: VolumeLayout;
   readonly #dependencies: VolumeDependencies;
   readonly #clock: Clock;
-  /** Cancel the looks that are due. */
+  /** Functions that cancel the searches that are due. */
   readonly #lateLooks: (() => void)[] = [];
   readonly #closed = new AbortController();
   readonly #mutex = new KeyedMutex();
@@ -104,7 +111,7 @@ export class HostVolumes implements PodVolumes {
     for (const uid of unknown) {
       await this.release(uid, signal).catch((err) => {
         if (signal.aborted) throw err;
-        // Others must not suffer from what one pod left; the next start tries again.
+        // Remains of one pod must not affect others. The next start retries.
         this.#dependencies.events.warn("volumes-not-removed", { podUid: uid, err });
       });
     }
@@ -176,7 +183,7 @@ export class HostVolumes implements PodVolumes {
       for (const path of [this.#layout.podDisk(podUid), this.#layout.podMemory(podUid)]) {
         if (!(await exists(path))) continue;
         diskUse.unwatch(path);
-        // A container with the privilege to may have mounted something of its own.
+        // A privileged container may have added mounts of its own.
         await mounts.unmountAll(path, signal);
         await detachLoopDevicesOf(path, children, signal);
         await removeTree(path, children, signal);
@@ -210,8 +217,11 @@ export class HostVolumes implements PodVolumes {
   }
 
   async #detachLateDevices(): Promise<void> {
-    const { children, events } = this.#dependencies;
-    const look = () => detachDeletedFilesOf(this.#layout.root, children, this.#closed.signal);
+    const { children, claims, events } = this.#dependencies;
+    const look = async () => {
+      await detachDeletedFilesOf(this.#layout.root, children, this.#closed.signal);
+      await claims.unmountUnused(this.#closed.signal);
+    };
     await this.#mutex.run("late devices", look).catch((err) => {
       if (!this.#closed.signal.aborted) events.warn("loop-devices-not-freed", { err });
     });
@@ -225,7 +235,7 @@ export class HostVolumes implements PodVolumes {
     signal.throwIfAborted();
   }
 
-  /** The tmpfs for secrets, whose pages are never swapped out where the kernel can promise that (6.4 on). */
+  /** Mounts the tmpfs for secrets. On kernels that support it (6.4 or later) its pages are never swapped out. */
   async #mountMemory({ volumes }: PodVolumeSpec, signal: AbortSignal): Promise<void> {
     if (!volumes.some(({ source }) => source.type === "files" && source.secret)) return;
     const target = this.#layout.memory;
@@ -249,7 +259,7 @@ export class HostVolumes implements PodVolumes {
   }
 }
 
-/** Returns the uids of pods by the claim that they use, `<namespace>/<name>`. */
+/** Returns the uids of pods by the claim they use, `<namespace>/<name>`. */
 function claimUsersOf(pods: readonly PodVolumeSpec[]): ReadonlyMap<string, readonly string[]> {
   const users = new Map<string, string[]>();
   for (const { uid, volumes } of pods) {

@@ -2,12 +2,12 @@ import { chmod, lstat, mkdir, rename, rm } from "node:fs/promises";
 import { canUseImages, type DiskImageOptions, type ImageKind, makeImage, mountImage } from "./disk-image.ts";
 
 export interface LimitedDirectory {
-  /** `<home>.img` if the limit is enforced by a file system of its own, else the directory itself. */
+  /** `<home>.img` if a separate file system enforces the limit, else the directory itself. */
   readonly home: string;
   /** The mount point of the image. */
   readonly mountPoint: string;
   readonly kind: ImageKind;
-  /** Undefined: as much as the disk holds. */
+  /** The limit in bytes. Undefined: none. */
   readonly limitBytes: number | undefined;
 }
 
@@ -19,11 +19,14 @@ export interface LimitedDirectoryOptions extends DiskImageOptions {
 
 export interface ReadyDirectory {
   readonly path: string;
-  /** False if somebody must measure it. */
+  /** Whether a file system enforces the limit. If not, the directory's use has to be measured. */
   readonly isEnforced: boolean;
 }
 
-/** Creates a directory with a size limit. Its kind never changes: replacing an image by a directory would hide its content. */
+/**
+ * Creates a directory with a size limit. Its kind never changes, because replacing an image by a directory would hide
+ * its content.
+ */
 export async function makeLimitedDirectory(
   { home, mountPoint, kind, limitBytes }: LimitedDirectory,
   options: LimitedDirectoryOptions,
@@ -47,7 +50,7 @@ export async function makeLimitedDirectory(
   return { path: home, isEnforced: limitBytes === undefined };
 }
 
-/** One finding for as long as the process lives, made when it is first needed. */
+/** Returns a function that tests loop devices once, when first called, and then repeats the result. */
 export function imagesTrial(
   directory: string,
   options: DiskImageOptions,
@@ -64,7 +67,8 @@ export function imagesTrial(
 }
 
 /**
- * Creates a directory that all users may write to, because containers run as any user. Its parent is closed to everyone else.
+ * Creates a directory that all users may write to, because containers run as any user. Its parent is closed to other
+ * users.
  */
 async function makeOpenDirectory(path: string): Promise<void> {
   if (await exists(path)) return;

@@ -5,13 +5,13 @@ import { ChildRunner } from "./run-child.ts";
 
 const signal = AbortSignal.timeout(60_000);
 
-test("accepts that a device was already detached when losetup fails", async () => {
+test("accepts a failure of losetup if the device is already detached", async () => {
   const children = new FailingChildRunner();
   await detachLoopDevice({ device: "/dev/loop4000", file: "/volumes/disk.img" }, children, signal);
   assert.deepEqual(children.calls, [["losetup", "--detach", "/dev/loop4000"]]);
 });
 
-test("reports a failure of losetup while the device still has its file", async () => {
+test("reports a failure of losetup if the device still has its file", async () => {
   const device = { device: "/dev/loop4000", file: "/volumes/disk.img" };
   const detached = detachLoopDevice(device, new FailingChildRunner(), signal, async () => device.file);
   await assert.rejects(detached, /losetup: \/dev\/loop4000: detach failed/);

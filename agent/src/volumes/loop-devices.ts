@@ -5,7 +5,7 @@ import { VolumeError } from "./volumes.ts";
 
 const SYS_BLOCK = "/sys/block";
 
-/** The kernel adds this to the path of a file that is deleted. */
+/** The kernel appends this to the path of a deleted file. */
 const DELETED = " (deleted)";
 
 export interface LoopDevice {
@@ -14,7 +14,7 @@ export interface LoopDevice {
   readonly isDeleted: boolean;
 }
 
-/** Loop devices in use, with the files behind them. */
+/** Returns the loop devices in use, with the files behind them. */
 export async function listLoopDevices(): Promise<readonly LoopDevice[]> {
   const names = (await readdir(SYS_BLOCK)).filter((name) => /^loop\d+$/.test(name));
   const found = await Promise.all(
@@ -26,7 +26,7 @@ export async function listLoopDevices(): Promise<readonly LoopDevice[]> {
   return found.flat();
 }
 
-/** Returns the file behind the loop device, or undefined when the device is free. */
+/** Returns the file behind the loop device, or undefined if the device is free. */
 async function backingFileOf(name: string): Promise<Omit<LoopDevice, "device"> | undefined> {
   const shown = await readFile(`${SYS_BLOCK}/${name}/loop/backing_file`, "utf8").catch(() => undefined);
   const path = shown?.trimEnd();
@@ -37,8 +37,8 @@ async function backingFileOf(name: string): Promise<Omit<LoopDevice, "device"> |
 }
 
 /**
- * Returns a block device for the file: its present one, if any, because two for one file would destroy its content. Direct I/O,
- * where the file system below supports it, keeps data from being cached twice.
+ * Returns a block device for the file. Reuses an existing device, because two devices for one file would destroy its
+ * content. Uses direct I/O if the underlying file system supports it, to avoid caching data twice.
  */
 export async function attachLoopDevice(
   file: string,
@@ -53,8 +53,8 @@ export async function attachLoopDevice(
 }
 
 /**
- * Detaches the file from the device now, or when the last mount of the device ends. A device that the kernel detached
- * by itself in the meantime, after its last unmount, counts as detached.
+ * Detaches the file from the device now, or when the device's last mount ends. A device that the kernel has already
+ * detached after its last unmount counts as detached.
  */
 export async function detachLoopDevice(
   { device, file }: Pick<LoopDevice, "device" | "file">,
@@ -67,7 +67,7 @@ export async function detachLoopDevice(
   throw new VolumeError("HOST_FAILED", `losetup: ${wordsOf(result)}`);
 }
 
-/** Frees what is attached to files in the directory. */
+/** Detaches all devices of files in the directory. */
 export async function detachLoopDevicesOf(
   directory: string,
   children: ChildRunner,
@@ -79,8 +79,8 @@ export async function detachLoopDevicesOf(
 }
 
 /**
- * Frees what is attached to deleted files in the directory. A program of a killed agent may attach a device to a file that the next
- * agent has just removed.
+ * Detaches devices of deleted files in the directory. A program of a killed agent may attach a device to a file that
+ * the next agent has just removed.
  */
 export async function detachDeletedFilesOf(
   directory: string,

@@ -13,7 +13,7 @@ short line
 `);
 const A = "/var/lib/forage/mounts/a";
 
-test("fields are read past the optional ones, with their escapes", () => {
+test("parses fields after the optional ones, with their escapes", () => {
   assert.equal(TABLE.length, 6);
   assert.deepEqual(TABLE[3], {
     device: "254:0",
@@ -24,7 +24,7 @@ test("fields are read past the optional ones, with their escapes", () => {
   });
 });
 
-test("the newest mount at a place counts", () => {
+test("the newest mount at a path takes precedence", () => {
   assert.equal(mountAt(TABLE, `${A}/volume/scratch`)?.source, "/dev/loop1");
   assert.equal(mountAt(TABLE, A), undefined);
 });
@@ -39,7 +39,7 @@ test("lists mounts below a path newest first, and ignores names with the same be
   assert.equal(mountsBelow(TABLE, "/").length, 6);
 });
 
-test("a path shows where it lies, and what is mounted below", () => {
+test("a path shows its place in the file system and the mounts below it", () => {
   for (const [path, visible] of [
     ["/srv/data", [["254:0", "/srv/data"]]],
     ["/var/lib/forage/memory", [["0:25", "/"]]],
@@ -61,7 +61,7 @@ test("a path shows where it lies, and what is mounted below", () => {
   assert.deepEqual(visibleFrom(TABLE, "/")[0], { device: "254:0", root: "/" });
 });
 
-test("accepts a path only if it lies in the volume, on the same file system, and is not deleted", () => {
+test("accepts a path only if it is in the volume, on the same file system, and not deleted", () => {
   const outer = { device: "254:0", root: "/srv/data" };
   for (const [device, root, holds] of [
     ["254:0", "/srv/data", true],

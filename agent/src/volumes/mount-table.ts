@@ -4,14 +4,16 @@ import { readFile } from "node:fs/promises";
 export interface MountEntry {
   /** `major:minor` of the file system. */
   readonly device: string;
-  /** The directory or file in that file system that is shown at `mountPoint`; ends in `//deleted` if it was removed. */
+  /**
+   * The directory or file of that file system that is visible at `mountPoint`. Ends in `//deleted` if it was removed.
+   */
   readonly root: string;
   readonly mountPoint: string;
   readonly type: string;
   readonly source: string;
 }
 
-/** A part of a file system: what can be seen at some path. */
+/** A part of a file system that is visible at some path. */
 export interface Subtree {
   readonly device: string;
   readonly root: string;
@@ -44,8 +46,8 @@ export function mountsBelow(table: readonly MountEntry[], path: string): readonl
 }
 
 /**
- * The parts of file systems that can be reached through a path without leaving it by links: where it lies, and what is mounted below.
- * The path must be canonical.
+ * Returns the parts of file systems that are reachable through a path without following links: its own place, and the
+ * mounts below it. The path must be canonical.
  */
 export function visibleFrom(table: readonly MountEntry[], path: string): readonly Subtree[] {
   const covering = table.filter((it) => isWithin(path, it.mountPoint));
@@ -73,7 +75,7 @@ function join(root: string, rest: string): string {
   return joined === "" ? "/" : joined;
 }
 
-/** Space, tab, line break and backslash are octal escapes there. */
+/** Decodes a field, in which space, tab, line break and backslash are octal escapes. */
 function decodeField(field: string): string {
   return field.replaceAll(/\\([0-7]{3})/g, (_, octal: string) =>
     String.fromCharCode(Number.parseInt(octal, 8)),

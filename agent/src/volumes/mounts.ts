@@ -4,18 +4,18 @@ import { mountAt, mountsBelow, readMountTable } from "./mount-table.ts";
 import { type ChildRunner, wordsOf } from "./run-child.ts";
 import { VolumeError } from "./volumes.ts";
 
-// A plain unmount writes back what is cached; one that takes longer waits for a server or a sick disk.
+// A plain unmount writes back cached data; one that takes longer waits for a server or a failing disk.
 const UNMOUNT_MS = 10_000;
-/** A process that has just ended may hold files a moment longer. */
+/** A process that has just ended may hold files for a moment longer. */
 const BUSY_TRIES = 3;
 const BUSY_PAUSE_MS = 100;
-// Millions of files on a slow disk.
+// Allows for millions of files on a slow disk.
 const REMOVE_MS = 1_800_000;
-// Mounts can be stacked; more rounds than this and someone mounts as fast as we unmount.
+// Mounts can be stacked. If more rounds are needed, another program keeps mounting.
 const ROUNDS_MAX = 10;
 
 export interface MountRequest {
-  /** Undefined: a bind mount. */
+  /** The file system type. Undefined: a bind mount. */
   readonly type?: "tmpfs" | "ext4";
   readonly source: string;
   readonly target: string;
@@ -36,20 +36,20 @@ export class Mounts {
     { type, source, target, options, recursive = false }: MountRequest,
     signal: AbortSignal,
   ): Promise<void> {
-    // Mounts below it come along, and are taken away again without an effect on those that they were made from.
+    // Mounts below the source are included. Unmounting them later has no effect on the originals.
     const bind = recursive ? ["--rbind", "--make-rprivate"] : ["--bind"];
     const what = type === undefined ? bind : ["-t", type];
     const settings = options.length === 0 ? [] : ["-o", options.join(",")];
-    // Without -c the program would resolve links itself, and then mount what it found by name.
+    // Without -c, mount would resolve links itself and mount whatever the name then refers to.
     await this.#children.must("mount", ["-c", "-n", ...what, ...settings, "--", source, target], { signal });
   }
 
-  /** Reports whether something is mounted exactly there. */
+  /** Reports whether something is mounted exactly at the path. */
   async isMounted(path: string): Promise<boolean> {
     return mountAt(await readMountTable(), path) !== undefined;
   }
 
-  /** Unmounts all at and below the path, by force what doesn't go otherwise. Rejects if something is still there. */
+  /** Unmounts everything at and below the path, by force if necessary. Rejects if something is still mounted. */
   async unmountAll(path: string, signal: AbortSignal): Promise<void> {
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const mounts = mountsBelow(await readMountTable(), path);
@@ -66,7 +66,8 @@ export class Mounts {
       await new Promise((resolve) => setTimeout(resolve, BUSY_PAUSE_MS));
     }
     if (!(await this.isMounted(path))) return;
-    // Lazy: the name is free now, the file system goes when its last user does. -f makes NFS give up waiting requests.
+    // A lazy unmount frees the name now, and the file system when its last user ends. -f makes NFS abort waiting
+    // requests.
     const forced = await this.#children.run("umount", ["-c", "-n", "-i", "-f", "-l", "--", path], {
       timeoutMs: UNMOUNT_MS,
       signal,
@@ -87,7 +88,7 @@ export class Mounts {
   }
 }
 
-/** Makes an empty directory or file to mount on; what is there of that kind stays. */
+/** Creates an empty directory or file to mount on. Keeps an existing one of that kind. */
 export async function makeMountPoint(path: string, kind: "directory" | "file"): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const there = await lstat(path).catch(() => undefined);
@@ -96,7 +97,7 @@ export async function makeMountPoint(path: string, kind: "directory" | "file"): 
   else await (await open(path, "a", 0o600)).close();
 }
 
-/** Removes the mount point only if it is empty. If something were still mounted there, its contents would be safe. */
+/** Removes the mount point only if it is empty, so that the content is safe if something is still mounted there. */
 export async function removeMountPoint(path: string): Promise<void> {
   try {
     await rmdir(path);
@@ -131,7 +132,10 @@ export interface RemoveTreeOptions {
   readonly background?: boolean;
 }
 
-/** Deletes a tree of our own, in a child: it may be large. Neither follows links nor crosses into other file systems. */
+/**
+ * Deletes a tree of the agent's own in a child process, because it may be large. Follows no links and stays in its file
+ * system.
+ */
 export async function removeTree(
   path: string,
   children: ChildRunner,

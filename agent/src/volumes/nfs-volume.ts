@@ -3,7 +3,8 @@ import { type ChildRunner, wordsOf } from "./run-child.ts";
 import { VolumeError } from "./volumes.ts";
 
 export const MOUNT_NFS = "/usr/sbin/mount.nfs";
-// A server across the world that is there answers within this; one that doesn't is asked again by whoever waits for the volume.
+// A reachable server responds within this time, wherever it is. Otherwise the caller retries while a pod needs the
+// volume.
 const MOUNT_MS = 30_000;
 const ANSWER_MS = 5_000;
 
@@ -19,7 +20,10 @@ export interface NfsOptions {
   readonly mountProgram: string;
 }
 
-/** Mounts an export, unless it is already. The mount itself waits for its server for ever (`hard`), so that no write is lost. */
+/**
+ * Mounts an export, unless it is mounted already. The mount itself waits for its server indefinitely (`hard`), so that
+ * no write is lost.
+ */
 export async function mountNfs(
   { server, path, readOnly }: NfsExport,
   target: string,
@@ -28,7 +32,7 @@ export async function mountNfs(
 ): Promise<void> {
   if (await mounts.isMounted(target)) return;
   await makeMountPoint(target, "directory");
-  // retry=0: one attempt, in the foreground; trying again is up to us.
+  // retry=0 means one attempt, in the foreground; the agent retries by itself.
   const options = ["hard", "retry=0", "nodev", "nosuid", readOnly ? "ro" : "rw"];
   const what = `nfs ${server}:${path}`;
   try {
@@ -57,7 +61,7 @@ function refusal(what: string, words: string): VolumeError {
     : new VolumeError("HOST_FAILED", `${what}: this host's kernel has no NFS: ${words}`);
 }
 
-/** Asks the server, not the cache. @throws VolumeError UNAVAILABLE. */
+/** Checks the server without the cache. @throws VolumeError UNAVAILABLE if it doesn't respond. */
 export async function checkNfs(
   { server, path }: NfsExport,
   target: string,

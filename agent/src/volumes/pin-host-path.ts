@@ -5,21 +5,21 @@ import { removeMountPoint } from "./mounts.ts";
 import { type PinOptions, pinSubPath } from "./sub-path.ts";
 import { type HostPathType, VolumeError } from "./volumes.ts";
 
-// See host-path: the path may lead to a server that is gone.
+// The path may be on a server that is unreachable; see host-path.ts.
 const ANSWER_MS = 10_000;
 
 export interface LimitedHostPath {
   readonly path: string;
   readonly pathType: HostPathType;
-  /** Absolute. */
+  /** Absolute paths of the allowed directories. */
   readonly within: readonly string[];
-  /** The place of the mount, which belongs to the agent alone. */
+  /** The mount point, which only the agent can change. */
   readonly target: string;
 }
 
 /**
- * Mounts a host path that must lie below one of several directories in which pods may be changing links at the same time. The mount
- * is checked after it was made, and keeps what it shows. A path that is mounted already stays as it is.
+ * Mounts a host path that must be below one of several directories, in which pods may change links at the same time.
+ * The mount is checked afterwards, and then keeps its content. A path that is mounted already is left unchanged.
  * @throws VolumeError ESCAPES, SOURCE_MISSING, WRONG_TYPE, UNAVAILABLE.
  */
 export async function pinHostPath(
@@ -36,7 +36,7 @@ export async function pinHostPath(
     );
   }
   const create = pathType === "" || pathType === "DirectoryOrCreate";
-  // The operator allows the directory, and it may not be there yet.
+  // The operator has allowed the directory, but it may not exist yet.
   if (create)
     await parts.children.run("mkdir", ["-p", "-m", "0755", "--", root], { signal, timeoutMs: ANSWER_MS });
   const real = await realPath(root, parts, signal);
@@ -59,7 +59,10 @@ export async function pinHostPath(
   }
 }
 
-/** The outermost prefix, since pods that write in it may replace the inner ones by links. */
+/**
+ * Returns the outermost allowed directory of the path, because pods that write in it may replace the inner ones by
+ * links.
+ */
 function coveringPrefix(path: string, within: readonly string[]): string | undefined {
   const normal = posix.normalize(path).replace(/(.)\/$/, "$1");
   const covering = within
@@ -75,7 +78,7 @@ async function realPath(path: string, { children }: PinOptions, signal: AbortSig
   return (await children.must("realpath", ["-e", "-z", "--", path], options)).replace(/\0$/, "");
 }
 
-/** Creates an empty file in a pinned directory, and never through a link. */
+/** Creates an empty file in a pinned directory without following a link. */
 async function createFile(
   request: Parameters<typeof pinSubPath>[0],
   parts: PinOptions,

@@ -25,7 +25,7 @@ function shape(files: readonly PlannedFile[] | undefined) {
   return files?.map(({ path, content, mode }) => `${path} ${mode.toString(8)} ${Buffer.from(content)}`);
 }
 
-test("all keys become files, 0644 unless it says otherwise", () => {
+test("all keys become files, with mode 0644 by default", () => {
   assert.deepEqual(shape(planFiles(aSource())), ["user 644 anna", "password 644 s3cret"]);
   assert.deepEqual(shape(planFiles(aSource({ defaultMode: 0o400 }))), [
     "user 400 anna",
@@ -33,7 +33,7 @@ test("all keys become files, 0644 unless it says otherwise", () => {
   ]);
 });
 
-test("items choose keys, paths and modes", () => {
+test("items select keys, paths and modes", () => {
   const items = [
     { key: "user", path: "who/./is//it", mode: 0 },
     { key: "password", path: "pass", mode: 0o600 },
@@ -61,7 +61,7 @@ test("leaves out a missing optional object, and waits for a required one", () =>
   );
 });
 
-test("items that get in each other's way are refused", () => {
+test("rejects items whose paths conflict", () => {
   for (const paths of [
     ["a", "a"],
     ["a", "./a"],

@@ -1,7 +1,7 @@
 import { type FilesSource, VolumeError } from "./volumes.ts";
 
 export interface PlannedFile {
-  /** Relative; its first part never begins with `..`. */
+  /** A relative path, whose first part never begins with `..`. */
   readonly path: string;
   readonly content: Uint8Array;
   readonly mode: number;
@@ -10,8 +10,7 @@ export interface PlannedFile {
 const DEFAULT_MODE = 0o644;
 
 /**
- * Returns the files that a secret or config map becomes. Pure.
- * @returns undefined if it does not exist and is optional.
+ * Returns the files for a secret or config map. Pure. @returns undefined if the object does not exist and is optional.
  * @throws VolumeError SOURCE_MISSING, INVALID.
  */
 export function planFiles(source: FilesSource): readonly PlannedFile[] | undefined {

@@ -28,17 +28,17 @@ export interface VolumeDependencies extends LimitedDirectoryOptions {
   readonly claims: ClaimStore;
   readonly diskUse: DiskUseWatch;
   readonly mountProgram: string;
-  /** Keyed by the name that volumes give. */
+  /** Providers by the name that volumes use. */
   readonly providers: ReadonlyMap<string, VolumeProvider>;
 }
 
 export interface ReadyVolume {
-  /** Canonical. */
+  /** The canonical path on the host. */
   readonly path: string;
   readonly readOnly: boolean;
 }
 
-/** Prepares one volume. A prepared volume costs only a check. Errors name the volume. */
+/** Prepares one volume. For a prepared volume, only checks it. Errors name the volume. */
 export async function prepareVolume(
   dependencies: VolumeDependencies,
   pod: PodVolumeSpec,
@@ -81,7 +81,10 @@ export async function prepareVolume(
   }
 }
 
-/** Replaces the contents of a files volume. Leaves other volumes alone, and files volumes whose source no longer exists. */
+/**
+ * Replaces the contents of a files volume. Leaves other volumes unchanged, and files volumes whose source no longer
+ * exists.
+ */
 export async function updateVolume(
   dependencies: VolumeDependencies,
   pod: PodVolumeSpec,
@@ -98,7 +101,7 @@ async function prepareEmptyDir(
   { medium, sizeLimitBytes }: VolumeSource & { readonly type: "emptyDir" },
   signal: AbortSignal,
 ): Promise<ReadyVolume> {
-  // As in Kubernetes, a limit of nothing is none.
+  // As in Kubernetes, a limit of 0 means no limit.
   const limitBytes = sizeLimitBytes === 0 ? undefined : sizeLimitBytes;
   const mountPoint = dependencies.layout.volumeMount(pod.uid, name);
   if (medium === "memory") {
@@ -151,7 +154,7 @@ async function prepareFiles(
   await mkdir(parent, { recursive: true, mode: 0o700 });
   await chmod(parent, 0o700);
   await writeFilesVolume(path, files, ownerOf(pod, source));
-  // A container's own writes there would be lost with the next change.
+  // A container's own changes would be lost with the next update.
   return { path, readOnly: true };
 }
 

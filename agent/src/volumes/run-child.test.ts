@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { ChildRunner } from "./run-child.ts";
 import { VolumeError, type VolumeErrorCode } from "./volumes.ts";
 
-test("exit codes and words are handed on", async () => {
+test("returns exit codes and output", async () => {
   const children = new ChildRunner();
   const result = await children.run("sh", ["-c", "echo out; echo err >&2; exit 3"]);
   assert.deepEqual(result, { exitCode: 3, stdout: "out\n", stderr: "err\n" });
@@ -15,12 +15,12 @@ test("exit codes and words are handed on", async () => {
   await assert.rejects(children.run("forage-no-such-program", []), failsWith("HOST_FAILED"));
 });
 
-test("nothing of the agent's environment reaches a child", async () => {
+test("the agent's environment is not passed to a child", async () => {
   process.env.FORAGE_CHILD_TEST = "x";
   assert.doesNotMatch(await new ChildRunner().must("env", []), /FORAGE_CHILD_TEST/);
 });
 
-test("a child that times out or is cancelled is killed, and the caller doesn't wait for it", async () => {
+test("kills a child that times out or is cancelled, without waiting for it", async () => {
   const children = new ChildRunner();
   const abort = new AbortController();
   const late = children.run("sleep", ["60"], { timeoutMs: 50 });
@@ -31,7 +31,7 @@ test("a child that times out or is cancelled is killed, and the caller doesn't w
   await assert.rejects(children.run("true", [], { signal: abort.signal }), failsWith("ABORTED"));
 });
 
-test("output is bounded, and what a daemon holds open isn't waited for", async () => {
+test("bounds output, and does not wait for a daemon that holds it open", async () => {
   const children = new ChildRunner();
   const { stdout } = await children.run("sh", ["-c", "head -c 1000000 /dev/zero | tr '\\0' x"]);
   assert.equal(stdout.length, 64 * 1024);

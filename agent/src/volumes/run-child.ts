@@ -1,13 +1,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { VolumeError } from "./volumes.ts";
 
-// Mounting, checking and making file systems of ordinary size takes less than a second each.
+// Mounting, checking and creating file systems of ordinary size takes less than a second each.
 const TIMEOUT_MS = 30_000;
 const OUTPUT_BYTES_MAX = 64 * 1024;
 const OUTPUT_WAIT_MS = 500;
-// A child that waits for a dead server can't be killed. With more of them than this, an operator has to repair the host first.
+// A child that waits for an unreachable server can't be killed. With more of them, an operator has to repair the host
+// first.
 const HANGING_MAX = 32;
-/** Administrators' tools are in sbin, which a service's PATH may lack. */
+/** Administrators' tools are in sbin, which the PATH of a service may lack. */
 const ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
 
 export interface ChildOptions {
@@ -16,22 +17,23 @@ export interface ChildOptions {
 }
 
 export interface ChildResult {
-  /** Undefined: killed by a signal not ours. */
+  /** Undefined if a signal from another process killed the program. */
   readonly exitCode: number | undefined;
   readonly stdout: string;
   readonly stderr: string;
 }
 
 /**
- * Runs programs that may touch foreign file systems. A system call that hangs there would cost one of the few threads that all of the
- * agent's file access shares, so whatever could hang is asked of a child, and a child that hangs is left behind.
+ * Runs programs that may access foreign file systems. A system call that hangs would occupy one of the few threads that
+ * all of the agent's file access shares. Therefore a child process makes such calls, and a child that hangs is
+ * abandoned.
  */
 export class ChildRunner {
   #hanging = 0;
 
   /**
-   * Any exit code resolves. Rejects with UNAVAILABLE when time is up, ABORTED on abort, HOST_FAILED if the program can't be run;
-   * none of these waits for the child's end.
+   * Runs a program and resolves with any exit code. Rejects with UNAVAILABLE after the time limit, ABORTED on abort, or
+   * HOST_FAILED if the program can't be run, in each case without waiting for the child's end.
    */
   run(file: string, args: readonly string[], options: ChildOptions = {}): Promise<ChildResult> {
     const { timeoutMs = TIMEOUT_MS, signal } = options;
@@ -66,7 +68,7 @@ export class ChildRunner {
         resolve({ exitCode: exitCode ?? undefined, stdout: stdout(), stderr: stderr() });
       };
       child.once("close", end);
-      // A daemon that it left behind may hold its output open.
+      // A daemon that the program started may hold its output open.
       child.once("exit", (exitCode) => setTimeout(() => end(exitCode), OUTPUT_WAIT_MS).unref());
     });
   }

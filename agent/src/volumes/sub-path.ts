@@ -4,7 +4,7 @@ import { type Mounts, makeMountPoint, removeMountPoint } from "./mounts.ts";
 import { type ChildRunner, wordsOf } from "./run-child.ts";
 import { VolumeError } from "./volumes.ts";
 
-// See host-path: the volume may be on a server.
+// The volume may be on a server that is unreachable; see host-path.ts.
 const ANSWER_MS = 10_000;
 
 export interface PinOptions {
@@ -13,24 +13,23 @@ export interface PinOptions {
 }
 
 export interface PinRequest {
-  /** The volume's directory, canonical, and what of the host's file systems it shows. */
+  /** The canonical path of the volume's directory, and the part of the host's file systems that it shows. */
   readonly root: string;
   readonly visible: readonly Subtree[];
-  /** Checked: relative, without `..`; empty: the root itself. */
+  /** A checked relative path without `..`. Empty: the root itself. */
   readonly subPath: string;
-  /** Whether what is missing is made. */
+  /** Whether missing directories are created. */
   readonly create: boolean;
-  /** The mount's target, which belongs to the agent alone. */
+  /** The mount point, which only the agent can change. */
   readonly target: string;
-  /** Whether what is mounted below the path is visible too. */
+  /** Whether mounts below the path are visible too. */
   readonly recursive?: boolean;
 }
 
 /**
- * Bind-mounts a path of a volume that containers may be changing at the same time, and checks the mounted directory afterwards. A
- * mount keeps its directory, so a directory that lies in the volume stays there, whatever links led to it. Child processes do all
- * of it, because the volume may hang.
- * @throws VolumeError ESCAPES, SOURCE_MISSING.
+ * Bind-mounts a path of a volume that containers may be changing at the same time, and checks the mounted directory
+ * afterwards. A mount keeps its directory, so a directory in the volume stays there, whatever links led to it. Child
+ * processes make all calls, because the volume may hang. @throws VolumeError ESCAPES, SOURCE_MISSING.
  */
 export async function pinSubPath(request: PinRequest, parts: PinOptions, signal: AbortSignal): Promise<void> {
   const { root, subPath, create, target } = request;
@@ -67,15 +66,16 @@ async function pin(
 }
 
 /**
- * Makes the missing directories one by one, each in a parent that is pinned: no link on the way can be followed out of the volume, as the
- * last part of a path that is made never is. They get the mode of the volume's root, as in Kubernetes.
+ * Creates the missing directories one by one, each in a pinned parent. No link can therefore lead out of the volume,
+ * because the last part of a created path is never followed. The directories get the mode of the volume's root, as in
+ * Kubernetes.
  */
 async function createPinned(request: PinRequest, parts: PinOptions, signal: AbortSignal): Promise<void> {
   const { root, subPath, target } = request;
   const options = { signal, timeoutMs: ANSWER_MS };
   const mode = (await parts.children.must("stat", ["-L", "-c", "%a", "--", root], options)).trim();
   const names = subPath.split("/").filter((name) => name !== "" && name !== ".");
-  // Two places in turn: the parent stays mounted while its child is being mounted.
+  // Two mount points alternate, because the parent stays mounted while its child is being mounted.
   const places = [`${target}.way`, target];
   if (names.length % 2 === 0) places.reverse();
   let parent = root;
@@ -86,14 +86,14 @@ async function createPinned(request: PinRequest, parts: PinOptions, signal: Abor
       if (made.exitCode !== 0 && !/File exists/.test(made.stderr)) {
         throw new VolumeError("HOST_FAILED", `sub_path ${subPath}: ${wordsOf(made)}`);
       }
-      // The last one is pinned at the target, since the number of parts decides who comes first.
+      // The number of parts selects the first mount point, so that the last directory is pinned at the target.
       const place = places[(index + 1) % 2] ?? target;
       await parts.mounts.unmountAll(place, signal);
       await pin(path, "a directory", { ...request, target: place }, parts, signal);
       parent = place;
     }
   } catch (error) {
-    // Perhaps only the way is there.
+    // Perhaps only a parent directory is mounted.
     await parts.mounts.unmountAll(target, new AbortController().signal);
     throw error;
   } finally {

@@ -1,13 +1,13 @@
 import { join } from "node:path";
 
 /**
- * The paths below the volumes' directory. Directories with others' data (`mounts`) are never deleted recursively. Those that are
- * (`disk`, `memory`) hold only pods' own data.
+ * The paths below the volumes' directory. Directories that may contain foreign data (`mounts`) are never deleted
+ * recursively. `disk` and `memory` contain only pods' own data and may be.
  */
 export class VolumeLayout {
   readonly root: string;
 
-  /** @throws RangeError for a path that the runtime's client can't take. */
+  /** @throws RangeError for a path that can't be passed to nerdctl. */
   constructor(root: string) {
     if (!root.startsWith("/") || /[,:"\n]/.test(root)) {
       throw new RangeError(
@@ -17,7 +17,7 @@ export class VolumeLayout {
     this.root = root;
   }
 
-  /** One directory per pod of what `mounts` etc. hold. */
+  /** The directories that contain one directory per pod, such as `mounts`. */
   get homes(): readonly string[] {
     return [this.mounts, this.disk, this.memory];
   }
@@ -30,7 +30,7 @@ export class VolumeLayout {
     return join(this.root, "disk");
   }
 
-  /** A tmpfs for all secrets together. */
+  /** The tmpfs for all secrets. */
   get memory(): string {
     return join(this.root, "memory");
   }
@@ -63,7 +63,7 @@ export class VolumeLayout {
     return join(this.podMemory(podUid), volume);
   }
 
-  /** Returns the path at which a container's n-th mount is pinned. Neither part contains the dot between them. */
+  /** Returns the mount point of a container's n-th pinned mount. Neither part contains the dot between them. */
   pin(podUid: string, container: string, index: number): string {
     return join(this.podMounts(podUid), "pin", `${container}.${index}`);
   }

@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
+import { linkSignals } from "@forage/common/link-signals";
 import { WorkspaceError } from "./workspace-error.ts";
 
-/** The owner of workspaces' files. Containers of workspaces run as this user. */
+/** The owner of the files of workspaces. Containers of workspaces run as this user. */
 export const WORKSPACE_UID = 33_333;
 export const WORKSPACE_GID = 33_333;
 
@@ -25,7 +26,10 @@ export interface ConfinedCommand {
   readonly directory: string;
   /** The content of `SECRET_FILE`, which only this program and its children can see. */
   readonly secret?: string;
-  /** Added to a fixed environment. Readable for processes of the same user, so never a credential. */
+  /**
+   * Variables in addition to a fixed environment. Processes of the same user can read them, so they must not contain
+   * credentials.
+   */
   readonly env?: Readonly<Record<string, string>>;
   /** Whether the program gets a network namespace without any interface. Default: false. */
   readonly offline?: boolean;
@@ -44,12 +48,15 @@ export interface ConfinedProcess {
   readonly words: () => string;
 }
 
-/** The path under which a confined program sees its directory. The real path leads through directories that are closed to its user. */
+/**
+ * The path at which a confined program sees its directory. The real path leads through directories that are closed to
+ * its user.
+ */
 export const CONFINED_DIRECTORY = "/mnt";
-/** The file with a confined program's secret, in a memory file system that only this program has. */
+/** The file with a confined program's secret, in an in-memory file system that only this program can see. */
 export const SECRET_FILE = "/tmp/secret";
 
-/** Run as root in a mount namespace of its own. Receives the directory and the program as arguments. */
+/** A script that runs as root in a new mount namespace. Its arguments are the directory and the program. */
 const ENTER_DIRECTORY = [
   "set -e",
   `mount --bind -- "$1" ${CONFINED_DIRECTORY}`,
@@ -58,22 +65,22 @@ const ENTER_DIRECTORY = [
   "shift",
 ].join("\n");
 const EXECUTE = 'exec "$@"';
-/** The secret comes through a pipe, so that it stands in no argument, environment or file of the host. */
+/** The secret comes through a pipe, so it appears in no argument, environment or file of the host. */
 const EXECUTE_WITH_SECRET = [
   `(umask 077; cat > ${SECRET_FILE})`,
   `chown ${WORKSPACE_UID}:${WORKSPACE_GID} ${SECRET_FILE}`,
   'exec "$@" < /dev/null',
 ].join("\n");
 
-/** Administrators' tools are in sbin, which a service's PATH may lack. */
+/** Administrators' tools are in sbin, which the PATH of a service may lack. */
 const ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C", HOME: "/nonexistent" };
 const OUTPUT_BYTES_MAX = 256 * 1024;
-// Enough for the reason, and little enough for a status message.
+// Long enough for the reason, and short enough for a status message.
 const WORDS_LENGTH_MAX = 500;
 
 /**
- * Starts a program as the workspaces' unprivileged user. It can't regain privileges, and it dies with the agent. The caller reads
- * `stdout`, and kills the program when it no longer needs it.
+ * Starts a program as the workspaces' unprivileged user. It can't regain privileges, and it ends with the agent. The
+ * caller reads `stdout`, and kills the program when it no longer needs it.
  */
 export function startConfined(command: ConfinedCommand): ConfinedProcess {
   const [file = "", ...args] = commandLine(command);
@@ -81,7 +88,7 @@ export function startConfined(command: ConfinedCommand): ConfinedProcess {
     cwd: "/",
     env: { ...ENV, ...command.env },
     stdio: ["pipe", "pipe", "pipe"],
-    // A process group of its own, so that a kill reaches the program's children.
+    // The program gets its own process group, so that a kill reaches its children.
     detached: true,
   });
   // A program that ends early is reported by its exit code, not by the broken pipe.
@@ -114,13 +121,16 @@ export function startConfined(command: ConfinedCommand): ConfinedProcess {
 }
 
 export interface ConfinedResult {
-  /** Undefined: killed by a signal. */
+  /** Undefined if a signal killed the program. */
   readonly exitCode: number | undefined;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Runs a program to its end. Its output is cut at the limit, by default 256 KiB. Rejects with ABORTED, or UNAVAILABLE after the time limit. */
+/**
+ * Runs a program to its end. Output beyond the limit, by default 256 KiB, is dropped. Rejects with ABORTED, or with
+ * UNAVAILABLE after the time limit.
+ */
 export async function runConfined(
   command: ConfinedCommand,
   options: { readonly timeoutMs: number; readonly signal: AbortSignal; readonly outputBytesMax?: number },
@@ -130,7 +140,7 @@ export async function runConfined(
   const limit = AbortSignal.timeout(options.timeoutMs);
   const program = startConfined(command);
   const { kill } = program;
-  const either = AbortSignal.any([options.signal, limit]);
+  const { signal: either, unlink } = linkSignals(options.signal, limit);
   either.addEventListener("abort", kill, { once: true });
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -150,10 +160,14 @@ export async function runConfined(
     return { exitCode, stdout, stderr: program.words() };
   } finally {
     either.removeEventListener("abort", kill);
+    unlink();
   }
 }
 
-/** `setpriv` drops every privilege before the program starts. Only constants and the caller's arguments are on the line. */
+/**
+ * Returns the command line, in which `setpriv` drops every privilege before the program starts. It contains only
+ * constants and the caller's arguments.
+ */
 function commandLine(command: ConfinedCommand): string[] {
   const { file, args, capabilities = [], directory, secret, offline, background } = command;
   const kept = ["-all", ...capabilities.map((name) => `+${name}`)].join(",");
@@ -173,6 +187,6 @@ function killGroup(pid: number): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // It has ended meanwhile.
+    // The program has ended meanwhile.
   }
 }

@@ -16,15 +16,15 @@ export interface Initialized {
 }
 
 /**
- * The operations on the content of workspaces of a host. Every call may be repeated after a crash. All reject with a
+ * The operations on the content of a host's workspaces. Every call may be repeated after a crash. All reject with a
  * WorkspaceError.
  */
 export interface ContentActions {
-  /** Makes the content complete. Returns at once with an unspecified source if it is complete already. */
+  /** Completes the content. If it is complete already, returns at once with an unspecified source. */
   initialize(order: WorkspaceOrder, note: NoteProgress, signal: AbortSignal): Promise<Initialized>;
-  /** Makes content that is complete usable again after a restart of the host. */
+  /** Makes complete content usable again after a restart of the host. */
   open(order: WorkspaceOrder, signal: AbortSignal): Promise<void>;
-  /** Makes an archive and stores it. `progress` receives the bytes sent. */
+  /** Creates an archive and uploads it to the content store. `progress` receives the bytes sent. */
   transfer(
     order: WorkspaceOrder,
     transfer: TransferOrder,
@@ -35,13 +35,13 @@ export interface ContentActions {
   readGitStatus(order: WorkspaceOrder, signal: AbortSignal): Promise<GitStatus | undefined>;
   /** Deletes archives on this host that belong to none of the transfers. */
   keepArchives(id: string, transferIds: readonly string[]): Promise<void>;
-  /** Takes everything that the host keeps of the workspace out of use, in one step. `removeRemains` frees the room. */
+  /** Takes the workspace's files out of use in one step. `removeRemains` frees the disk space. */
   dispose(id: string, signal: AbortSignal): Promise<void>;
-  /** Returns the instance ids of workspaces that were disposed of, and whose files are still on the disk. */
+  /** Returns the instance ids of workspaces that were disposed of and still have files on the disk. */
   remains(): Promise<readonly string[]>;
   /** Deletes the files of a workspace that was disposed of. May take minutes. */
   removeRemains(id: string, signal: AbortSignal): Promise<void>;
-  /** Returns where complete content is, as a canonical path. */
+  /** Returns the canonical path of complete content. */
   contentPath(id: string): string;
   /** Returns the disk use of the content. */
   usedBytes(id: string, signal: AbortSignal): Promise<number>;

@@ -13,23 +13,26 @@ import { isServiceError } from "../link/client.ts";
 import { type OpenUpload, type UploadCall, UploadStream } from "./upload-stream.ts";
 import { WorkspaceError } from "./workspace-error.ts";
 
-/** Opens a channel to the coordinator with the certificate that is on disk now. */
+/** Opens a channel to the coordinator with the certificate currently on disk. */
 export type ConnectContent = () => Promise<WorkspaceNodeServiceClient>;
 
 export interface ArchiveToStore {
   readonly instanceId: string;
   readonly transferId: string;
   readonly object: string;
-  /** Known if the archive lies in a file already. Its digest is then not computed again: the content store verifies it. */
+  /**
+   * Set if the archive is already in a file. Its digest is then not computed again, because the content store verifies
+   * it.
+   */
   readonly known?: { readonly sizeBytes: number; readonly sha256: string };
 }
 
-// A stream that moves nothing for so long is broken, whatever the transport says.
+// A stream without progress for this long is broken, whatever the transport reports.
 const STALL_MS = 120_000;
 
 /**
- * Stores an archive. Resolves once the content store has it, verified. Rejects with a WorkspaceError. The memory of a
- * chunk may be used again for the next one.
+ * Uploads an archive. Resolves once the content store has verified it. Rejects with a WorkspaceError. A chunk's memory
+ * may be reused for the next chunk.
  */
 export async function uploadArchive(
   connect: ConnectContent,
@@ -59,7 +62,7 @@ export async function uploadArchive(
       sizeBytes += chunk.byteLength;
       stall.pause();
       options.progress(sizeBytes);
-      // The store has the archive already, or has failed. Either way the answer says so.
+      // The store already has the archive, or has failed. The response contains the result.
       if (upload.settled) break;
     }
     const sent = known ?? { sizeBytes, sha256: hash?.digest("hex") ?? "" };
@@ -95,7 +98,7 @@ export async function* downloadArchive(
   const hash = createHash("sha256");
   const sizeBytes = Number(archive.sizeBytes);
   let done = 0;
-  // An attempt that brought something doesn't count, so only a store that gives nothing ends this.
+  // An attempt that received data doesn't count, so only a store that sends nothing ends this loop.
   for (let fruitless = 0; done < sizeBytes; ) {
     const before = done;
     try {
@@ -123,7 +126,7 @@ export async function* downloadArchive(
 }
 
 const DOWNLOAD_TRIES_MAX = 3;
-/** The number of `DownloadResponse.data`. */
+/** The field number of `DownloadResponse.data`. */
 const DOWNLOAD_DATA_FIELD = 1;
 
 async function* downloadFrom(
@@ -153,7 +156,7 @@ async function* downloadFrom(
   }
 }
 
-/** Yields the data of the messages, without copying it. */
+/** Yields the data of the messages without copying it. */
 function openDownload(
   client: WorkspaceNodeServiceClient,
   request: DownloadRequest,
@@ -164,7 +167,7 @@ function openDownload(
   return client.makeServerStreamRequest(path, requestSerialize, decode, request);
 }
 
-/** Sends messages that are encoded already. */
+/** Opens an upload of messages that are already encoded. */
 function openUpload(client: WorkspaceNodeServiceClient, answered: Parameters<OpenUpload>[0]): UploadCall {
   const { path, responseDeserialize } = WorkspaceNodeServiceService.upload;
   const call = client.makeClientStreamRequest(
@@ -177,7 +180,7 @@ function openUpload(client: WorkspaceNodeServiceClient, answered: Parameters<Ope
   return call;
 }
 
-/** Aborts its signal when nothing has moved for a while. */
+/** Returns a signal that aborts when `moved` has not been called for a while. */
 function stallTimer(): { readonly signal: AbortSignal; moved(): void; pause(): void; stop(): void } {
   const abort = new AbortController();
   const begin = () => setTimeout(() => abort.abort(), STALL_MS).unref();

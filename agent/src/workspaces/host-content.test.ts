@@ -10,7 +10,7 @@ import { WorkspaceLayout } from "./workspace-layout.ts";
 
 const REMAINS_MAX = 1_000;
 
-test("an id of a workspace that would leave its directory has no paths", () => {
+test("an instance id that would lead out of its directory has no paths", () => {
   const layout = new WorkspaceLayout("/root");
   for (const id of ["..", ".discarded", "a/../../b", ""]) {
     assert.throws(() => layout.home(id), { code: "INVALID" }, id);
@@ -39,7 +39,7 @@ test("disposes of no further workspace while the files of 1,000 others remain", 
     code: "UNAVAILABLE",
     message: "the files of 1000 other workspaces must be deleted first",
   });
-  // One that a crash interrupted is not held up.
+  // An interrupted disposal is completed nevertheless.
   await content.dispose("old-7", signal);
   rmdirSync(layout.discardedOf("old-0"));
   await content.dispose("new", signal);

@@ -34,14 +34,15 @@ export interface HostContentOptions {
   readonly git: GitTools;
 }
 
-// Writes back everything that an initializer has written.
+// The time limit for writing back everything that an initializer has written.
 const SYNC_MS = 600_000;
-// Enough for a burst of stops. Beyond it, disposals wait: otherwise a fast succession of workspaces would fill the disk with files.
+// Enough for a burst of stops. Beyond this number disposals wait; otherwise a fast succession of workspaces would fill
+// the disk.
 const REMAINS_MAX = 1_000;
-// About a second of a restore. More frequent messages cost more than they are worth.
+// A restore reads this in about a second. More frequent messages would cost more than they are worth.
 const PROGRESS_STEP_BYTES = 64 * 1024 * 1024;
 
-/** The content of workspaces in directories of this host. */
+/** Stores the content of workspaces in directories of this host. */
 export class HostContent implements ContentActions {
   readonly #options: HostContentOptions;
   readonly #volumes: WorkspaceVolumes;
@@ -196,7 +197,10 @@ export class HostContent implements ContentActions {
     await unpackArchive(chunks, directory, signal);
   }
 
-  /** The content gets its name only when every file is on disk, so that a crash leaves none that is half of it. */
+  /**
+   * Renames the content once every file is on disk. After a crash, content under this name is therefore always
+   * complete.
+   */
   async #complete(id: string, signal: AbortSignal): Promise<void> {
     const { layout, children } = this.#options;
     const unfinished = layout.unfinished(id);

@@ -8,15 +8,15 @@ const DIRECTORY = ".gitpod";
 const FILE = "ready";
 const FILE_MODE = 0o644;
 
-/** The words by which programs in a workspace know where its content comes from. */
+/** The terms by which `.gitpod/ready` states the source of the content. */
 const SOURCES: ReadonlyMap<ContentSource, string> = new Map([
   [ContentSource.BACKUP, "from-backup"],
   [ContentSource.PREBUILD, "from-prebuild"],
 ]);
 
 /**
- * Writes `.gitpod/ready` into complete content. The content may come from somebody else, so no link in it is followed. Content that
- * has something else in that place keeps it, and the result is false.
+ * Writes `.gitpod/ready` into complete content. The content may be untrusted, so no link in it is followed. Returns
+ * false, without a change, if something else exists at that path.
  */
 export async function markReady(content: string, source: ContentSource): Promise<boolean> {
   const before = await lstat(content);
@@ -42,7 +42,7 @@ export async function markReady(content: string, source: ContentSource): Promise
     } finally {
       await directory.close();
     }
-    // The content keeps the time that the archive gave it.
+    // The directory keeps its modification time from the archive.
     await utimes(content, before.atime, before.mtime);
     return true;
   } finally {

@@ -36,7 +36,7 @@ const workOf = (change: Parameters<typeof view>[0]): string => {
   return decision.work.type === "transfer" ? decision.work.transfer.id : decision.work.type;
 };
 
-test("makes the content first", () => {
+test("completes the content first", () => {
   const report = { stage: ContentStage.INITIALIZING };
   assert.equal(workOf({ report, order: { transfers: [FINAL] } }), "initialize");
 });
@@ -49,7 +49,7 @@ test("makes snapshots while the pod runs, and the final backup only after it has
   assert.equal(workOf({ order, report }), "final");
 });
 
-test("reads the Git status after the pod has ended and before the final backup", () => {
+test("reads the Git status between the end of the pod and the final backup", () => {
   const order = { transfers: [FINAL], readGitStatus: true };
   assert.equal(workOf({ order, podActive: true }), "wait for the pod");
   assert.equal(workOf({ order }), "read-git-status");
@@ -61,7 +61,7 @@ test("never repeats a transfer that is done", () => {
   assert.equal(workOf({ order: { transfers: [FINAL] }, report: { transfers } }), "wait until undefined");
 });
 
-test("repeats a transfer that was cut off or failed", () => {
+test("repeats an interrupted or failed transfer", () => {
   for (const state of [TransferState.RUNNING, TransferState.RETRYING]) {
     const transfers = [{ id: "final", state }];
     assert.equal(workOf({ order: { transfers: [FINAL] }, report: { transfers } }), "final");
@@ -73,7 +73,7 @@ test("waits for the end of a back-off", () => {
   assert.equal(workOf({ order, notBeforeMs: [["transfer final", 5_000]] }), "wait until 5000");
 });
 
-test("disposes of content only after the pod has ended, whatever its stage", () => {
+test("disposes of content only after the pod has ended, whatever the stage", () => {
   const order = { dispose: true, transfers: [FINAL] };
   assert.equal(workOf({ order, podActive: true }), "wait for the pod");
   for (const stage of [ContentStage.INITIALIZING, ContentStage.READY, ContentStage.FAILED])

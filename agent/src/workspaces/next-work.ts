@@ -8,7 +8,7 @@ import {
   type WorkspaceReport,
 } from "@forage/proto/forage/workspaces/v1/workspaces";
 
-/** One piece of work for a workspace. Repeating it after a crash at any moment leads to the same result. */
+/** A unit of work for a workspace. Repeating it after a crash at any moment leads to the same result. */
 export type Work =
   | { readonly type: "initialize" }
   | { readonly type: "transfer"; readonly transfer: TransferOrder }
@@ -17,7 +17,10 @@ export type Work =
 
 export type Decision =
   | { readonly type: "work"; readonly work: Work }
-  /** `untilMs`: monotonic; undefined: until something changes. `forPod`: until the pod's containers have ended. */
+  /**
+   * `untilMs` is by the monotonic clock; undefined means until something changes. `forPod` means until the pod's
+   * containers have ended.
+   */
   | { readonly type: "wait"; readonly untilMs: number | undefined; readonly forPod: boolean };
 
 export interface WorkspaceView {
@@ -39,7 +42,7 @@ export function nextWork(view: WorkspaceView): Decision {
   if (order.dispose) {
     return podActive ? { ...WAIT_FOR_CHANGE, forPod: true } : whenDue(view, [{ type: "dispose" }]);
   }
-  // Without a record, the content may lie in a volume that is not open yet.
+  // Without a record, the content may be in a volume that is not mounted yet.
   const isUnknown = report.stage === ContentStage.UNSPECIFIED;
   if (isUnknown || report.stage === ContentStage.INITIALIZING) return whenDue(view, [{ type: "initialize" }]);
   const open = order.transfers.filter((transfer) => !isSettled(report, transfer.id));
@@ -54,12 +57,12 @@ export function nextWork(view: WorkspaceView): Decision {
   return decision.type === "wait" ? { ...decision, forPod: podActive && final.length > 0 } : decision;
 }
 
-/** Identifies a piece of work among those of one workspace. */
+/** Identifies a unit of work within one workspace. */
 export function workKey(work: Work): string {
   return work.type === "transfer" ? `transfer ${work.transfer.id}` : work.type;
 }
 
-/** Reports whether work that has begun still serves the order. */
+/** Reports whether work in progress is still required by the order. */
 export function isWanted(work: Work, order: WorkspaceOrder): boolean {
   if (work.type === "dispose") return true;
   if (order.dispose) return false;
@@ -73,7 +76,7 @@ export function transferOf(report: WorkspaceReport, id: string): TransferReport 
 
 const WAIT_FOR_CHANGE = { type: "wait", untilMs: undefined, forPod: false } as const;
 
-/** The Git status belongs to the final backup, after which nothing changes any more. */
+/** Reports whether the Git status is due. It is read together with the final backup, after which nothing changes. */
 function wantsGitStatus({ order, report, gitStatusRead }: WorkspaceView): boolean {
   if (!order.readGitStatus || gitStatusRead || report.gitStatus !== undefined) return false;
   if (report.stage !== ContentStage.READY) return false;
@@ -85,7 +88,7 @@ function isSettled(report: WorkspaceReport, id: string): boolean {
   return state === TransferState.DONE || state === TransferState.FAILED;
 }
 
-/** Picks the first work whose back-off is over, or waits for the earliest. */
+/** Returns the first work whose back-off is over, or waits for the earliest. */
 function whenDue({ notBeforeMs, monotonicMs }: WorkspaceView, works: readonly Work[]): Decision {
   const due = works.find((work) => (notBeforeMs.get(workKey(work)) ?? 0) <= monotonicMs);
   if (due !== undefined) return { type: "work", work: due };

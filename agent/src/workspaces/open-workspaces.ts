@@ -30,14 +30,14 @@ export interface OpenWorkspacesOptions {
   readonly clock: Clock;
   /** A source of random numbers in [0, 1). */
   readonly random: () => number;
-  /** The addresses that initializers must not reach. Default: this host, and its cloud's metadata. */
+  /** The addresses that initializers must not reach. Default: this host and its cloud's metadata service. */
   readonly refuse?: RefuseAddress;
   /** Reports whether the host has a program. Default: looks it up in the system's directories. */
   readonly findProgram?: (program: string) => Promise<boolean>;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-/** The programs that the content of workspaces is made with. */
+/** The programs that creating the content of workspaces requires. */
 const PROGRAMS = ["tar", "zstd", "git", "setpriv", "unshare", "mount", "nice", "sync", "du"];
 const PROGRAM_DIRECTORIES = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
@@ -54,7 +54,7 @@ export interface OpenedWorkspaces {
   close(): Promise<void>;
 }
 
-/** The node's part of workspaces. Reads what is on disk; the work begins with `start`. */
+/** Opens the node's part of workspaces and reads what is on disk. Work begins with `start`. */
 export async function openWorkspaces(options: OpenWorkspacesOptions): Promise<OpenedWorkspaces> {
   const { dataDir, coordinators, identity, clock, random, log } = options;
   const directory = join(dataDir, "workspaces");
@@ -100,7 +100,7 @@ export async function openWorkspaces(options: OpenWorkspacesOptions): Promise<Op
   };
 }
 
-/** Returns the client that takes the coordinator's orders for the workspaces, and sends their reports when they change. */
+/** Returns the client that receives the coordinator's orders for the workspaces, and sends reports when they change. */
 export function syncWorkspaces(
   workspaces: Workspaces,
   options: Pick<SyncClientOptions, "clock" | "random" | "connect" | "log">,
@@ -135,9 +135,9 @@ async function isOnPath(program: string): Promise<boolean> {
   return (await Promise.all(found)).includes(true);
 }
 
-/** A pod that is over has no process that could still write. */
+/** Reports whether the pod has a process that could still write. */
 function isActive(status: PodStatus | undefined): boolean {
   if (status === undefined || status.phase === "REMOVED") return false;
   const isOver = status.phase === "SUCCEEDED" || status.phase === "FAILED";
-  return !isOver || status.containers.some(({ state }) => state.kind === "running");
+  return !isOver || status.containers.some(({ state }) => state.type === "running");
 }

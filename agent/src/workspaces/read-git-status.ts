@@ -10,15 +10,15 @@ export interface StatusOf {
   readonly signal: AbortSignal;
 }
 
-// People read a short list. The totals count everything.
+// People read a short list. The totals include all entries.
 const LISTED_MAX = 100;
 const OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
 const TIMEOUT_MS = 120_000;
 const GIT_DIRECTORY = "/tmp/git";
 
 /**
- * Makes a repository of Git's own files with safe settings only, which come on the secret's file. The content may name programs in
- * its settings, so Git must not read those. Nothing in the content changes.
+ * A script that creates a repository from Git's own files, with safe settings only, which it reads from the secret's
+ * file. Settings in the content may name programs, so Git must not read them. The content is not changed.
  */
 const OPEN_REPOSITORY = [
   "set -e",
@@ -32,7 +32,7 @@ const OPEN_REPOSITORY = [
   'exec "$@"',
 ].join("\n");
 
-/** Returns the location of the first working copy that the initializer makes. Undefined: it makes none. */
+/** Returns the location of the first working copy that the initializer creates, or undefined if it creates none. */
 export function checkoutLocationOf(initializer: WorkspaceInitializer | undefined): string | undefined {
   const { spec } = initializer ?? {};
   switch (spec?.$case) {
@@ -54,7 +54,7 @@ export function checkoutLocationOf(initializer: WorkspaceInitializer | undefined
   }
 }
 
-/** Returns undefined if there is no working copy. */
+/** Returns the Git status, or undefined if there is no working copy. */
 export async function readGitStatus(of: StatusOf): Promise<GitStatus | undefined> {
   const { directory, below, signal } = of;
   const settings = await safeSettings({ directory, proxy: undefined, signal }, below);
@@ -82,7 +82,7 @@ export function toGitStatus(status: string, log: string): GitStatus {
     if (field.startsWith("u ")) uncommitted.push(words.slice(10).join(" "));
     if (field.startsWith("2 ")) {
       uncommitted.push(words.slice(9).join(" "));
-      // The former name follows.
+      // The next field is the former name.
       i += 1;
     }
   }
@@ -110,7 +110,7 @@ async function git(
       file: "sh",
       args: ["-c", OPEN_REPOSITORY, "sh", path, "git", "-c", "core.fsmonitor=false", ...args],
       ...{ directory, secret: settings, offline: true, background: true },
-      // The container's users may have files that only they can read.
+      // Some files may be readable only by the container's users.
       capabilities: ["dac_read_search"],
       env: {
         ...{

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { Remains } from "./remains.ts";
 
-/** A disk with remains of workspaces, those in `stuck` can't be deleted. */
+/** A disk with remains of workspaces. Those in `stuck` can't be deleted. */
 function aDisk(t: { after(hook: () => Promise<void>): void }, ...there: readonly string[]) {
   const clock = new VirtualClock();
   const [left, stuck, removed, warned] = [new Set(there), new Set<string>(), [] as string[], [] as object[]];
@@ -34,12 +34,12 @@ function aDisk(t: { after(hook: () => Promise<void>): void }, ...there: readonly
   return { ...disk, disk, remains };
 }
 
-/** Lets the work go on that waits for no time. */
+/** Waits for all work that does not depend on time. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
 }
 
-test("deletes what an earlier process has left, and what comes later, one workspace at a time", async (t) => {
+test("deletes remains of an earlier process and new ones, one workspace at a time", async (t) => {
   const { remains, left, removed } = aDisk(t, "a", "b");
   await settle();
   assert.deepEqual(removed, ["a", "b"]);
@@ -49,7 +49,7 @@ test("deletes what an earlier process has left, and what comes later, one worksp
   assert.deepEqual(removed, ["a", "b", "c"]);
 });
 
-test("repeats a deletion that failed, which holds up no other", async (t) => {
+test("repeats a failed deletion without blocking others", async (t) => {
   const { clock, stuck, removed, warned } = aDisk(t, "a", "b");
   stuck.add("a");
   await settle();
@@ -65,7 +65,7 @@ test("repeats a deletion that failed, which holds up no other", async (t) => {
   assert.deepEqual(removed, ["b", "a"]);
 });
 
-test("goes on once the directory can be read again", async (t) => {
+test("continues once the directory can be read again", async (t) => {
   const { clock, disk, remains, removed } = aDisk(t);
   await settle();
   disk.isReadable = false;

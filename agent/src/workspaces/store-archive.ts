@@ -34,8 +34,8 @@ const FILE_NAME = /^([0-9a-f]+)\.(\d{1,18})-([0-9a-f]{64})\.tar\.zst$/;
 const READ_BYTES = 256 * 1024;
 
 /**
- * Makes an archive in a file, and stores it. A file that an earlier attempt completed is stored as it is. Without room for the file
- * the archive goes to the content store as it is made.
+ * Creates an archive in a file and stores it. A file that an earlier attempt completed is stored unchanged. If there is
+ * no room for the file, the archive is sent to the content store while it is created.
  */
 export async function storeArchive(
   source: ArchiveSource,
@@ -51,7 +51,7 @@ export async function storeArchive(
   return uploadArchive(connect, { ...store, known: { sizeBytes, sha256 } }, readChunks(file.path), options);
 }
 
-/** Yields the file in one buffer that is used again for each chunk. */
+/** Yields the file's content in one buffer that is reused for each chunk. */
 async function* readChunks(path: string): AsyncGenerator<Buffer> {
   const handle = await open(path);
   try {
@@ -66,7 +66,7 @@ async function* readChunks(path: string): AsyncGenerator<Buffer> {
   }
 }
 
-/** Returns the complete archive on disk, made now if there is none. Undefined: the disk has no room for it. */
+/** Returns the complete archive on disk, creating it if necessary. Undefined if the disk has no room for it. */
 export async function archiveFile(
   source: ArchiveSource,
   signal: AbortSignal,

@@ -15,21 +15,24 @@ export interface SyncClientOptions {
   readonly clock: Clock;
   /** A source of random numbers in [0, 1). */
   readonly random: () => number;
-  /** Opens a channel with the certificate that is on disk now. Rejects before the host has joined. */
+  /** Opens a channel with the certificate currently on disk. Rejects before the host has joined. */
   readonly connect: () => Promise<WorkspaceNodeServiceClient>;
   readonly ids: () => readonly string[];
   readonly reportOf: (id: string) => WorkspaceReport | undefined;
-  /** Takes the orders. Resolves when they are on disk. */
+  /** Applies the orders. Resolves when they are on disk. */
   readonly apply: (response: SyncResponse) => Promise<void>;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-// Full jitter: a fleet that lost its coordinator must not come back in one instant.
+// Full jitter, because a fleet that lost its coordinator must not reconnect at the same moment.
 const RECONNECT: BackOff = { baseMs: 500, capMs: 10_000 };
-// A coordinator without workspaces is asked rarely.
+// A coordinator without support for workspaces is contacted rarely.
 const UNSUPPORTED_WAIT_MS = 60_000;
 
-/** Keeps the stream for workspaces open. Reports carry state, so only the newest of each workspace is sent. */
+/**
+ * Keeps the stream for workspaces connected. Reports contain state, so only the newest report of each workspace is
+ * sent.
+ */
 export class SyncClient {
   readonly #options: SyncClientOptions;
   readonly #dirty = new Set<string>();
@@ -40,7 +43,7 @@ export class SyncClient {
     this.#options = options;
   }
 
-  /** Sends the workspace's report soon. */
+  /** Schedules sending the workspace's report. */
   changed(id: string): void {
     this.#dirty.add(id);
     this.#pump();
@@ -90,7 +93,7 @@ export class SyncClient {
     }
   }
 
-  /** Sends everything first, then what changes. A slow stream holds back further reports instead of queueing them. */
+  /** Sends all reports first, then changed ones. While the stream is slow, reports are coalesced instead of queued. */
   #send(call: ClientDuplexStream<SyncRequest, SyncResponse>): void {
     const { ids, reportOf } = this.#options;
     let writable = true;
@@ -107,7 +110,7 @@ export class SyncClient {
     this.#pump = () => {
       if (!writable || scheduled || this.#dirty.size === 0) return;
       scheduled = true;
-      // Changes of one turn of the event loop share a message.
+      // Changes within one turn of the event loop share a message.
       queueMicrotask(() => {
         scheduled = false;
         if (writable && !call.destroyed) write(false, [...this.#dirty]);

@@ -2,9 +2,12 @@ import type { Capability } from "./confined.ts";
 import { startConfined } from "./confined.ts";
 import { WorkspaceError } from "./workspace-error.ts";
 
-/* Archives of directories: GNU tar in the POSIX format, compressed with zstd. */
+/* Packs and unpacks archives of directories: GNU tar in the POSIX format, compressed with zstd. */
 
-/** Owners are numbers, since the host doesn't know the container's users. Access times would only make archives differ. */
+/**
+ * Owners are stored as numbers, because the host doesn't know the container's users. Access times are left out, because
+ * they would make archives differ.
+ */
 const CREATE_OPTIONS = [
   ...[
     "--create",
@@ -19,13 +22,13 @@ const EXTRACT_OPTIONS = [
   ...["--extract", "--file=-", "--numeric-owner", "--same-owner", "--same-permissions"],
   ...["--xattrs", "--xattrs-include=*", "--acls", "--delay-directory-restore"],
 ];
-// Level 3 is what zstd recommends. One thread: the node has other work.
+// Level 3 is zstd's default. One thread leaves the other processors to the node's other work.
 const COMPRESS = "--use-compress-program=zstd -q -3 -T1";
 const DECOMPRESS = "--use-compress-program=zstd -q";
-/** tar's exit code when files changed while it read them. The archive is complete and readable. */
+/** tar's exit code if files changed while they were read. The archive is complete and readable. */
 const SOME_FILES_CHANGED = 1;
 
-/** Reads files of every owner, and nothing more. */
+/** Allows reading files of every owner, but nothing else. */
 const READ_CAPABILITIES: readonly Capability[] = ["dac_read_search"];
 /** The capabilities that restoring files' owners, modes and attributes needs. */
 const WRITE_CAPABILITIES: readonly Capability[] = [
@@ -38,8 +41,8 @@ const WRITE_CAPABILITIES: readonly Capability[] = [
 ];
 
 /**
- * Yields the archive of a directory. Throws after the last chunk if the archive is not complete. Aborting ends the programs.
- * Nothing is held in memory but what is in the pipes.
+ * Yields the archive of a directory. Throws after the last chunk if the archive is not complete. Aborting ends the
+ * programs. Memory holds only the content of the pipes.
  */
 export async function* packDirectory(directory: string, signal: AbortSignal): AsyncGenerator<Buffer> {
   signal.throwIfAborted();
@@ -66,7 +69,7 @@ export async function* packDirectory(directory: string, signal: AbortSignal): As
   }
 }
 
-/** Unpacks an archive into an empty directory that no one else uses. */
+/** Unpacks an archive into an empty directory that no other program uses. */
 export async function unpackArchive(
   chunks: AsyncIterable<Uint8Array>,
   directory: string,
@@ -88,7 +91,7 @@ export async function unpackArchive(
     exited = true;
     wake();
   });
-  // The kill of an abort ends the wait as well. A race with `ended` would leave a trace of each chunk in it.
+  // Killing the program on abort ends this wait too. A race with `ended` would keep a reference to each chunk.
   const drained = (): Promise<void> =>
     new Promise((resolve) => {
       wake = resolve;

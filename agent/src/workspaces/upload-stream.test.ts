@@ -5,7 +5,7 @@ import { UploadStream } from "./upload-stream.ts";
 
 type Answered = (error: Error | null, response: UploadResponse | undefined) => void;
 
-/** A call that takes a message with each call of `take`. */
+/** A call that accepts one message for each call of `take`. */
 class Call {
   readonly messages: UploadRequest[] = [];
   readonly #waiting: (() => void)[] = [];
@@ -14,7 +14,7 @@ class Call {
   answered: Answered = () => undefined;
 
   write(message: Buffer, taken: () => void): void {
-    // Copied, as the transport does before it reports that it has taken the message.
+    // Copied, as the transport does before it reports that it has accepted the message.
     this.messages.push(UploadRequest.decode(Buffer.from(message)));
     this.#waiting.push(taken);
   }
@@ -28,7 +28,7 @@ class Call {
     this.answered(new Error("cancelled"), undefined);
   }
 
-  take(): boolean {
+  accept(): boolean {
     const taken = this.#waiting.shift();
     taken?.();
     return taken !== undefined;
@@ -62,9 +62,9 @@ test("sends the start, the data in parts of 256 KiB, and the end", async () => {
   const { call, upload } = open();
   const bytes = Buffer.from(Array.from({ length: 700_000 }, (_, at) => (at * 31) % 251));
   upload.send(START);
-  // In chunks of one buffer that is used again.
+  // All chunks share one buffer.
   const chunk = Buffer.alloc(99_999);
-  const pump = setInterval(() => call.take(), 0);
+  const pump = setInterval(() => call.accept(), 0);
   for (let at = 0; at < bytes.length; at += chunk.length) {
     const length = bytes.copy(chunk, 0, at);
     await upload.data(chunk.subarray(0, length));
@@ -77,7 +77,7 @@ test("sends the start, the data in parts of 256 KiB, and the end", async () => {
   assert.ok(call.ended);
 });
 
-test("waits while two parts are on their way", async () => {
+test("waits while two parts are being sent", async () => {
   const { call, upload } = open();
   let done = false;
   const sending = upload.data(Buffer.alloc(3 * 256 * 1024)).then(() => {
@@ -85,12 +85,12 @@ test("waits while two parts are on their way", async () => {
   });
   await new Promise(setImmediate);
   assert.deepEqual([call.messages.length, done], [2, false]);
-  call.take();
+  call.accept();
   await sending;
   assert.equal(call.messages.length, 3);
 });
 
-test("sends nothing after the answer, which also ends a wait", async () => {
+test("sends nothing after the response, which also ends a wait", async () => {
   const { call, upload } = open();
   const sending = upload.data(Buffer.alloc(3 * 256 * 1024));
   await new Promise(setImmediate);

@@ -13,19 +13,19 @@ export type OpenUpload = (
   answered: (error: Error | null, response: UploadResponse | undefined) => void,
 ) => UploadCall;
 
-/** Well below gRPC's usual limit of 4 MiB for a message, and large enough for few messages. */
+/** Well below gRPC's usual limit of 4 MiB for a message, and large enough to keep the number of messages low. */
 const PART_BYTES = 256 * 1024;
-/** One is filled while the other is on its way. */
+/** The number of buffers. One is filled while the other is being sent. */
 const PART_BUFFERS = 2;
-/** The number of `UploadRequest.data`. */
+/** The field number of `UploadRequest.data`. */
 const DATA_FIELD = 2;
 
 /**
- * The messages of one upload. Data is collected into parts in two buffers that are used again and again: the garbage of a new
+ * Sends the messages of one upload. Data is collected into parts in two buffers that are reused: the garbage of a new
  * buffer for each part would cost more than everything else.
  */
 export class UploadStream {
-  /** Rejects with the call's error. */
+  /** The response. Rejects with the call's error. */
   readonly response: Promise<UploadResponse>;
   readonly #call: UploadCall;
   readonly #signal: AbortSignal;
@@ -52,18 +52,18 @@ export class UploadStream {
     if (signal.aborted) this.#cancel();
   }
 
-  /** Whether the answer or an error has come. Nothing is sent any more. */
+  /** Whether the response or an error has arrived. Nothing is sent after that. */
   get settled(): boolean {
     return this.#settled;
   }
 
-  /** Sends a message that holds no data, such as the start. */
+  /** Sends a message without data, such as the start. */
   send(request: UploadRequest): void {
     if (!this.#settled)
       this.#call.write(Buffer.from(UploadRequest.encode(request).finish()), () => undefined);
   }
 
-  /** Sends data, which is copied. Resolves when there is room for more. */
+  /** Copies and sends data. Resolves when there is room for more. */
   async data(chunk: Uint8Array): Promise<void> {
     for (let at = 0; at < chunk.byteLength && !this.#settled; ) {
       const part = await this.#part();
@@ -76,7 +76,7 @@ export class UploadStream {
     }
   }
 
-  /** Sends what is left of the data, and the end. */
+  /** Sends the rest of the data, and the end. */
   end(request: UploadRequest): void {
     if (this.#settled) return;
     this.#flush();
@@ -92,7 +92,7 @@ export class UploadStream {
 
   readonly #cancel = (): void => this.#call.cancel();
 
-  /** Returns a part with room. Undefined: the call has ended. */
+  /** Returns a part with room, or undefined if the call has ended. */
   async #part(): Promise<{ readonly buffer: Buffer; bytes: number } | undefined> {
     while (this.#filling === undefined) {
       if (this.#settled) return undefined;

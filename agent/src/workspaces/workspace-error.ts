@@ -3,11 +3,11 @@ import { messageOf } from "@forage/common/message-of";
 export type WorkspaceErrorCode =
   /** The order can't be met as it stands, for example because of a bad URL. */
   | "INVALID"
-  /** The initializer failed for a reason that repeating doesn't change, such as denied credentials. */
+  /** The initializer failed for a reason that a retry doesn't change, such as denied credentials. */
   | "FAILED"
   /** An archive differs from its digest or can't be unpacked. */
   | "DAMAGED"
-  /** A server or the content store doesn't answer. */
+  /** A server or the content store doesn't respond. */
   | "UNAVAILABLE"
   /** The node's disk, or the workspace's quota, is full. */
   | "NO_ROOM"
@@ -17,10 +17,10 @@ export type WorkspaceErrorCode =
 
 const FINAL_CODES: readonly WorkspaceErrorCode[] = ["INVALID", "FAILED", "DAMAGED"];
 
-/** The message is for the workspace's owner and never holds a credential. */
+/** An error of a workspace. Its message is for the workspace's owner and never contains a credential. */
 export class WorkspaceError extends Error {
   readonly code: WorkspaceErrorCode;
-  /** Reports whether the same attempt may succeed later. */
+  /** Whether the same attempt may succeed later. */
   readonly retryable: boolean;
 
   constructor(code: WorkspaceErrorCode, message: string, options: { readonly cause?: unknown } = {}) {

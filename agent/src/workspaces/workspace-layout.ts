@@ -2,12 +2,12 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { WorkspaceError } from "./workspace-error.ts";
 
-/** Instance ids become names of directories. */
+/** Instance ids become directory names. */
 const INSTANCE_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
-// Enough to tell the transfers of one workspace apart, and a safe file name whatever the id holds.
+// Enough to distinguish the transfers of one workspace. The digits are a safe file name for any id.
 const TRANSFER_NAME_DIGITS = 32;
 
-/** The paths of workspaces. Everything of one workspace lies in one directory, which is deleted with it. */
+/** The paths of workspaces. All files of a workspace are in one directory, which is deleted with it. */
 export class WorkspaceLayout {
   readonly root: string;
 
@@ -15,7 +15,7 @@ export class WorkspaceLayout {
     this.root = root;
   }
 
-  /** Directories that are being deleted. No instance id begins with a dot. */
+  /** The directory of directories that are being deleted. No instance id begins with a dot. */
   get discarded(): string {
     return join(this.root, ".discarded");
   }
@@ -43,22 +43,22 @@ export class WorkspaceLayout {
     return join(this.home(id), "secrets");
   }
 
-  /** The file system that holds the content: a directory, or the mount point of an image. */
+  /** The path of the file system that holds the content: a directory, or the mount point of an image. */
   volume(id: string): string {
     return join(this.home(id), "volume");
   }
 
-  /** The image that enforces a quota. */
+  /** The path of the image that enforces a quota. */
   image(id: string): string {
     return join(this.home(id), "volume.img");
   }
 
-  /** The complete content. It gets this name in one step, so it exists only once it is complete. */
+  /** The path of the complete content. A rename creates it, so it exists only once the content is complete. */
   content(id: string): string {
     return join(this.volume(id), "content");
   }
 
-  /** Content that an initializer is filling. */
+  /** The path of content that an initializer is filling. */
   unfinished(id: string): string {
     return join(this.volume(id), "unfinished");
   }
@@ -67,7 +67,7 @@ export class WorkspaceLayout {
     return join(this.home(id), "archives");
   }
 
-  /** The prefix of a transfer's files. */
+  /** Returns the prefix of a transfer's files. */
   archiveName(transferId: string): string {
     return createHash("sha256").update(transferId).digest("hex").slice(0, TRANSFER_NAME_DIGITS);
   }

@@ -10,7 +10,7 @@ import { decodeRecord, encodeRecord, RECORD_KIND } from "../journal/record-frame
 import { WorkspaceError } from "./workspace-error.ts";
 import { isInstanceId, type WorkspaceLayout } from "./workspace-layout.ts";
 
-/** A workspace as it is on disk. */
+/** The record of a workspace on disk. */
 export interface WorkspaceRecord {
   readonly order: WorkspaceOrder;
   readonly report: WorkspaceReport;
@@ -18,7 +18,7 @@ export interface WorkspaceRecord {
 
 export interface WorkspaceRecordsOptions {
   readonly layout: WorkspaceLayout;
-  /** Orders hold credentials, so they are encrypted as pods are. */
+  /** Orders contain credentials, so they are encrypted like pods. */
   readonly key: JournalKey;
   readonly noteDamage: NoteDamage;
 }
@@ -27,7 +27,7 @@ const ORDER_REMEDY = "its content is kept, and the coordinator sends the order a
 const STATE_REMEDY =
   "whether the content is complete is read from the disk; archives that were stored are stored again";
 
-/** The agent's durable memory of workspaces. A record is on disk once the promise resolves. */
+/** The agent's durable records of workspaces. A record is on disk once the promise resolves. */
 export class WorkspaceRecords {
   readonly #options: WorkspaceRecordsOptions;
 
@@ -35,7 +35,7 @@ export class WorkspaceRecords {
     this.#options = options;
   }
 
-  /** Reads all workspaces. Those whose order can't be read are left out; their directories stay. */
+  /** Reads all workspaces. Those with an unreadable order are left out; their directories stay. */
   async load(): Promise<ReadonlyMap<string, WorkspaceRecord>> {
     const { layout } = this.#options;
     await mkdir(layout.root, { recursive: true, mode: 0o700 });
@@ -60,7 +60,7 @@ export class WorkspaceRecords {
     await syncDirectory(layout.root);
   }
 
-  /** Secrets that can't be fetched again. Without any, the file is deleted. */
+  /** Stores secrets that can't be fetched again. If there are none, deletes the file. */
   async saveSecrets(id: string, secrets: Readonly<Record<string, string>>): Promise<void> {
     const { layout, key } = this.#options;
     const path = layout.secrets(id);
@@ -72,7 +72,7 @@ export class WorkspaceRecords {
     await writeFilesDurably(layout.home(id), [{ name: basename(path), bytes }]);
   }
 
-  /** Returns the kept secrets. Those that can't be read are fetched again, if their server allows it. */
+  /** Returns the stored secrets. Unreadable ones are fetched again, if their server allows it. */
   async readSecrets(id: string): Promise<Readonly<Record<string, string>>> {
     const path = this.#options.layout.secrets(id);
     try {
@@ -91,7 +91,7 @@ export class WorkspaceRecords {
     await writeFilesDurably(layout.home(report.instanceId), [{ name: "state", bytes }]);
   }
 
-  /** Returns the recorded report, or what the directory shows if there is none. */
+  /** Returns the recorded report. If there is none, derives it from the directory. */
   async readReport(id: string): Promise<WorkspaceReport> {
     const path = this.#options.layout.state(id);
     try {
@@ -102,14 +102,14 @@ export class WorkspaceRecords {
     return WorkspaceReport.fromPartial({ instanceId: id, stage: await this.#stageOnDisk(id) });
   }
 
-  /** Content in an image is seen only once the image is mounted. */
+  /** Returns the stage of the content on disk. Content in an image is visible only while the image is mounted. */
   async #stageOnDisk(id: string): Promise<ContentStage> {
     const { layout } = this.#options;
     if (await exists(layout.content(id))) return ContentStage.READY;
     return (await exists(layout.image(id))) ? ContentStage.UNSPECIFIED : ContentStage.INITIALIZING;
   }
 
-  /** Moves the workspace's directory out of the way in one step. Does nothing if there is none. */
+  /** Moves the workspace's directory to the discarded ones in one step. Does nothing if there is none. */
   async discard(id: string): Promise<void> {
     const { layout } = this.#options;
     const home = layout.home(id);
@@ -119,7 +119,9 @@ export class WorkspaceRecords {
     await syncDirectory(layout.root);
   }
 
-  /** On a full disk, the room of a directory comes from files that the deletion doesn't need. */
+  /**
+   * Creates the directory for discarded files. If the disk is full, first deletes files that the deletion doesn't need.
+   */
   async #makeDiscarded(id: string): Promise<void> {
     const { layout } = this.#options;
     const make = () => mkdir(layout.discardedOf(id), { recursive: true, mode: 0o700 });
@@ -148,7 +150,7 @@ export class WorkspaceRecords {
   }
 
   async #damaged(path: string, error: unknown, remedy: string): Promise<void> {
-    // With the right key the file can be read again.
+    // With the right key the file is readable again.
     if (!(error instanceof WrongKeyError)) await setAside(dirname(path), basename(path));
     this.#options.noteDamage(path, messageOf(error), remedy);
   }

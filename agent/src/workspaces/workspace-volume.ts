@@ -18,8 +18,8 @@ export interface WorkspaceVolumesOptions {
 }
 
 /**
- * The file systems that hold the content of workspaces. A quota is enforced by a file system of the workspace's own, in a sparse
- * image. Without a quota, or on hosts without loop devices, the content lies in a directory.
+ * The file systems that hold the content of workspaces. With a quota, a workspace has its own file system in a sparse
+ * image. Without a quota, or on hosts without loop devices, the content is in a directory.
  */
 export class WorkspaceVolumes {
   readonly #options: WorkspaceVolumesOptions;
@@ -31,7 +31,7 @@ export class WorkspaceVolumes {
     this.#mounts = new Mounts(options.children);
   }
 
-  /** Makes the volume ready. Cheap if it is. The kind of an existing volume never changes. */
+  /** Mounts or creates the volume. Cheap if it is mounted already. The kind of an existing volume never changes. */
   async open(id: string, quotaBytes: number, signal: AbortSignal): Promise<void> {
     const { layout, children } = this.#options;
     const [target, file] = [layout.volume(id), layout.image(id)];
@@ -63,7 +63,10 @@ export class WorkspaceVolumes {
     }
   }
 
-  /** Returns the disk use of the content. A file system of its own knows it; otherwise all files are counted. */
+  /**
+   * Returns the disk use of the content. For a workspace's own file system it is known; otherwise all files are added
+   * up.
+   */
   async usedBytes(id: string, signal: AbortSignal): Promise<number> {
     const { layout, children } = this.#options;
     if (!(await exists(layout.image(id)))) return await measureUse(layout.volume(id), children, signal);

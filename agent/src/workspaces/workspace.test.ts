@@ -15,7 +15,7 @@ import { WorkspaceError } from "./workspace-error.ts";
 const GIBIBYTE = 1024 ** 3;
 const YEAR_MS = 365 * 24 * 3_600_000;
 
-/** A workspace whose content is a server's, which is away until the test says otherwise. */
+/** Returns a workspace whose content is on a server that fails until the test says otherwise. */
 function aWorkspace(t: { after(hook: () => Promise<void>): void }) {
   const clock = new VirtualClock();
   const reports: WorkspaceReport[] = [];
@@ -47,7 +47,7 @@ function aWorkspace(t: { after(hook: () => Promise<void>): void }) {
     closing.abort();
     await running;
   });
-  /** Lets time pass until the server was asked again. */
+  /** Advances the clock until the server has been queried again. */
   const asksAgain = async (): Promise<void> => {
     const before = server.asked;
     for (let turn = 0; server.asked === before; turn++) {
@@ -67,7 +67,7 @@ function emptyReport(): WorkspaceReport {
   };
 }
 
-test("reports the disk use when it has changed by a hundredth, and only while the content is ready", async (t) => {
+test("reports the disk use when it has changed by one percent, and only while the content is ready", async (t) => {
   const { server, workspace, reports, asksAgain } = aWorkspace(t);
   workspace.noteUse(GIBIBYTE);
   server.isAway = false;
@@ -82,7 +82,7 @@ test("reports the disk use when it has changed by a hundredth, and only while th
 });
 
 for (const jumpMs of [YEAR_MS, -YEAR_MS])
-  test(`keeps trying to make the content when the wall clock jumps by ${jumpMs} ms`, async (t) => {
+  test(`keeps retrying the initialization when the wall clock jumps by ${jumpMs} ms`, async (t) => {
     const { clock, server, workspace, reports, asksAgain } = aWorkspace(t);
     await asksAgain();
     clock.jumpWall(jumpMs);

@@ -1,4 +1,5 @@
 import { type BackOff, backOffMs } from "@forage/common/back-off";
+import { withLinkedSignal } from "@forage/common/link-signals";
 import type { Log } from "@forage/common/log";
 import type { Semaphore } from "@forage/common/semaphore";
 import {
@@ -21,34 +22,38 @@ export interface WorkspaceOptions {
   readonly random: () => number;
   readonly records: Pick<WorkspaceRecords, "saveOrder" | "saveReport">;
   readonly actions: ContentActions;
-  /** Between attempts of the same work. */
+  /** The back-off between attempts of the same work. */
   readonly backOff: BackOff;
   readonly initializeGate: Semaphore;
   readonly transferGate: Semaphore;
   /** Whether a container of the pod may still write. */
   readonly podActive: (podUid: string) => boolean;
   readonly changed: (report: WorkspaceReport) => void;
-  /** Called when the workspace was disposed of, and its files remain on the disk. */
+  /** Called when the workspace was disposed of and its files remain on the disk. */
   readonly disposed: () => void;
-  /** The content became usable for the pod. */
+  /** Called when the content has become usable for the pod. */
   readonly contentReady: (podUid: string) => void;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-// A store or a Git server is often back within seconds. The cap is short because people wait for their workspaces.
+// A store or a Git server is often reachable again within seconds. The cap is short because people wait for their
+// workspaces.
 export const WORK_BACK_OFF: BackOff = { baseMs: 1_000, capMs: 60_000 };
-// How soon the end of a pod's containers is noticed.
+// The longest delay until the end of a pod's containers is detected.
 const POD_POLL_MS = 1_000;
-// Progress is for people. More frequent reports cost more than they are worth.
+// Progress is for people. More frequent reports would cost more than they are worth.
 const PROGRESS_INTERVAL_MS = 1_000;
-// A damaged archive is read again in case the damage arose on the way.
+// A damaged archive is downloaded again in case the damage occurred in transit.
 const DAMAGE_TRIES_MAX = 3;
 const MESSAGE_LENGTH_MAX = 1_000;
-// Logs and editors change a little all the time. More frequent reports cost more than they are worth.
+// Logs and editors change the disk use all the time. Reporting every change would cost more than it is worth.
 const USE_STEP_BYTES = 1024 * 1024;
 const USE_STEP_SHARE = 0.01;
 
-/** One workspace on this host: brings its content to the state that the order requires. One loop, one piece of work at a time. */
+/**
+ * Brings the content of one workspace on this host to the state that its order requires. One loop performs one unit of
+ * work at a time.
+ */
 export class Workspace {
   readonly #options: WorkspaceOptions;
   #order: WorkspaceOrder;
@@ -81,31 +86,31 @@ export class Workspace {
     return this.#opened && this.#report.stage === ContentStage.READY && !this.#order.dispose;
   }
 
-  /** Takes a newer order, which is on disk already. */
+  /** Applies a newer order, which is already on disk. */
   assign(order: WorkspaceOrder): void {
     this.#order = order;
     const wanted = new Set(order.transfers.map(({ id }) => id));
     const transfers = this.#report.transfers.filter(({ id }) => wanted.has(id));
     this.#publish({ orderVersion: order.version, transfers });
     if (this.#current !== undefined && !isWanted(this.#current.work, order)) this.#current.abort.abort();
-    // A changed order may name what was missing.
+    // A changed order may provide what was missing.
     this.#notBeforeMs.clear();
     this.wake();
   }
 
-  /** Takes a measurement of the disk use. Small changes are not reported. */
+  /** Records a measurement of the disk use. Small changes are not reported. */
   noteUse(usedBytes: number): void {
     const before = Number(this.#report.usedBytes);
     const step = Math.max(USE_STEP_BYTES, before * USE_STEP_SHARE);
     if (this.isReady && Math.abs(usedBytes - before) >= step) this.#publish({ usedBytes: BigInt(usedBytes) });
   }
 
-  /** Takes note that the files of the workspace are gone, some time after it was disposed of. */
+  /** Records that the files of the workspace are deleted, which happens some time after it was disposed of. */
   noteRemoved(): void {
     if (this.#report.stage === ContentStage.DISPOSED) this.#publish({ usedBytes: 0n });
   }
 
-  /** Ends `run`. */
+  /** Makes `run` return. */
   forget(): void {
     this.#forgotten = true;
     this.wake();
@@ -123,7 +128,7 @@ export class Workspace {
     }
   }
 
-  /** Content that was complete before a restart of the agent is made usable first. */
+  /** Makes content usable that was complete before the agent restarted. */
   async #open(signal: AbortSignal): Promise<boolean> {
     const { stage } = this.#report;
     if (this.#opened || this.#order.dispose || stage !== ContentStage.READY) return true;
@@ -159,7 +164,7 @@ export class Workspace {
     const abort = new AbortController();
     this.#current = { work, abort };
     try {
-      await this.#perform(work, AbortSignal.any([signal, abort.signal]));
+      await withLinkedSignal([signal, abort.signal], (either) => this.#perform(work, either));
       this.#failures.delete(workKey(work));
       this.#notBeforeMs.delete(workKey(work));
     } catch (error) {
@@ -243,7 +248,7 @@ export class Workspace {
     );
   }
 
-  /** Measures the disk use. A failure only leaves the report without it. */
+  /** Measures the disk use. If that fails, the report omits it. */
   async #measure(signal: AbortSignal): Promise<void> {
     const used = await this.#options.actions.usedBytes(this.#order.instanceId, signal).catch(() => undefined);
     if (used !== undefined) this.#publish({ usedBytes: BigInt(used) });
@@ -270,7 +275,7 @@ export class Workspace {
         return;
       }
       case "read-git-status":
-        // A status is worth less than a timely backup.
+        // A backup in time is more important than the status.
         this.#gitStatusRead = true;
         return;
       case "dispose":
@@ -282,10 +287,11 @@ export class Workspace {
   }
 
   #isFinal(key: string, error: WorkspaceError): boolean {
-    // Only the coordinator decides what becomes of a workspace that has lost its content.
+    // Only the coordinator decides what happens to a workspace that has lost its content.
     if (this.#order.contentComplete) return false;
     if (error.code === "DAMAGED") return (this.#failures.get(key) ?? 0) >= DAMAGE_TRIES_MAX;
-    // Only the coordinator ends a start that takes too long: its clock leaves out jumps and the time in which it could not act.
+    // Only the coordinator ends a start that takes too long. Its clock excludes jumps and the time in which it could
+    // not act.
     return !error.retryable;
   }
 
@@ -303,7 +309,7 @@ export class Workspace {
       code,
       reason: message,
     });
-    // Jitter keeps the workspaces of a fleet from coming back at one instant.
+    // Jitter prevents the workspaces of a fleet from retrying at the same moment.
     return backOffMs(failures, this.#options.backOff) * (0.5 + random() / 2);
   }
 
@@ -317,7 +323,10 @@ export class Workspace {
     return this.#save({ transfers: this.#withTransfer(change) });
   }
 
-  /** Publishes the change once it is on disk. One for which the disk has no room is found out or made again after a restart. */
+  /**
+   * Publishes the change once it is on disk. A change for which the disk has no room is derived or made again after a
+   * restart.
+   */
   async #save(change: Partial<WorkspaceReport>): Promise<void> {
     const { records, log } = this.#options;
     try {
@@ -336,10 +345,11 @@ export class Workspace {
   }
 
   async #sleep(delayMs: number | undefined, signal: AbortSignal): Promise<void> {
-    const either = AbortSignal.any([signal, this.#wake.signal]);
-    await pause(this.#options.clock, delayMs ?? LONG_MS, either);
+    await withLinkedSignal([signal, this.#wake.signal], (either) =>
+      pause(this.#options.clock, delayMs ?? LONG_MS, either),
+    );
   }
 }
 
-// A wait without a reason ends by `wake`. The limit only bounds the effect of a missed one.
+// A wait without a deadline ends by `wake`. The limit bounds the effect of a missed wake-up.
 const LONG_MS = 60_000;

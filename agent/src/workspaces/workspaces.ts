@@ -16,18 +16,18 @@ import { WorkspaceError } from "./workspace-error.ts";
 import { isInstanceId } from "./workspace-layout.ts";
 import type { WorkspaceRecords } from "./workspace-records.ts";
 
-export interface WorkspacesParts {
+export interface WorkspacesOptions {
   readonly clock: Clock;
   /** A source of random numbers in [0, 1). */
   readonly random: () => number;
   readonly records: WorkspaceRecords;
   readonly actions: ContentActions;
-  /** Between attempts of the same work. Default: 1 s to 60 s. */
+  /** The back-off between attempts of the same work. Default: 1 s to 60 s. */
   readonly backOff?: BackOff;
   readonly log: WorkspaceOptions["log"];
 }
 
-/** The pods of this host, as far as workspaces depend on them. */
+/** The functions of this host's pods that workspaces need. */
 export interface WorkspacePods {
   /** Whether a container of the pod may still write. */
   active(podUid: string): boolean;
@@ -35,19 +35,20 @@ export interface WorkspacePods {
   retryStart(podUid: string): void;
 }
 
-// Each transfer keeps a core and the disk busy. More at a time would only finish later, and disturb running pods.
+// Each transfer keeps a core and the disk busy. More concurrent transfers would only finish later and disturb running
+// pods.
 const TRANSFERS_AT_ONCE = 5;
-// Initializers wait for the network most of the time.
+// Initializers mostly wait for the network.
 const INITIALIZATIONS_AT_ONCE = 8;
 /**
- * The limit of workspaces on this host, above the number of pods that a node runs. It protects the disk from a faulty
+ * The limit on workspaces of this host, above the number of pods that a node runs. It protects the disk from a faulty
  * coordinator.
  */
 const WORKSPACES_MAX = 2_000;
 
-/** Holds all workspaces of this host and provides their volumes. */
+/** Manages all workspaces of this host and provides their volumes. */
 export class Workspaces implements VolumeProvider {
-  readonly #parts: WorkspacesParts;
+  readonly #options: WorkspacesOptions;
   readonly #workspaces = new Map<string, Workspace>();
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<void>>();
@@ -57,14 +58,14 @@ export class Workspaces implements VolumeProvider {
   readonly #transferGate = new Semaphore(TRANSFERS_AT_ONCE);
   /** Pods whose volume was requested before the content was ready. */
   readonly #waiting = new Set<string>();
-  /** Workspaces whose newest order found no room on the disk. */
+  /** Workspaces whose newest order could not be saved because the disk is full. */
   readonly #unsaved = new Set<string>();
   #pods: WorkspacePods | undefined;
   #changed: (id: string) => void = () => undefined;
 
-  private constructor(parts: WorkspacesParts) {
-    this.#parts = parts;
-    const { clock, actions, log } = parts;
+  private constructor(options: WorkspacesOptions) {
+    this.#options = options;
+    const { clock, actions, log } = options;
     this.#remains = new Remains({
       ...{ clock, log },
       list: () => actions.remains(),
@@ -79,20 +80,20 @@ export class Workspaces implements VolumeProvider {
     });
   }
 
-  /** Reads what is on disk. Nothing is done before `start`. */
-  static async open(parts: WorkspacesParts): Promise<Workspaces> {
-    const workspaces = new Workspaces(parts);
-    for (const [id, record] of await parts.records.load()) {
+  /** Opens the workspaces that are on disk. No work is done before `start`. */
+  static async open(options: WorkspacesOptions): Promise<Workspaces> {
+    const workspaces = new Workspaces(options);
+    for (const [id, record] of await options.records.load()) {
       workspaces.#workspaces.set(id, new Workspace(workspaces.#workspaceParts(), record));
     }
     return workspaces;
   }
 
-  /** Starts the work. From now on `pods` must know all pods of the host. */
+  /** Starts the work. From now on `pods` must include all pods of the host. */
   start(pods: WorkspacePods): void {
     this.#pods = pods;
     this.#track(this.#remains.run(this.#closing.signal), (err) =>
-      this.#parts.log.warn({ event: "workspace-remains-stopped", err }),
+      this.#options.log.warn({ event: "workspace-remains-stopped", err }),
     );
     for (const workspace of this.#workspaces.values()) this.#run(workspace);
   }
@@ -110,7 +111,7 @@ export class Workspaces implements VolumeProvider {
     return this.#workspaces.get(id)?.report;
   }
 
-  /** Takes the coordinator's orders. They are on disk when this resolves, unless the disk is full. */
+  /** Applies the coordinator's orders. They are on disk when this resolves, unless the disk is full. */
   async apply({ orders, removals }: SyncResponse): Promise<void> {
     for (const id of this.#unsaved) await this.#saveOrder(this.#workspaces.get(id)?.order);
     for (const order of orders) await this.#assign(order);
@@ -120,7 +121,7 @@ export class Workspaces implements VolumeProvider {
   async prepare(id: string, podUid: string): Promise<string> {
     const workspace = this.#workspaces.get(id);
     const { stage, message } = workspace?.report ?? {};
-    if (workspace?.isReady && workspace.order.podUid === podUid) return this.#parts.actions.contentPath(id);
+    if (workspace?.isReady && workspace.order.podUid === podUid) return this.#options.actions.contentPath(id);
     this.#waiting.add(podUid);
     if (workspace === undefined)
       throw new VolumeError("UNAVAILABLE", `workspace ${id}: the coordinator has not sent its content yet`);
@@ -142,7 +143,7 @@ export class Workspaces implements VolumeProvider {
   }
 
   async #assign(order: WorkspaceOrder): Promise<void> {
-    const { records, log } = this.#parts;
+    const { records, log } = this.#options;
     const id = order.instanceId;
     if (!isInstanceId(id)) return log.warn({ event: "workspace-id-refused", workspace: id });
     const known = this.#workspaces.get(id);
@@ -150,7 +151,7 @@ export class Workspaces implements VolumeProvider {
       return log.warn({ event: "too-many-workspaces", workspace: id, limit: WORKSPACES_MAX });
     const report = known?.report ?? (await records.readReport(id));
     const isDisposed = report.stage === ContentStage.DISPOSED;
-    // A directory without a record is still to be deleted.
+    // The directory without a record still has to be deleted.
     if (!isDisposed) await this.#saveOrder(order);
     if (known !== undefined) return known.assign(order);
     const workspace = new Workspace(this.#workspaceParts(), { order, report });
@@ -160,12 +161,12 @@ export class Workspaces implements VolumeProvider {
   }
 
   /**
-   * A full disk keeps no order from being followed: saving and deleting content is what frees the disk. After a restart the
-   * coordinator sends the order again, and every work on it can be repeated.
+   * Saves an order. If the disk is full, the order is followed nevertheless, because saving and deleting content frees
+   * the disk. After a restart the coordinator sends the order again, and all its work can be repeated.
    */
   async #saveOrder(order: WorkspaceOrder | undefined): Promise<void> {
     if (order === undefined) return;
-    const { records, log } = this.#parts;
+    const { records, log } = this.#options;
     const id = order.instanceId;
     try {
       await records.saveOrder(order);
@@ -178,12 +179,12 @@ export class Workspaces implements VolumeProvider {
     }
   }
 
-  /** Content that was not disposed of stays on the disk. */
+  /** Forgets the workspace. Content that was not disposed of stays on the disk. */
   #forget(id: string): void {
     const workspace = this.#workspaces.get(id);
     if (workspace === undefined) return;
     if (workspace.report.stage !== ContentStage.DISPOSED) {
-      this.#parts.log.warn({ event: "workspace-content-kept-without-record", workspace: id });
+      this.#options.log.warn({ event: "workspace-content-kept-without-record", workspace: id });
       return;
     }
     workspace.forget();
@@ -195,13 +196,13 @@ export class Workspaces implements VolumeProvider {
   #run(workspace: Workspace): void {
     if (this.#pods === undefined) return;
     const { instanceId } = workspace.order;
-    // Quotas that images enforce are watched as well: a warning comes before programs fail.
+    // Quotas that images enforce are watched too, because a warning has to precede failing programs.
     this.#use.watch({
       ...{ path: instanceId, limitBytes: Number.POSITIVE_INFINITY, exceeded: () => undefined },
       measured: (usedBytes) => workspace.noteUse(usedBytes),
     });
     this.#track(workspace.run(this.#closing.signal), (err) =>
-      this.#parts.log.warn({ event: "workspace-stopped", workspace: instanceId, err }),
+      this.#options.log.warn({ event: "workspace-stopped", workspace: instanceId, err }),
     );
   }
 
@@ -211,10 +212,10 @@ export class Workspaces implements VolumeProvider {
   }
 
   #workspaceParts(): WorkspaceOptions {
-    const { clock, random, records, actions, log } = this.#parts;
+    const { clock, random, records, actions, log } = this.#options;
     return {
       ...{ clock, random, records, actions, log },
-      backOff: this.#parts.backOff ?? WORK_BACK_OFF,
+      backOff: this.#options.backOff ?? WORK_BACK_OFF,
       initializeGate: this.#initializeGate,
       transferGate: this.#transferGate,
       podActive: (podUid) => this.#pods?.active(podUid) ?? true,

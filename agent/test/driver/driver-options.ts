@@ -3,7 +3,7 @@ import type { TestHost } from "../../../hack/lib/test-host.ts";
 import type { DriverOptions } from "../../src/driver/config/driver-options.ts";
 import type { TaskOptions } from "../../src/driver/config/task-options.ts";
 
-/** The driver's own configuration on a test host. */
+/** Returns the driver's own configuration on a test host. */
 export function driverOptions(host: TestHost, change: Partial<DriverOptions> = {}): DriverOptions {
   return {
     enabled: true,

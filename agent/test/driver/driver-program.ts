@@ -7,8 +7,9 @@ import { addDriverService } from "../../src/driver/driver-service.ts";
 import { openTaskDriver } from "../../src/driver/tasks/open-task-driver.ts";
 
 /**
- * Serves the driver's tasks on a unix socket, as a separate program that a test can kill. A task's configuration is JSON here,
- * which keeps the tests of tasks independent of Nomad's encoding: `driver-program.ts SOCKET OPTIONS_FILE BOOT_ID_FILE`.
+ * `driver-program.ts SOCKET OPTIONS_FILE BOOT_ID_FILE` serves the driver's tasks on a Unix socket, as a separate
+ * program that a test can kill. A task's configuration is JSON here, so that tests of tasks are independent of Nomad's
+ * encoding.
  */
 const [socket = "", optionsFile = "", bootIdFile = ""] = process.argv.slice(2);
 const options: DriverOptions = JSON.parse(readFileSync(optionsFile, "utf8"));

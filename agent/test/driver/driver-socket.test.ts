@@ -32,11 +32,11 @@ function socketIn(t: TestContext) {
   return { path, open };
 }
 
-test("serves the Driver service to its own user only, in place of a socket that a killed agent left", async (t) => {
+test("serves the Driver service to its own user only, replacing a socket that a killed agent left", async (t) => {
   const { path, open } = socketIn(t);
   await (await open()).close();
   assert.equal(existsSync(path), false);
-  // A second name of the socket stays when the listener ends, like the socket of a killed process.
+  // The second name of the socket remains when the listener ends, like the socket of a killed process.
   const left = createServer().listen(`${path}.1`);
   await new Promise((resolve) => left.once("listening", resolve));
   linkSync(`${path}.1`, path);

@@ -22,7 +22,7 @@ import { driverOptions, taskOptions } from "./driver-options.ts";
 
 const PROGRAM = join(import.meta.dirname, "driver-program.ts");
 
-/** The driver's tasks in a process of their own on a test host. */
+/** Runs the driver's tasks in a separate process on a test host. */
 export class DriverUnderTest {
   readonly host: TestHost;
   readonly options: DriverOptions;
@@ -66,14 +66,14 @@ export class DriverUnderTest {
     this.#client = new DriverClient(`unix:${socket}`, credentials.createInsecure());
   }
 
-  /** Kills the plugin, as a crash does. */
+  /** Kills the plugin, as a crash would. */
   async kill(): Promise<void> {
     this.#client?.close();
     this.#program?.kill("SIGKILL");
     await this.#program?.exited;
   }
 
-  /** The next life of the driver sees another boot of the host. */
+  /** Makes the next start of the driver see another boot of the host. */
   reboot(bootId: string): void {
     writeFileSync(this.#bootIdFile, `${bootId}\n`);
   }
@@ -87,7 +87,7 @@ export class DriverUnderTest {
     await this.host.close();
   }
 
-  /** A task with pipes and directories as Nomad makes them. */
+  /** Returns a task with pipes and directories as Nomad creates them. */
   task(options: Partial<TaskOptions>, change: Partial<TaskConfig> = {}): TaskConfig {
     const allocId = randomUUID();
     const name = "web";
@@ -118,7 +118,7 @@ export class DriverUnderTest {
     await this.call("destroyTask", { taskId, force: true });
   }
 
-  /** A unary call; rejects with the ServiceError. */
+  /** Sends a unary call. Rejects with the ServiceError. */
   call<M extends UnaryMethod>(method: M, request: object): Promise<Responses[M]> {
     return new Promise((resolve, reject) => {
       const run = this.client[method] as unknown as UnaryCall<Responses[M]>;
@@ -128,7 +128,7 @@ export class DriverUnderTest {
     });
   }
 
-  /** A WaitTask call that a test can cancel. */
+  /** Starts a WaitTask call that a test can cancel. */
   wait(taskId: string): { readonly call: ClientUnaryCall; readonly response: Promise<WaitTaskResponse> } {
     const { promise, resolve, reject } = Promise.withResolvers<WaitTaskResponse>();
     const call = this.client.waitTask({ taskId }, (error, response) =>
@@ -138,7 +138,7 @@ export class DriverUnderTest {
   }
 }
 
-/** The values that requests leave out. Fields that a message does not have are not encoded. */
+/** Values of fields that requests omit. Fields that a message does not have are not encoded. */
 const NOTHING = { signal: "", force: false, hostname: "", isolationSpec: undefined };
 
 type UnaryCall<Response> = (
@@ -160,7 +160,7 @@ interface Responses {
 }
 type UnaryMethod = keyof Responses;
 
-/** Reads a pipe as Nomad's log collector does: what was read so far is in `text`. */
+/** Reads a pipe as Nomad's log collector does. `text` has the content read so far. */
 export class PipeReader {
   readonly #fd: number;
   readonly #buffer = Buffer.alloc(64 * 1024);

@@ -23,7 +23,7 @@ before(async () => {
 }, LIMIT);
 after(() => driver?.close(), LIMIT);
 
-/** A streaming exec, as Nomad's client drives it. */
+/** Starts a streaming exec as Nomad's client does. */
 function execStreaming(command: readonly string[], tty = false) {
   const call = driver.client.execTaskStreaming();
   const send = async (fields: Parameters<typeof ExecTaskStreamingRequest.fromPartial>[0]): Promise<void> => {
@@ -50,7 +50,7 @@ test("a command returns its output and exit code", LIMIT, async () => {
   await assert.rejects(driver.call("execTask", { taskId: task.id, command: [] }), { code: 3 });
 });
 
-test("a command that takes longer than its time limit is killed", LIMIT, async () => {
+test("kills a command that exceeds its time limit", LIMIT, async () => {
   const command = ["sh", "-c", "trap '' TERM; sleep 777"];
   const timeout = { seconds: 0n, nanos: 3e8 };
   const exec = driver.call("execTask", { taskId: task.id, command, timeout });
@@ -59,19 +59,23 @@ test("a command that takes longer than its time limit is killed", LIMIT, async (
   assert.doesNotMatch(stdout.toString(), /sleep 777/);
 });
 
-test("streams keep their order: data, the end of both, the exit, the end of the call", LIMIT, async () => {
-  const { responses, ended, text } = execStreaming(["sh", "-c", "echo out; echo err >&2; exit 3"]);
-  await ended;
-  assert.deepEqual([text("stdout"), text("stderr")], ["out\n", "err\n"]);
-  const kinds = responses.map(({ stdout, stderr, exited }) =>
-    exited ? "exited" : stdout?.close ? "stdout closed" : stderr?.close ? "stderr closed" : "data",
-  );
-  assert.deepEqual(kinds.slice(-3), ["stdout closed", "stderr closed", "exited"]);
-  assert.equal(kinds.indexOf("stdout closed"), kinds.length - 3);
-  assert.deepEqual(responses.at(-1)?.result, { exitCode: 3, signal: 0, oomKilled: false });
-});
+test(
+  "the stream has this order: data, the end of both streams, the exit code, the end of the call",
+  LIMIT,
+  async () => {
+    const { responses, ended, text } = execStreaming(["sh", "-c", "echo out; echo err >&2; exit 3"]);
+    await ended;
+    assert.deepEqual([text("stdout"), text("stderr")], ["out\n", "err\n"]);
+    const kinds = responses.map(({ stdout, stderr, exited }) =>
+      exited ? "exited" : stdout?.close ? "stdout closed" : stderr?.close ? "stderr closed" : "data",
+    );
+    assert.deepEqual(kinds.slice(-3), ["stdout closed", "stderr closed", "exited"]);
+    assert.equal(kinds.indexOf("stdout closed"), kinds.length - 3);
+    assert.deepEqual(responses.at(-1)?.result, { exitCode: 3, signal: 0, oomKilled: false });
+  },
+);
 
-test("input, heartbeats and the end of input reach the command", LIMIT, async () => {
+test("passes input, heartbeats and the end of input to the command", LIMIT, async () => {
   const { send, ended, text, responses } = execStreaming(["sh", "-c", "cat; echo end"]);
   await send({});
   await send({ stdin: { data: Buffer.from("one\n") } });
@@ -82,7 +86,7 @@ test("input, heartbeats and the end of input reach the command", LIMIT, async ()
   assert.equal(responses.at(-1)?.result?.exitCode, 0);
 });
 
-test("a terminal merges the streams, and the last size counts", LIMIT, async () => {
+test("a terminal merges the streams, and the last size applies", LIMIT, async () => {
   const script = "test -t 0 && echo terminal; echo err >&2; read line; stty size; sleep 600 & exit 4";
   const { send, ended, text, responses } = execStreaming(["sh", "-c", script], true);
   await send({ ttySize: { width: 80, height: 25 } });
@@ -95,7 +99,7 @@ test("a terminal merges the streams, and the last size counts", LIMIT, async () 
   assert.equal(responses.at(-1)?.result?.exitCode, 4);
 });
 
-test("a client that leaves ends its command", LIMIT, async () => {
+test("ends the command when the client disconnects", LIMIT, async () => {
   const { call, send, responses, ended } = execStreaming(["sh", "-c", "echo begun; sleep 888"]);
   await send({});
   await until("the command has begun", () => responses.length > 0);
@@ -108,7 +112,7 @@ test("a client that leaves ends its command", LIMIT, async () => {
   await until("the command is gone", async () => !(await isThere()));
 });
 
-test("100 MB go in and come back byte for byte", LIMIT, async () => {
+test("100 MB of input return unchanged", LIMIT, async () => {
   const call = driver.client.execTaskStreaming();
   call.write(
     ExecTaskStreamingRequest.fromPartial({ setup: { taskId: task.id, command: ["cat"], tty: false } }),
@@ -138,7 +142,7 @@ test("100 MB go in and come back byte for byte", LIMIT, async () => {
   assert.equal(received.digest("hex"), sent.digest("hex"));
 });
 
-test("the first message must be the setup of a running task", LIMIT, async () => {
+test("rejects a first message that is not the setup of a running task", LIMIT, async () => {
   for (const [request, code] of [
     [{ stdin: { data: Buffer.from("x") } }, 3],
     [{ setup: { taskId: "a/b/00000000", command: ["true"], tty: false } }, 2],

@@ -43,7 +43,7 @@ test(
     const container = await containers();
 
     await nomadAnswers(nomad, id);
-    // A stop ends the plugin, a crash leaves it to the next client.
+    // A stop of the client ends the plugin, but after a crash the next client uses it.
     for (const how of ["SIGINT", "SIGKILL"] as const) {
       await nomad.end(how);
       assert.equal(await containers(), container);
@@ -55,7 +55,7 @@ test(
     assert.deepEqual(states?.server?.Restarts, 0);
     assert.equal(await containers(), container);
 
-    // A task that Nomad restarts is a new container.
+    // A task that Nomad restarts gets a new container.
     await nomad.run(["alloc", "restart", id, "server"]);
     await until("there is another container", async () => ![container, ""].includes(await containers()));
     await nomad.run(["job", "stop", "-purge", "-detach", "web"]);
@@ -126,7 +126,7 @@ async function nomadAnswers(nomad: NomadUnderTest, id: string): Promise<void> {
     (await nomad.run(["alloc", "logs", ...options, id, "server"])).stdout;
   await until("stdout is collected", async () => /^of stdout\n/.test(await logs()));
   await until("stderr is collected", async () => (await logs("-stderr")) === "of stderr\n");
-  // The task is in the namespace that Nomad made with CNI.
+  // The task is in the namespace that Nomad created with CNI.
   assert.match(await logs(), /10\.77\.0\.\d+\/24/);
   await nomad.run(["alloc", "signal", "-s", "SIGUSR1", id, "server"]);
   await until("the signal arrives", async () => /got USR1/.test(await logs()));
@@ -161,7 +161,7 @@ function exec(nomad: NomadUnderTest, id: string, script: string, input?: string)
   return nomad.run(args, true, input === undefined ? {} : { input });
 }
 
-/** `script` gives Nomad's command line a terminal. */
+/** Runs a command by Nomad's CLI on a terminal that `script` provides. */
 async function execOnTerminal(nomad: NomadUnderTest, id: string): Promise<void> {
   const words = [
     "alloc",

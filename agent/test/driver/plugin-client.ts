@@ -17,7 +17,7 @@ import { encode } from "@msgpack/msgpack";
 export const COOKIE = "e4327c2e01eabfd75a8a67adb114fb34a757d57eee7728d857a8cec6e91a7255";
 /** Nomad's own limit for the handshake. */
 const START_LIMIT_MS = 60_000;
-/** After Shutdown go-plugin waits this long and then kills. */
+/** After Shutdown, go-plugin waits this long before it kills the plugin. */
 export const EXIT_LIMIT_MS = 2_000;
 
 /** A command line that starts the plugin. */
@@ -47,10 +47,10 @@ export interface HandshakeFields {
   readonly multiplex: string | undefined;
 }
 
-/** A plugin process and connections to it, as Nomad's client has them. */
+/** A plugin process and connections to it, as in Nomad's client. */
 export class PluginClient {
   readonly handshake: HandshakeFields;
-  /** 0 for a client that attached. */
+  /** The process id. 0 for a client that attached to a running plugin. */
   readonly pid: number;
   readonly health: HealthClient;
   readonly base: BasePluginClient;
@@ -136,7 +136,7 @@ export class PluginClient {
   pluginInfo = () => call<PluginInfoResponse>((done) => this.base.pluginInfo({}, done));
   configSchema = () => call<ConfigSchemaResponse>((done) => this.base.configSchema({}, done));
 
-  /** `nomadConfig` is absent in the launches that only check the configuration. */
+  /** Sends the configuration. `nomadConfig` is absent in launches that only validate it. */
   setConfig(config: Readonly<Record<string, unknown>> | Uint8Array, lasting = true): Promise<object> {
     const msgpackConfig = Buffer.from(config instanceof Uint8Array ? config : encode(config));
     const nomadConfig = lasting ? { driver: { ClientMaxPort: 14_512, ClientMinPort: 14_000 } } : undefined;
@@ -145,14 +145,14 @@ export class PluginClient {
     );
   }
 
-  /** Asks the plugin to stop and returns its exit code. Kills it after Nomad's patience. */
+  /** Stops the plugin and returns its exit code. Kills it after Nomad's time limit. */
   async shutdown(): Promise<number | null> {
     const exited = this.exited();
     await call((done) => this.controller.shutdown({}, done)).catch(() => undefined);
     return await exited;
   }
 
-  /** The exit code once the process ends; null when it has to be killed. */
+  /** Waits for the end of the process and returns its exit code, or null if it had to be killed. */
   async exited(): Promise<number | null> {
     const child = this.#child;
     if (child === undefined) return null;
@@ -163,13 +163,13 @@ export class PluginClient {
     return code;
   }
 
-  /** Drops the connections; the process goes on. */
+  /** Closes the connections. The process continues. */
   disconnect(): void {
     for (const client of [this.health, this.base, this.driver, this.controller, this.stdio, this.broker])
       client.close();
   }
 
-  /** Closes the ends of the pipes that Nomad holds, as its death does. */
+  /** Closes the ends of the pipes that Nomad holds, as Nomad's death would. */
   breakPipes(): void {
     this.#child?.stdout?.destroy();
     this.#child?.stderr?.destroy();
@@ -204,7 +204,7 @@ export async function runToEnd(program: PluginProgram, options: LaunchOptions = 
   return { code, ...output };
 }
 
-/** One unary call as a promise. */
+/** Sends a unary call. */
 export function call<Response>(
   send: (done: (error: ServiceError | null, response: Response) => void) => ClientUnaryCall,
 ): Promise<Response> {

@@ -28,7 +28,7 @@ before(async () => {
 }, LIMIT);
 after(() => host?.close(), LIMIT);
 
-/** Starts the plugin as Nomad does for good. */
+/** Starts the plugin as in Nomad's final launch. */
 async function launch(): Promise<PluginClient> {
   const plugin = await PluginClient.launch(PROGRAM);
   await plugin.setConfig({
@@ -62,7 +62,7 @@ function aTask(config: Readonly<Record<string, unknown>>): TaskConfig {
   });
 }
 
-test("the plugin runs a task, and the task outlives its kill and its shutdown", LIMIT, async (t) => {
+test("runs a task that survives a kill and a shutdown of the plugin", LIMIT, async (t) => {
   let plugin = await launch();
   t.after(() => plugin.close());
   const script = "while [ ! -e /local/go ]; do echo tick; sleep 0.1; done; exit 7";

@@ -19,7 +19,7 @@ const PROGRAM: PluginProgram = {
   args: [join(import.meta.dirname, "..", "..", "src", "driver", "main.ts")],
 };
 
-/** A directory with a nerdctl that answers for a containerd: a socket that a test opens and closes. */
+/** A directory with a nerdctl that simulates a containerd, whose socket the test opens and closes. */
 class FakeContainerd {
   readonly dir = mkdtempSync(join(tmpdir(), "forage-plugin-"));
   readonly socket = join(this.dir, "containerd.sock");
@@ -63,7 +63,7 @@ async function launch(t: TestContext, options?: LaunchOptions, program = PROGRAM
   return client;
 }
 
-/** Collects what the fingerprint stream brings. */
+/** Collects the messages of the fingerprint stream. */
 function fingerprints(t: TestContext, client: PluginClient): { readonly all: FingerprintResponse[] } {
   const all: FingerprintResponse[] = [];
   const stream = client.driver.fingerprint({});
@@ -80,7 +80,7 @@ function failure(promise: Promise<unknown>): Promise<ServiceError> {
   );
 }
 
-test("refuses to run without Nomad's cookie: an explanation on stderr, nothing on stdout, exit code 1", async () => {
+test("refuses to run without Nomad's cookie: explains on stderr, prints nothing on stdout and exits with 1", async () => {
   for (const cookie of [undefined, "wrong"]) {
     const exit = await runToEnd(PROGRAM, { env: { NOMAD_PLUGIN_MAGIC_COOKIE: cookie } });
     assert.deepEqual({ code: exit.code, stdout: exit.stdout }, { code: 1, stdout: "" });
@@ -88,7 +88,7 @@ test("refuses to run without Nomad's cookie: an explanation on stderr, nothing o
   }
 });
 
-test("refuses environments that it cannot serve", async () => {
+test("rejects environments that it doesn't support", async () => {
   const cases = {
     "speaks version 2 only": { PLUGIN_PROTOCOL_VERSIONS: "1,3" },
     "is not a certificate": { PLUGIN_CLIENT_CERT: "nonsense" },
@@ -104,7 +104,7 @@ test("refuses environments that it cannot serve", async () => {
   );
 });
 
-test("passes the three launches of Nomad's start, and leaves nothing behind from the first two", async (t) => {
+test("passes the three launches of Nomad's start, and the first two leave nothing behind", async (t) => {
   const containerd = new FakeContainerd(t);
   await containerd.start();
   const before = readdirSync(containerd.dir).sort();
@@ -145,7 +145,7 @@ test("passes the three launches of Nomad's start, and leaves nothing behind from
   assert.equal(await third.shutdown(), 0);
 });
 
-test("its health follows containerd: undetected, healthy, unhealthy and healthy again", async (t) => {
+test("the health follows containerd: undetected, healthy, unhealthy and healthy again", async (t) => {
   const containerd = new FakeContainerd(t);
   const client = await launch(t);
   await client.setConfig(containerd.config);
@@ -163,7 +163,7 @@ test("its health follows containerd: undetected, healthy, unhealthy and healthy 
   await reaches(HealthState.HEALTHY);
 });
 
-test("a nerdctl that fails makes it unhealthy, with the reason", async (t) => {
+test("a failing nerdctl makes the driver unhealthy, with the reason", async (t) => {
   const containerd = new FakeContainerd(t);
   await containerd.start();
   writeFileSync(join(containerd.dir, "broken"), "");
@@ -172,10 +172,10 @@ test("a nerdctl that fails makes it unhealthy, with the reason", async (t) => {
   const { all } = fingerprints(t, client);
   await until("the first fingerprint", () => all.length > 0);
   assert.equal(all[0]?.health, HealthState.UNHEALTHY);
-  assert.match(all[0]?.healthDescription ?? "", /does not answer: .*no answer/);
+  assert.match(all[0]?.healthDescription ?? "", /does not respond: .*no answer/);
 });
 
-test("refuses configuration with every problem and its path, and garbage", async (t) => {
+test("rejects invalid configuration with every problem and its path, and malformed input", async (t) => {
   const client = await launch(t);
   const wrong = await failure(client.setConfig({ enabled: "yes", gc: { image_delay: "soon" }, colour: 1 }));
   assert.equal(wrong.code, status.INVALID_ARGUMENT);
@@ -188,7 +188,7 @@ test("refuses configuration with every problem and its path, and garbage", async
   await client.setConfig(new Uint8Array());
 });
 
-test("refuses calls about tasks before it is configured, and a start with every problem of its configuration", async (t) => {
+test("rejects calls about tasks before configuration, and a start with every problem of its configuration", async (t) => {
   const client = await launch(t);
   const start = (msgpackDriverConfig: Buffer): Promise<ServiceError> => {
     const task = { ...EMPTY_TASK, id: "a/b/c", msgpackDriverConfig };
@@ -228,7 +228,7 @@ test("answers the calls of newer versions of Nomad, and reports that it collects
   assert.equal((await raw("Shutdown")).length, 0);
   const bytes = await raw("Capabilities");
   assert.deepEqual(bytes.subarray(-2), Buffer.of(0x40, 0x01));
-  // A reader of the frozen contract passes over the addition.
+  // A parser of the frozen contract ignores the addition.
   const { capabilities } = CapabilitiesResponse.decode(bytes);
   assert.deepEqual(
     [capabilities?.exec, capabilities?.sendSignals, capabilities?.fsIsolation],
@@ -238,7 +238,7 @@ test("answers the calls of newer versions of Nomad, and reports that it collects
   assert.notDeepEqual((await raw("Capabilities")).subarray(-2), Buffer.of(0x40, 0x01));
 });
 
-test("writes hclog's JSON to stderr for what fails", async (t) => {
+test("writes failures to stderr as hclog's JSON", async (t) => {
   const client = await launch(t);
   await failure(client.setConfig({ colour: 1 }));
   await until("a log line", () => client.logLines.length > 0);
@@ -250,7 +250,7 @@ test("writes hclog's JSON to stderr for what fails", async (t) => {
   assert.match(String(line?.["@timestamp"]), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
 });
 
-test("ignores Ctrl-C, and survives the end of the Nomad that started it, to which a new one attaches", async (t) => {
+test("ignores Ctrl-C and survives the Nomad that started it, so that a new one can attach", async (t) => {
   const client = await launch(t);
   await client.setConfig({});
   process.kill(client.pid, "SIGINT");
@@ -259,13 +259,13 @@ test("ignores Ctrl-C, and survives the end of the Nomad that started it, to whic
   const again = PluginClient.attach(client.handshake);
   t.after(() => again.close());
   assert.equal((await again.pluginInfo()).name, "forage");
-  // Its line about this failure has no reader.
+  // The log line about this failure has no reader.
   await failure(again.setConfig({ colour: 1 }));
   await call((done) => again.controller.shutdown({}, done));
   assert.equal(await client.exited(), 0);
 });
 
-test("creates the socket at the host's path, open to the host's group", async (t) => {
+test("creates the socket at the host's path, accessible to the host's group", async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "forage-plugin-"));
   t.after(() => rmSync(dir, { recursive: true }));
   const client = await launch(t, { env: { PLUGIN_UNIX_SOCKET_DIR: dir, PLUGIN_UNIX_SOCKET_GROUP: "12345" } });
@@ -275,7 +275,7 @@ test("creates the socket at the host's path, open to the host's group", async (t
   assert.deepEqual(readdirSync(dir), []);
 });
 
-test("listens on a loopback port of the range where asked to", async (t) => {
+test("listens on a loopback port of the range on request", async (t) => {
   const env = { PLUGIN_MIN_PORT: "21710", PLUGIN_MAX_PORT: "21790" };
   const program = { ...PROGRAM, args: [...PROGRAM.args, "--listen", "tcp"] };
   const client = await launch(t, { env }, program);

@@ -37,7 +37,7 @@ async function containersOf(task: TaskConfig): Promise<readonly string[]> {
 }
 
 test(
-  "tasks outlive a killed driver, their output goes on, and the next one takes them over",
+  "tasks outlive a killed driver, their output continues, and the next driver adopts them",
   LIMIT,
   async () => {
     const running = driver.task(UNTIL_GO);
@@ -50,7 +50,7 @@ test(
     await driver.launch();
     await assert.rejects(driver.call("inspectTask", { taskId: running.id }), { code: 2 });
     await driver.call("recoverTask", stored(handle));
-    // A known task is recovered without effect.
+    // Recovering a known task has no effect.
     await driver.call("recoverTask", stored(handle));
     const { task: seen } = await driver.call("inspectTask", { taskId: running.id });
     assert.deepEqual([seen?.id, seen?.name], [running.id, "web"]);
@@ -59,7 +59,7 @@ test(
     letGo(running);
     assert.equal((await response).result?.exitCode, 7);
     assert.equal(stdout.text, "begun\nover\n");
-    // One that ended meanwhile has its real result.
+    // A task that ended in the meantime has its real result.
     await until("the other task has ended", async () => (await containerState(ended)) === "exited");
     await driver.call("recoverTask", stored(handleOfEnded));
     assert.equal((await driver.wait(ended.id).response).result?.exitCode, 7);
@@ -85,7 +85,7 @@ test(
     driver.reboot("second");
     await driver.launch();
     await assert.rejects(driver.call("recoverTask", stored(handle)), { code: 9, details: /rebooted/ });
-    // Nomad destroys it then, by force.
+    // Nomad then destroys the task by force.
     await driver.call("destroyTask", { taskId: lost.id, force: true });
     assert.deepEqual(await containersOf(lost), []);
     await driver.kill();
@@ -108,11 +108,11 @@ test(
   },
 );
 
-test("a container whose start the driver did not survive is removed", LIMIT, async () => {
+test("removes a container whose start the driver did not survive", LIMIT, async () => {
   const task = driver.task(UNTIL_GO);
   await driver.startTask(task);
   await driver.kill();
-  // As if it had been killed before it answered.
+  // Simulates a driver that was killed before it responded.
   const starts = join(driver.options.runDir, "starts");
   const [name = ""] = await containersOf(task);
   writeFileSync(join(starts, name), "");

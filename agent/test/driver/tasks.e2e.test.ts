@@ -17,7 +17,7 @@ before(async () => {
 }, LIMIT);
 after(() => driver?.close(), LIMIT);
 
-test("a task starts, writes to Nomad's pipes, is stopped and leaves nothing", LIMIT, async () => {
+test("a task starts, writes to Nomad's pipes, is stopped and leaves nothing behind", LIMIT, async () => {
   const task = driver.task(sh("echo out; echo err >&2; trap 'exit 3' TERM; while :; do sleep 0.05; done"));
   const [stdout, stderr] = [new PipeReader(task.stdoutPath), new PipeReader(task.stderrPath)];
   await driver.startTask(task);
@@ -44,7 +44,7 @@ async function taskContainers(): Promise<string> {
   return (await driver.host.nerdctl(["ps", "-aq"])).stdout.trim();
 }
 
-test("a task is started once, and calls for unknown tasks say so", LIMIT, async () => {
+test("a task is started only once, and calls for unknown tasks return an error", LIMIT, async () => {
   const task = driver.task(SLEEP);
   await driver.startTask(task);
   await assert.rejects(driver.call("startTask", { task }), { code: 6 });
@@ -56,7 +56,7 @@ test("a task is started once, and calls for unknown tasks say so", LIMIT, async 
   await assert.rejects(driver.call("signalTask", { ...unknown, signal: "SIGHUP" }), notFound);
   await assert.rejects(driver.call("execTask", { ...unknown, command: ["true"] }), notFound);
   await driver.call("stopTask", { ...unknown, timeout: seconds(1) });
-  // A running task is destroyed by force only.
+  // Destroying a running task requires force.
   await assert.rejects(driver.call("destroyTask", { taskId: task.id, force: false }), { code: 9 });
   const { response } = driver.wait(task.id);
   await driver.call("destroyTask", { taskId: task.id, force: true });
@@ -64,7 +64,7 @@ test("a task is started once, and calls for unknown tasks say so", LIMIT, async 
   assert.equal(await taskContainers(), "");
 });
 
-test("a start that fails leaves nothing, and only a failure that may pass is retryable", LIMIT, async () => {
+test("a failed start leaves nothing behind, and only a temporary failure is retryable", LIMIT, async () => {
   const broken = driver.task({ command: "/no/such/program" });
   await assert.rejects(driver.call("startTask", { task: broken }), { code: 3, details: /no such file/ });
   const task = driver.task({ ...SLEEP, image: "127.0.0.1:9/no/registry:1" });
@@ -76,12 +76,12 @@ test("a start that fails leaves nothing, and only a failure that may pass is ret
   const elsewhere = driver.task(SLEEP, { stdoutPath: "/etc/hostname" });
   await assert.rejects(driver.call("startTask", { task: elsewhere }), { code: 3, details: /neither a pipe/ });
   assert.equal(await taskContainers(), "");
-  // The same id can be started after a failure.
+  // The same id can be reused after a failure.
   await driver.startTask({ ...driver.task(SLEEP), id: broken.id });
   await driver.stopAndDestroy(broken.id);
 });
 
-test("many wait for a task, one leaves, and late ones get the same result", LIMIT, async () => {
+test("many wait for a task, one disconnects, and late ones get the same result", LIMIT, async () => {
   const task = driver.task({
     command: "sh",
     args: ["-c", "while [ ! -e /local/go ]; do sleep 0.05; done; exit 7"],
@@ -118,7 +118,7 @@ test("signals reach the task, and SIGKILL follows the time limit of a stop", LIM
   });
   await assert.rejects(driver.call("signalTask", { taskId: task.id, signal: "SIGHUP" }), { code: 9 });
   await driver.stopAndDestroy(task.id);
-  // The image's own stop signal, where Nomad names none.
+  // The image's own stop signal applies if Nomad names none.
   const plain = driver.task(sh("trap 'exit 5' TERM; while :; do sleep 0.05; done"));
   await driver.startTask(plain);
   await driver.call("stopTask", { taskId: plain.id, timeout: seconds(20) });
@@ -126,7 +126,7 @@ test("signals reach the task, and SIGKILL follows the time limit of a stop", LIM
   await driver.stopAndDestroy(plain.id);
 });
 
-test("a task that uses too much memory is reported as killed for it", LIMIT, async () => {
+test("reports a task that uses too much memory as OOM-killed", LIMIT, async () => {
   const linuxResources = { memoryLimitBytes: 16n << 20n };
   const task = driver.task(sh("sleep 0.3; tail /dev/zero"), {
     resources: { linuxResources, allocatedResources: undefined, ports: [] } as never,
@@ -143,7 +143,7 @@ test("a task that uses too much memory is reported as killed for it", LIMIT, asy
   await driver.stopAndDestroy(task.id);
 });
 
-test("statistics come at once, measure what the task does, and end with it", LIMIT, async () => {
+test("statistics start at once, measure the task's usage, and end with it", LIMIT, async () => {
   const task = driver.task(sh("while [ ! -e /local/go ]; do :; done"));
   await driver.startTask(task);
   const stream = driver.client.taskStats({
@@ -168,7 +168,7 @@ test("statistics come at once, measure what the task does, and end with it", LIM
   await driver.stopAndDestroy(task.id);
 });
 
-test("limits, mounts, devices, hosts and labels reach the container", LIMIT, async (t) => {
+test("applies limits, mounts, devices, hosts and labels to the container", LIMIT, async (t) => {
   const volume = join(driver.host.dir, "shared");
   const script = [
     "cat /proc/self/limits | grep 'open files'",
@@ -250,7 +250,7 @@ test(
   "a task shares the namespaces of the host that its job names, and has swap and a soft limit",
   LIMIT,
   async () => {
-    // A container gets the queues of the IPC namespace that it is in.
+    // A container has the message queues of its IPC namespace.
     const ipc = existsSync("/dev/mqueue");
     const task = driver.task(
       {
@@ -314,28 +314,24 @@ test(
   },
 );
 
-test(
-  "a reader that stalls holds up its own task only, and a reader that comes back goes on",
-  LIMIT,
-  async () => {
-    const noisy = driver.task(
-      sh("i=0; while [ $i -lt 30000 ]; do echo $i; i=$((i+1)); done; echo done >&2; sleep 1000"),
-    );
-    const quiet = driver.task(sh("echo hello; sleep 1000"), { stderrPath: "/dev/null" });
-    const [stalled, errors, stdout] = [noisy.stdoutPath, noisy.stderrPath, quiet.stdoutPath].map(
-      (it) => new PipeReader(it),
-    );
-    assert.ok(stalled && errors && stdout);
-    await driver.startTask(noisy);
-    await driver.startTask(quiet);
-    await until("the other task writes", () => stdout.text === "hello\n");
-    assert.equal(errors.text, "");
-    stalled.close();
-    const back = new PipeReader(noisy.stdoutPath);
-    await until("the task goes on", () => (back.text.length > 0 || true) && errors.text === "done\n");
-    assert.match(back.text, /\n29999\n$/);
-    assert.match(back.text, /^0\n1\n/);
-    await driver.stopAndDestroy(noisy.id);
-    await driver.stopAndDestroy(quiet.id);
-  },
-);
+test("a reader that stalls delays only its own task, and continues when it reads again", LIMIT, async () => {
+  const noisy = driver.task(
+    sh("i=0; while [ $i -lt 30000 ]; do echo $i; i=$((i+1)); done; echo done >&2; sleep 1000"),
+  );
+  const quiet = driver.task(sh("echo hello; sleep 1000"), { stderrPath: "/dev/null" });
+  const [stalled, errors, stdout] = [noisy.stdoutPath, noisy.stderrPath, quiet.stdoutPath].map(
+    (it) => new PipeReader(it),
+  );
+  assert.ok(stalled && errors && stdout);
+  await driver.startTask(noisy);
+  await driver.startTask(quiet);
+  await until("the other task writes", () => stdout.text === "hello\n");
+  assert.equal(errors.text, "");
+  stalled.close();
+  const back = new PipeReader(noisy.stdoutPath);
+  await until("the task goes on", () => (back.text.length > 0 || true) && errors.text === "done\n");
+  assert.match(back.text, /\n29999\n$/);
+  assert.match(back.text, /^0\n1\n/);
+  await driver.stopAndDestroy(noisy.id);
+  await driver.stopAndDestroy(quiet.id);
+});

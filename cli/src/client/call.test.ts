@@ -5,7 +5,7 @@ import { STALE_HEADER } from "@forage/common/stale-header";
 import { type Client, Metadata } from "@grpc/grpc-js";
 import { type MethodOf, unary } from "./call.ts";
 
-test("a call that begins after the interruption is cancelled at once", { timeout: 180_000 }, async () => {
+test("cancels a call at once if it starts after the interruption", { timeout: 180_000 }, async () => {
   const client = {
     makeUnaryRequest: (...given: readonly unknown[]) => {
       const done = given.at(-1) as (error: Error) => void;
@@ -17,8 +17,8 @@ test("a call that begins after the interruption is cancelled at once", { timeout
   await assert.rejects(unary(client, method, {}, limits), /cancelled/);
 });
 
-test("reports an answer of a coordinator that can't reach the leader", { timeout: 180_000 }, async () => {
-  let told = 0;
+test("reports an answer from a coordinator that can't reach the leader", { timeout: 180_000 }, async () => {
+  let warnings = 0;
   const ask = async (headers: Metadata): Promise<unknown> => {
     const call = Object.assign(new EventEmitter(), { cancel: () => undefined });
     const client = {
@@ -31,13 +31,13 @@ test("reports an answer of a coordinator that can't reach the leader", { timeout
       },
     } as unknown as Client;
     const method = { path: "/a" } as unknown as MethodOf<unknown, unknown>;
-    const onStale = (): void => void told++;
+    const onStale = (): void => void warnings++;
     return unary(client, method, {}, { signal: new AbortController().signal, nowMs: () => 0, onStale });
   };
   await ask(new Metadata());
-  assert.equal(told, 0);
+  assert.equal(warnings, 0);
   const stale = new Metadata();
   stale.set(STALE_HEADER, "250");
   await ask(stale);
-  assert.equal(told, 1);
+  assert.equal(warnings, 1);
 });

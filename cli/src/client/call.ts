@@ -8,7 +8,7 @@ import {
   Metadata,
 } from "@grpc/grpc-js";
 
-/** One method of a generated service definition. */
+/** A method of a generated service definition. */
 export interface MethodOf<Request, Response> {
   readonly path: string;
   readonly requestSerialize: (value: Request) => Buffer;
@@ -17,14 +17,20 @@ export interface MethodOf<Request, Response> {
 
 export interface CallLimits {
   readonly signal: AbortSignal;
-  /** Absent: as long as it takes. */
+  /** The time limit. If absent, the call has none. */
   readonly timeoutMs?: number | undefined;
   readonly nowMs: () => number;
-  /** Called when the answer comes from a coordinator that can't reach the one that leads. Default: nothing is called. */
+  /**
+   * Called when the answer comes from a coordinator that can't reach the leader. Default: does
+   * nothing.
+   */
   readonly onStale?: (() => void) | undefined;
 }
 
-/** Rejects with grpc-js's ServiceError; an aborted signal gives CANCELLED. */
+/**
+ * Makes a call with one response. Rejects with grpc-js's ServiceError; an aborted signal results in
+ * CANCELLED.
+ */
 export function unary<Request, Response>(
   client: Client,
   method: MethodOf<Request, Response>,
@@ -61,7 +67,10 @@ function observeStale(call: EventEmitter, { onStale }: CallLimits): void {
   });
 }
 
-/** Reads only as fast as the caller does; leaving the loop cancels the call. */
+/**
+ * Yields the responses of a stream. They are read only as fast as the caller reads; leaving the
+ * loop cancels the call.
+ */
 export async function* serverStream<Request, Response>(
   client: Client,
   method: MethodOf<Request, Response>,
@@ -77,7 +86,7 @@ export async function* serverStream<Request, Response>(
     callOptions(limits),
   );
   observeStale(call, limits);
-  // Cancelling after the loop has ended raises an error without another listener.
+  // A cancellation after the end of the loop emits an error, which needs a listener.
   call.on("error", () => {});
   const cancel = (): void => call.cancel();
   if (limits.signal.aborted) cancel();
@@ -90,7 +99,7 @@ export async function* serverStream<Request, Response>(
   }
 }
 
-/** The caller owns the stream, its errors and its end. */
+/** Opens a bidirectional stream. The caller handles its errors and its end. */
 export function duplex<Request, Response>(
   client: Client,
   method: MethodOf<Request, Response>,
@@ -105,7 +114,10 @@ export function duplex<Request, Response>(
   );
 }
 
-/** The longest deadline that fits the server's timers. A longer one would expire there at once. */
+/**
+ * The longest deadline that the server's timers support. A longer one would expire there
+ * immediately.
+ */
 const MAX_DEADLINE_MS = 24 * 86_400_000;
 
 function callOptions({ timeoutMs, nowMs }: CallLimits): CallOptions {

@@ -5,7 +5,7 @@ import { CertificateAuthority } from "@forage/identity/ca";
 import { Client } from "@grpc/grpc-js";
 import { Coordinator, operator } from "./coordinator.ts";
 
-test("a request has half a minute unless --timeout says otherwise", async (t) => {
+test("limits a request to half a minute unless --timeout is given", async (t) => {
   const { certPem } = await CertificateAuthority.create("test", { nowMs: Date.now, randomBytes });
   const deadlines: unknown[] = [];
   t.mock.method(Client.prototype, "makeUnaryRequest", (...given: readonly unknown[]) => {

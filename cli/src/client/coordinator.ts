@@ -8,13 +8,22 @@ import { CliError } from "../errors.ts";
 import { type CallLimits, duplex, type MethodOf, serverStream, unary } from "./call.ts";
 import { Servers } from "./servers.ts";
 
-/** One answer takes milliseconds; beyond this the coordinator or the network hangs. */
+/**
+ * The time limit of a request. Most answers take milliseconds, so beyond this the coordinator or
+ * the network hangs.
+ */
 const REQUEST_TIMEOUT_MS = 30_000;
-/** Finds out within 25 s that a quiet stream's other end has gone, so that it can be opened again. */
+/**
+ * Keep-alive settings that detect within 25 s that the other end of an idle stream is gone, so that
+ * the stream can be opened again.
+ */
 const KEEPALIVE = { "grpc.keepalive_time_ms": 15_000, "grpc.keepalive_timeout_ms": 10_000 };
-/** grpc-js would wait up to two minutes between its attempts; a coordinator that is back should be found at once. */
+/**
+ * The delays between connection attempts. The defaults of up to two minutes would delay the use of
+ * a restarted coordinator.
+ */
 const RECONNECT = { "grpc.initial_reconnect_backoff_ms": 200, "grpc.max_reconnect_backoff_ms": 2_000 };
-/** A large fleet's listing; the server sends no more than it has. */
+/** The size limit of a response, enough for the listing of a large fleet. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 export const operator = OperatorServiceService;
@@ -23,18 +32,23 @@ export const forest = ForageServiceService;
 export interface CoordinatorOptions {
   readonly signal: AbortSignal;
   readonly nowMs: () => number;
-  /** Replaces the usual time limit of each request. */
+  /** Replaces the default time limit of each request. */
   readonly timeoutMs: number | undefined;
-  /** Called once when an answer may be out of date, because no coordinator that leads can be reached. Default: nothing is called. */
+  /**
+   * Called once when an answer may be out of date because no leader can be reached. Default: does
+   * nothing.
+   */
   readonly onStale?: (() => void) | undefined;
 }
 
-/** The connection of one command, to any of the cluster's coordinators. Everything it throws is a CliError. */
+/**
+ * The connection of one command to any of the cluster's coordinators. All its errors are CliErrors.
+ */
 export class Coordinator {
   readonly #endpoint: Endpoint;
   readonly #servers: Servers;
   readonly #options: CoordinatorOptions;
-  #isStaleTold = false;
+  #hasWarned = false;
 
   constructor(endpoint: Endpoint, options: CoordinatorOptions) {
     this.#endpoint = endpoint;
@@ -59,12 +73,12 @@ export class Coordinator {
     }
   }
 
-  /** The settings, with the address of the coordinator that is used at the moment. */
+  /** The settings, with the address of the coordinator that is currently used. */
   get endpoint(): Endpoint {
     return { ...this.#endpoint, server: this.#servers.current.address };
   }
 
-  /** `limitMs` replaces the time limit of the request. */
+  /** Makes a call. `limitMs` replaces the time limit of the request. */
   async call<Request, Response>(
     method: MethodOf<Request, Response>,
     request: Request,
@@ -96,13 +110,16 @@ export class Coordinator {
         yield* serverStream(await attempt.connected(), method, request, this.#limits(signal));
         return;
       } catch (error) {
-        // A stream that has begun had a connection, so that its error is thrown.
+        // A stream that has started had a connection, so its error is thrown.
         await attempt.failed(error);
       }
     }
   }
 
-  /** The caller owns the stream. Errors of the stream are those of grpc-js, which `explain` turns into a CliError. */
+  /**
+   * Opens a bidirectional stream, which the caller handles. Its errors are those of grpc-js;
+   * `explain` converts them to CliErrors.
+   */
   async duplex<Request, Response>(
     method: MethodOf<Request, Response>,
   ): Promise<ClientDuplexStream<Request, Response>> {
@@ -114,9 +131,9 @@ export class Coordinator {
     this.#servers.close();
   }
 
-  #tellStale(onStale: () => void): void {
-    if (!this.#isStaleTold) onStale();
-    this.#isStaleTold = true;
+  #warnOnce(onStale: () => void): void {
+    if (!this.#hasWarned) onStale();
+    this.#hasWarned = true;
   }
 
   get #timeoutMs(): number {
@@ -125,6 +142,6 @@ export class Coordinator {
 
   #limits(signal: AbortSignal): CallLimits {
     const { nowMs, onStale } = this.#options;
-    return { signal, nowMs, onStale: onStale && (() => this.#tellStale(onStale)) };
+    return { signal, nowMs, onStale: onStale && (() => this.#warnOnce(onStale)) };
   }
 }

@@ -2,21 +2,27 @@ import { X509Certificate } from "node:crypto";
 import { connect, type PeerCertificate } from "node:tls";
 import type { Endpoint } from "../config/settings.ts";
 
-/** The time limit of a request that only improves an error message. The coordinator has just answered, so it answers in time. */
+/**
+ * The time limit of a request that only improves an error message. The coordinator has just
+ * answered, so it should answer in time.
+ */
 const PROBE_TIMEOUT_MS = 2_000;
 
-/** The period in which a certificate is valid. */
+/** The validity period of a certificate. */
 export interface Validity {
   readonly from: Date;
   readonly to: Date;
 }
 
-/** Reports whether a connection failed because a certificate is not valid yet or any more. */
+/** Reports whether a connection failed because a certificate is expired or not yet valid. */
 export function isOutOfTime(details: string): boolean {
   return /certificate (is not yet valid|has expired)|CERT_NOT_YET_VALID|CERT_HAS_EXPIRED/i.test(details);
 }
 
-/** Returns which certificate is not valid now, by which clock, and what to do. It only sends a TLS greeting. */
+/**
+ * Describes which certificate is not valid now, by which clock, and what to do. Only starts a TLS
+ * handshake.
+ */
 export async function explainClock(endpoint: Endpoint, nowMs: number): Promise<string> {
   const { server, caFile } = endpoint;
   const authority = validityOf(endpoint.caPem);
@@ -27,7 +33,7 @@ export async function explainClock(endpoint: Endpoint, nowMs: number): Promise<s
   return `the certificate of ${server} ${shown}, and the clock of this host says ${iso(nowMs)}: compare the clocks of both hosts and set the one that is wrong; the coordinator makes itself a new certificate soon after its clock is set, at a restart at once`;
 }
 
-/** Undefined if the text is no certificate. */
+/** Returns the validity of a certificate in PEM; undefined for other texts. */
 export function validityOf(pem: string): Validity | undefined {
   try {
     const { validFromDate, validToDate } = new X509Certificate(pem);
@@ -37,12 +43,15 @@ export function validityOf(pem: string): Validity | undefined {
   }
 }
 
-/** Returns the validity of the certificate that a server shows. Undefined if it shows none in time. */
+/**
+ * Returns the validity of the certificate that a server sends; undefined if it sends none in time.
+ */
 export function servedValidity(server: string): Promise<Validity | undefined> {
   const at = server.lastIndexOf(":");
   const host = server.slice(0, at).replace(/^\[(.*)\]$/, "$1");
   return new Promise((resolve) => {
-    // The certificate is only read for its dates: nothing is sent over this connection.
+    // The certificate is not verified, because only its dates are read and nothing is sent over
+    // this connection.
     const socket = connect({
       ...{ host, port: Number(server.slice(at + 1)), ALPNProtocols: ["h2"], rejectUnauthorized: false },
     });

@@ -22,7 +22,7 @@ function explained(code: status, details: string): CallError {
   return error;
 }
 
-test("each failure says what to do", () => {
+test("explains what to do after each failure", () => {
   const cases: [status, string, string, RegExp][] = [
     [
       status.UNAVAILABLE,
@@ -46,13 +46,13 @@ test("each failure says what to do", () => {
       status.UNAVAILABLE,
       "No connection established. Last error: self-signed certificate in certificate chain",
       "UNTRUSTED",
-      /^host:7600 is not vouched for by the CA in \/ca\.crt/,
+      /^host:7600 has no certificate from the CA in \/ca\.crt/,
     ],
     [
       status.UNAVAILABLE,
       "No connection established. Last error: unable to verify the first certificate",
       "UNTRUSTED",
-      /not vouched for/,
+      /has no certificate from the CA/,
     ],
     [
       status.UNAVAILABLE,
@@ -91,7 +91,7 @@ test("each failure says what to do", () => {
   }
 });
 
-test("whether asking again may help, and whether the request can have arrived", () => {
+test("reports whether a retry may help, and whether the request may have arrived", () => {
   const refused = explained(
     status.UNAVAILABLE,
     "No connection established. Last error: connect ECONNREFUSED",
@@ -108,7 +108,7 @@ test("whether asking again may help, and whether the request can have arrived", 
   assert.equal(explained(status.INVALID_ARGUMENT, "bad").passing, false);
 });
 
-test("a call that the command cancelled explains why", () => {
+test("reports why the command cancelled a call", () => {
   const reason = new CliError("TIMED_OUT", "over");
   const cancelled = Object.assign(new Error("x"), {
     code: status.CANCELLED,
@@ -119,7 +119,7 @@ test("a call that the command cancelled explains why", () => {
   assert.ok(explain(cancelled, ENDPOINT, new AbortController().signal) instanceof CallError);
 });
 
-test("returns an error that came from no call as it is", () => {
+test("returns an error unchanged if it is not from a call", () => {
   const error = new TypeError("x");
   assert.equal(explain(error, ENDPOINT), error);
 });

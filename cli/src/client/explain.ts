@@ -6,16 +6,16 @@ import { CliError, type CliErrorCode } from "../errors.ts";
 import { explainClock, isOutOfTime } from "./explain-clock.ts";
 
 export interface Violation {
-  /** The field's path, such as `resources[0].container_service.container.image`. */
+  /** The path of the field, such as `resources[0].container_service.container.image`. */
   readonly field: string;
   readonly description: string;
 }
 
-/** An error response of the coordinator, or an error on the way to it. */
+/** An error that the coordinator returned, or that occurred on the way to it. */
 export class CallError extends CliError {
   readonly status: status;
   readonly violations: readonly Violation[];
-  /** False when there was no connection that the request could have gone over. */
+  /** Whether there was a connection on which the request may have been sent. */
   readonly connected: boolean;
 
   constructor(code: CliErrorCode, message: string, error: ServiceError) {
@@ -25,14 +25,17 @@ export class CallError extends CliError {
     this.connected = !/^(No connection established|Name resolution failed)/.test(error.details);
   }
 
-  /** Reports whether a retry may help, because the answer was lost or the coordinator is restarting. */
+  /** Whether a retry may help, because the answer was lost or the coordinator is restarting. */
   get passing(): boolean {
     const lost = this.status === status.UNAVAILABLE || this.status === status.ABORTED;
     return lost && this.code !== "UNTRUSTED";
   }
 }
 
-/** The same as `explain`, which can't look up what the certificate of a coordinator with another clock says. */
+/**
+ * Explains an error like `explain`, and also looks up the validity of certificates when clocks may
+ * differ.
+ */
 export async function explainFully(
   error: unknown,
   endpoint: Endpoint,
@@ -45,7 +48,10 @@ export async function explainFully(
   return new CallError("UNTRUSTED", await explainClock(endpoint, nowMs()), error);
 }
 
-/** Puts a failed call into one line that says what to do. Takes what grpc-js throws; anything else comes back as it is. */
+/**
+ * Converts a failed call to an error with one line that states what to do. Errors other than those
+ * of grpc-js are returned unchanged.
+ */
 export function explain(error: unknown, endpoint: Endpoint, signal?: AbortSignal): unknown {
   if (!isServiceError(error)) return error;
   if (signal?.aborted === true && error.code === status.CANCELLED) {
@@ -96,7 +102,7 @@ function describeUnreachable(details: string, { server, caFile }: Endpoint): [Cl
   if (/certificate|CERT_|SELF_SIGNED|UNABLE_TO/i.test(details)) {
     return [
       "UNTRUSTED",
-      `${server} is not vouched for by the CA in ${caFile}: take the CA file of this coordinator (--ca-file)`,
+      `${server} has no certificate from the CA in ${caFile}: use the CA file of this coordinator (--ca-file)`,
     ];
   }
   if (/wrong version number|ssl|EPROTO|alert|protocol/i.test(details)) {
@@ -113,7 +119,7 @@ function readViolations(error: ServiceError): readonly Violation[] {
       typeUrl.endsWith("/google.rpc.BadRequest") ? BadRequest.decode(value).fieldViolations : [],
     );
   } catch {
-    // Details that can't be read take nothing from the message, which stands by itself.
+    // Unreadable details are ignored, because the message is sufficient without them.
     return [];
   }
 }

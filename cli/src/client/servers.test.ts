@@ -10,7 +10,7 @@ const ENDPOINT = {
 };
 const { signal } = new AbortController();
 
-/** A channel in one state, whose waits for another state end at their deadline. */
+/** Returns a channel that stays in one state. Waits for another state end at their deadline. */
 function aClient(state: connectivityState, deadlines: number[] = []): Client {
   const channel = {
     getConnectivityState: () => state,
@@ -31,7 +31,7 @@ function serversOf(...clients: readonly Client[]): Servers {
   return new Servers({ servers, endpoint: ENDPOINT, nowMs: () => 1_000_000 });
 }
 
-test("the next coordinator is tried after 3 s without a connection, or after a share of the time limit", async () => {
+test("tries the next coordinator after 3 s without a connection, or after a share of the time limit", async () => {
   for (const [limitMs, endMs] of [
     [30_000, 1_003_000],
     [1_000, 1_000_500],
@@ -49,16 +49,16 @@ test("the next coordinator is tried after 3 s without a connection, or after a s
     await attempt.failed(error);
     assert.equal(await attempt.connected(), ready);
     assert.equal(servers.current.address, "b:2");
-    // Later calls begin with the one that answers.
+    // Later calls start with the coordinator that answered.
     assert.equal(await servers.attempt(signal, limitMs).connected(), ready);
   }
 });
 
-test("the error names all coordinators when none can be reached, each of which is tried once", async () => {
+test("tries each coordinator once, and names all of them in the error when none can be reached", async () => {
   const servers = serversOf(aClient(connectivityState.CONNECTING), aClient(connectivityState.CONNECTING));
   const attempt = servers.attempt(signal, 1_000);
   await attempt.connected().catch((error: unknown) => attempt.failed(error));
-  // The last one has the rest of the time.
+  // The last attempt has the remaining time.
   await attempt.connected();
   const refused = anError(status.UNAVAILABLE, "No connection established. Last error: connect ECONNREFUSED");
   await assert.rejects(attempt.failed(refused), (error) => {
@@ -68,7 +68,7 @@ test("the error names all coordinators when none can be reached, each of which i
   });
 });
 
-test("a request that a coordinator has received is not sent to another one, which the next request goes to", async () => {
+test("does not send a request again that a coordinator received, and sends the next one to another coordinator", async () => {
   const [first, second] = [aClient(connectivityState.READY), aClient(connectivityState.READY)];
   const servers = serversOf(first, second);
   const attempt = servers.attempt(signal, 1_000);
@@ -81,7 +81,7 @@ test("a request that a coordinator has received is not sent to another one, whic
   assert.equal(servers.current.client, second);
 });
 
-test("a stream that can't be tried twice begins at a coordinator that is connected", async () => {
+test("starts a stream that can't be retried at a connected coordinator", async () => {
   const ready = aClient(connectivityState.READY);
   const [silent, failed] = [connectivityState.CONNECTING, connectivityState.TRANSIENT_FAILURE].map((it) =>
     aClient(it),

@@ -2,24 +2,30 @@ import { type Client, connectivityState, Metadata, type ServiceError, status } f
 import type { Endpoint } from "../config/settings.ts";
 import { CallError, explainFully } from "./explain.ts";
 
-/** The channel to one of the coordinators. */
+/** A channel to one of the coordinators. */
 export interface Server {
-  /** `host:port`. */
+  /** The address as `host:port`. */
   readonly address: string;
   readonly client: Client;
 }
 
 export interface ServersOptions {
-  /** At least one, in the order in which they are tried. */
+  /** The coordinators in the order in which they are tried. Never empty. */
   readonly servers: readonly Server[];
   readonly endpoint: Endpoint;
   readonly nowMs: () => number;
 }
 
-/** A coordinator that is there answers within milliseconds, and one on another continent within a second. */
+/**
+ * The time limit of a connection attempt. A running coordinator answers within milliseconds, or
+ * within a second on another continent.
+ */
 const CONNECT_LIMIT_MS = 3_000;
 
-/** The coordinators of a cluster. One is used until it can't be reached or answers UNAVAILABLE; then the next one is. */
+/**
+ * The coordinators of a cluster. One is used until it is unreachable or answers UNAVAILABLE; then
+ * the next one is used.
+ */
 export class Servers {
   readonly #options: ServersOptions;
   #at = 0;
@@ -32,7 +38,10 @@ export class Servers {
     return this.#get(this.#at);
   }
 
-  /** Begins a call, which can be tried at every coordinator once. `limitMs` is the time that there is for connecting to all. */
+  /**
+   * Starts a call that may try each coordinator once. `limitMs` is the time limit for connecting to
+   * all of them.
+   */
   attempt(signal: AbortSignal, limitMs: number): Attempt {
     const { endpoint, nowMs, servers } = this.#options;
     const first = this.#at;
@@ -42,7 +51,7 @@ export class Servers {
     return {
       connected: async () => {
         const { client } = this.#get(at);
-        // The call to the last one waits for the connection itself, for as long as it may take.
+        // The call to the last coordinator itself waits for the connection, up to its time limit.
         const isLast = (at + 1) % servers.length === first;
         if (!isLast && !(await isSettled(client, nowMs() + connectMs, signal))) throw notConnected(connectMs);
         return client;
@@ -53,7 +62,8 @@ export class Servers {
         if (!(failure instanceof CallError) || failure.status !== status.UNAVAILABLE) throw failure;
         const next = (at + 1) % servers.length;
         if (this.#at === at) this.#at = next;
-        // A request that was sent may have had its effect: only the caller knows whether it can be sent again.
+        // A request that was sent may have had its effect, so only the caller can decide whether to
+        // send it again.
         if (failure.connected) throw failure;
         failures.push(failure);
         if (next === first) throw servers.length === 1 ? failure : this.#noneOf(failures);
@@ -62,7 +72,10 @@ export class Servers {
     };
   }
 
-  /** Returns a channel that is connected, for a stream that can't be tried twice. If there is none, the stream fails and says why. */
+  /**
+   * Returns a connected channel for a stream that can't be retried. If no coordinator can be
+   * reached, the stream will fail with the reason.
+   */
   async connected(signal: AbortSignal, limitMs: number): Promise<Client> {
     const { servers, nowMs } = this.#options;
     const connectMs = Math.min(CONNECT_LIMIT_MS, limitMs / servers.length);
@@ -86,7 +99,10 @@ export class Servers {
     return server;
   }
 
-  /** A certificate that can't be trusted is the news, and a coordinator that is down is not. */
+  /**
+   * Chooses the error to report. An untrusted certificate is more important than an unreachable
+   * coordinator.
+   */
   #noneOf(failures: readonly CallError[]): CallError {
     const [first] = failures;
     const failure = failures.find(({ code }) => code === "UNTRUSTED") ?? first;
@@ -98,13 +114,22 @@ export class Servers {
 }
 
 export interface Attempt {
-  /** Returns a channel that is connected, or that has failed to connect and says why in answer to the call. */
+  /**
+   * Returns a channel that is connected, or one that failed to connect and will report the reason
+   * in the call.
+   */
   connected(): Promise<Client>;
-  /** Takes the error of `connected` or of the call. Returns if the next coordinator can be tried; otherwise throws a CliError. */
+  /**
+   * Handles the error of `connected` or of the call. Resolves if the next coordinator can be tried;
+   * otherwise throws a CliError.
+   */
   failed(error: unknown): Promise<void>;
 }
 
-/** Waits until the channel is connected or has failed to connect. False: neither is known at the deadline. */
+/**
+ * Waits until the channel is connected or has failed to connect. Returns false if neither happens
+ * before the deadline.
+ */
 function isSettled(client: Client, deadlineMs: number, signal: AbortSignal): Promise<boolean> {
   const channel = client.getChannel();
   const { promise, resolve } = Promise.withResolvers<boolean>();
@@ -116,7 +141,7 @@ function isSettled(client: Client, deadlineMs: number, signal: AbortSignal): Pro
         error === undefined ? look() : resolve(false),
       );
   };
-  // The call is cancelled by the same signal, and says so.
+  // The signal also cancels the call, which then reports the cancellation.
   const leave = (): void => resolve(true);
   signal.addEventListener("abort", leave, { once: true });
   if (signal.aborted) leave();

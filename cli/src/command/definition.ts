@@ -4,15 +4,15 @@ import type { Flag, Flags, FlagValues } from "./flag.ts";
 import type { GlobalFlags } from "./global-flags.ts";
 
 export interface Operand {
-  /** The name in the help, such as `NAME`. */
+  /** The name of the operand in the help, such as `NAME`. */
   readonly name: string;
   readonly required?: boolean;
-  /** Takes all that follow. Only for the last one. */
+  /** Whether the operand accepts all further words. Only for the last operand. */
   readonly repeated?: boolean;
-  /** Stands after `--` and is handed on as it is. */
+  /** Whether the operand follows `--`, after which words are not interpreted. */
   readonly afterDashes?: boolean;
   readonly choices?: readonly string[];
-  /** Suggestions for shells, where other values are allowed too. */
+  /** Suggestions for shell completion. Other values are allowed as well. */
   readonly offers?: readonly string[];
   readonly help: string;
 }
@@ -21,18 +21,18 @@ export interface Invocation<F extends Flags = Flags> {
   readonly flags: FlagValues<F> & FlagValues<GlobalFlags>;
   /** The operands before `--`. */
   readonly operands: readonly string[];
-  /** The operands after `--`; undefined without it. */
+  /** The operands after `--`; undefined without `--`. */
   readonly afterDashes: readonly string[] | undefined;
   readonly world: World;
 }
 
 export interface Command {
   readonly name: string;
-  /** Former names, which still work. */
+  /** Former names that still work. */
   readonly aliases?: readonly string[];
-  /** One line, no full stop. */
+  /** The summary: one line without a full stop. */
   readonly summary: string;
-  /** Paragraphs for its own help. */
+  /** Paragraphs that are shown in the command's own help. */
   readonly details?: string;
   readonly operands: readonly Operand[];
   readonly flags: Flags;
@@ -50,7 +50,7 @@ export interface CommandOptions<F extends Flags> {
   readonly run: (invocation: Invocation<F>) => Promise<ExitCode>;
 }
 
-/** Keeps the flags' types between what a command declares and what its `run` gets. */
+/** Defines a command, and keeps the types of its flags for its `run`. */
 export function defineCommand<const F extends Flags = Record<never, Flag>>(
   options: CommandOptions<F>,
 ): Command {
@@ -59,12 +59,15 @@ export function defineCommand<const F extends Flags = Record<never, Flag>>(
     operands: options.operands ?? [],
     flags: options.flags ?? {},
     subcommands: [],
-    // The parser fills in exactly the flags that are declared here.
+    // The parser sets exactly the flags declared here.
     run: options.run as (invocation: Invocation) => Promise<ExitCode>,
   };
 }
 
-/** Reports whether a word of a command line names the command. Each `ls` answers to `list`, too. */
+/**
+ * Reports whether a word of a command line names the command. Every `ls` command also has the name
+ * `list`.
+ */
 export function isNamed({ name, aliases }: Command, word: string): boolean {
   return name === word || aliases?.includes(word) === true || (name === "ls" && word === "list");
 }

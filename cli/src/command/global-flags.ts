@@ -4,34 +4,34 @@ export const OUTPUT_FORMATS = ["table", "wide", "json", "yaml", "name"] as const
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
 export const GLOBAL_FLAGS = {
-  namespace: { kind: "text", short: "n", hint: "NAME", help: "namespace to work in" },
+  namespace: { type: "text", short: "n", hint: "NAME", help: "namespace to work in" },
   output: {
-    kind: "text",
+    type: "text",
     short: "o",
     hint: "FORMAT",
     choices: OUTPUT_FORMATS,
     help: "how results are printed",
   },
-  config: { kind: "text", hint: "FILE", help: "configuration file" },
+  config: { type: "text", hint: "FILE", help: "configuration file" },
   context: {
-    kind: "text",
+    type: "text",
     hint: "CONTEXT",
     help: "settings of the configuration file to use, instead of the current context's",
   },
   server: {
-    kind: "text",
+    type: "text",
     hint: "HOST:PORT,…",
     help: "the coordinator's gRPC address, or those of several coordinators of one cluster",
   },
   "ca-file": {
-    kind: "text",
+    type: "text",
     hint: "FILE",
     help: "certificate of the authority that vouches for the coordinator",
   },
-  "token-file": { kind: "text", hint: "FILE", help: "file that holds the bearer token" },
-  timeout: { kind: "text", hint: "DURATION", help: "give up after so long, such as 30s or 5m" },
-  "no-color": { kind: "switch", help: "print no colours, as with NO_COLOR" },
-  help: { kind: "switch", short: "h", help: "show help" },
+  "token-file": { type: "text", hint: "FILE", help: "file that holds the bearer token" },
+  timeout: { type: "text", hint: "DURATION", help: "give up after so long, such as 30s or 5m" },
+  "no-color": { type: "switch", help: "print no colours, as with NO_COLOR" },
+  help: { type: "switch", short: "h", help: "show help" },
 } as const satisfies Flags;
 
 export type GlobalFlags = typeof GLOBAL_FLAGS;

@@ -10,11 +10,11 @@ const show = defineCommand({
   summary: "Show",
   operands: [{ name: "NAME", required: true, help: "which" }],
   flags: {
-    file: { kind: "list", short: "f", hint: "FILE", help: "file" },
-    stdin: { kind: "switch", short: "i", help: "in" },
-    tty: { kind: "switch", short: "t", help: "tty" },
-    tail: { kind: "text", hint: "N", help: "tail" },
-    role: { kind: "text", choices: ["viewer", "editor"], help: "role" },
+    file: { type: "list", short: "f", hint: "FILE", help: "file" },
+    stdin: { type: "switch", short: "i", help: "in" },
+    tty: { type: "switch", short: "t", help: "tty" },
+    tail: { type: "text", hint: "N", help: "tail" },
+    role: { type: "text", choices: ["viewer", "editor"], help: "role" },
   },
   run: async () => EXIT.ok,
 });
@@ -31,7 +31,7 @@ const root = groupCommands("prog", "Program", [show, groupCommands("thing", "Thi
 const parse = (line: string) => parseLine(root, line.split(" ").filter(Boolean));
 
 describe("accepted arguments", () => {
-  test("global flags stand anywhere", () => {
+  test("accepts global flags anywhere", () => {
     for (const line of [
       "-n a show x -o json",
       "show -n a -o json x",
@@ -44,20 +44,21 @@ describe("accepted arguments", () => {
     assert.equal(parse("show x -o=json").flags.output, "json");
   });
 
-  test("repeated flags are kept in order, switches can be joined", () => {
+  test("keeps the order of repeated flags, and accepts joined switches", () => {
     const { flags } = parse("show x -f a --file b -it");
     assert.deepEqual([flags.file, flags.stdin, flags.tty, flags.tail], [["a", "b"], true, true, undefined]);
   });
 
-  test("leaves words after -- as they are", () => {
+  test("keeps words after -- unchanged", () => {
     const { operands, afterDashes } = parse("thing execute pod -- ls -l --help -- x");
     assert.deepEqual([operands, afterDashes], [["pod"], ["ls", "-l", "--help", "--", "x"]]);
   });
 
-  test("- is a value", () => assert.deepEqual(parse("show x -f -").flags.file, ["-"]));
-  test("a group by itself", () => assert.equal(parse("thing").command.name, "thing"));
-  test("help needs no operands", () => assert.equal(parse("show --help").flags.help, true));
-  test("a value that begins with a dash", () => assert.equal(parse("show x --tail=-5").flags.tail, "-5"));
+  test("accepts - as a value", () => assert.deepEqual(parse("show x -f -").flags.file, ["-"]));
+  test("accepts a group without a command", () => assert.equal(parse("thing").command.name, "thing"));
+  test("requires no operands with --help", () => assert.equal(parse("show --help").flags.help, true));
+  test("accepts a value that begins with a dash", () =>
+    assert.equal(parse("show x --tail=-5").flags.tail, "-5"));
 });
 
 describe("rejects invalid command lines before anything runs", () => {

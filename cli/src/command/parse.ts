@@ -14,7 +14,7 @@ export interface ParsedLine {
   readonly afterDashes: readonly string[] | undefined;
 }
 
-/** Finds the command and reads its flags and operands; whatever it doesn't know is an error. */
+/** Finds the command, and parses its flags and operands. Unknown words are errors. */
 export function parseLine(root: Command, argv: readonly string[]): ParsedLine {
   const { path, rest } = findCommand(root, argv);
   const command = path.at(-1) ?? root;
@@ -46,7 +46,9 @@ interface OptionToken {
   readonly inlineValue: boolean | undefined;
 }
 
-/** Descends the command tree by the words that aren't flags, so that global flags may stand anywhere. */
+/**
+ * Descends the command tree by the words that are not flags, so that global flags may be anywhere.
+ */
 function findCommand(root: Command, argv: readonly string[]): { path: Command[]; rest: string[] } {
   const path = [root];
   const rest: string[] = [];
@@ -69,7 +71,7 @@ function findCommand(root: Command, argv: readonly string[]): { path: Command[];
   return { path, rest };
 }
 
-/** The first word that is neither a global flag nor a global flag's value. */
+/** Returns the first word that is neither a global flag nor the value of one. */
 export function firstWord(argv: readonly string[]): string | undefined {
   for (let i = 0; i < argv.length; i++) {
     const word = argv[i] ?? "";
@@ -82,17 +84,17 @@ export function firstWord(argv: readonly string[]): string | undefined {
 function takesNextWord(word: string): boolean {
   for (const [name, flag] of Object.entries<Flag>(GLOBAL_FLAGS)) {
     if (word === `--${name}` || (flag.short !== undefined && word === `-${flag.short}`))
-      return flag.kind !== "switch";
+      return flag.type !== "switch";
   }
   return false;
 }
 
 function parserOptions(known: Flags): NonNullable<ParseArgsConfig["options"]> {
   return Object.fromEntries(
-    Object.entries(known).map(([name, { kind, short }]) => [
+    Object.entries(known).map(([name, { type, short }]) => [
       name,
       {
-        type: kind === "switch" ? "boolean" : "string",
+        type: type === "switch" ? "boolean" : "string",
         multiple: true,
         ...(short !== undefined && { short }),
       },
@@ -102,9 +104,9 @@ function parserOptions(known: Flags): NonNullable<ParseArgsConfig["options"]> {
 
 function noFlags(known: Flags): Record<string, boolean | string | readonly string[] | undefined> {
   return Object.fromEntries(
-    Object.entries(known).map(([name, { kind }]) => [
+    Object.entries(known).map(([name, { type }]) => [
       name,
-      kind === "switch" ? false : kind === "list" ? [] : undefined,
+      type === "switch" ? false : type === "list" ? [] : undefined,
     ]),
   );
 }
@@ -116,7 +118,7 @@ function setFlag(
   path: readonly Command[],
 ): void {
   const { name, rawName, inlineValue } = token;
-  // Many write -o=json, too.
+  // Accepts -o=json as well.
   const value = inlineValue && !rawName.startsWith("--") ? token.value?.replace(/^=/, "") : token.value;
   const flag = Object.hasOwn(known, name) ? known[name] : undefined;
   if (flag === undefined) {
@@ -128,13 +130,14 @@ function setFlag(
       : "";
     throw usage(path, `unknown option ${rawName}${hint}`);
   }
-  if (flag.kind === "switch") {
+  if (flag.type === "switch") {
     if (value !== undefined) throw usage(path, `${rawName} takes no value`);
     flags[name] = true;
     return;
   }
   if (value === undefined) throw usage(path, `${rawName} needs a value: ${rawName} ${flag.hint ?? "VALUE"}`);
-  // A forgotten value must not swallow the next option; who means it writes --flag=-x.
+  // A missing value must not consume the next option. A value that begins with a dash can be given
+  // as --flag=-x.
   if (inlineValue !== true && value.startsWith("-") && value !== "-") {
     throw usage(path, `${rawName} needs a value; to give it "${value}" write --${name}=${value}`);
   }
@@ -144,7 +147,7 @@ function setFlag(
       `${rawName} is one of ${flag.choices.join(", ")}, not "${value}"${didYouMean(value, flag.choices)}`,
     );
   }
-  if (flag.kind === "list") flags[name] = [...((flags[name] as readonly string[] | undefined) ?? []), value];
+  if (flag.type === "list") flags[name] = [...((flags[name] as readonly string[] | undefined) ?? []), value];
   else if (flags[name] !== undefined && flags[name] !== value) throw usage(path, `${rawName} is given twice`);
   else flags[name] = value;
 }

@@ -4,7 +4,7 @@ import { suggest } from "./suggest.ts";
 
 const NAMES = ["container_service", "replicas", "image", "nodes", "pods"];
 
-test("finds what was meant", () => {
+test("suggests the most similar candidate", () => {
   const cases: Record<string, string | undefined> = {
     replcas: "replicas",
     replicsa: "replicas",

@@ -1,8 +1,12 @@
-/** The candidate most like what was written, if one is near enough to be meant. Case, `-` and `_` count little. */
+/**
+ * Returns the candidate most similar to the given text; undefined if none is similar enough. Case,
+ * `-` and `_` are nearly ignored.
+ */
 export function suggest(written: string, candidates: Iterable<string>): string | undefined {
   const plain = simplify(written);
   let best: string | undefined;
-  // A third of the letters may be wrong: "replcas" is near to "replicas", "pods" isn't to "nodes".
+  // Up to a third of the letters may differ: "replcas" is similar to "replicas", but "pods" is not
+  // similar to "nodes".
   let bestDistance = Math.floor(Math.max(plain.length, 3) / 3) + 1;
   for (const candidate of candidates) {
     const distance = editDistance(plain, simplify(candidate), bestDistance);
@@ -24,7 +28,10 @@ function simplify(text: string): string {
   return text.toLowerCase().replaceAll(/[-_]/g, "");
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours; anything from `limit` on is as good as `limit`. */
+/**
+ * Returns the number of insertions, deletions, replacements and swaps between two texts. Stops
+ * counting at `limit`.
+ */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit;
   let beforeLast: number[] = [];

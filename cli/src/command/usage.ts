@@ -2,7 +2,7 @@ import type { Command, Operand } from "./definition.ts";
 import type { Flag, Flags } from "./flag.ts";
 import { GLOBAL_FLAGS } from "./global-flags.ts";
 
-/** The help of the last command of the path. */
+/** Renders the help of the last command of the path. */
 export function renderUsage(path: readonly Command[]): string {
   const command = path.at(-1);
   if (command === undefined) return "";
@@ -18,7 +18,7 @@ export function renderUsage(path: readonly Command[]): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** `forage logs [options] POD|KIND/NAME` */
+/** Returns the synopsis of a command, such as `forage logs [options] POD|KIND/NAME`. */
 export function synopsis(path: readonly Command[]): string {
   const command = path.at(-1);
   const words = path.map(({ name }) => name);
@@ -27,7 +27,7 @@ export function synopsis(path: readonly Command[]): string {
   return [...words, "[options]", ...command.operands.map(operandText)].join(" ");
 }
 
-/** `Former name: forage node forget.` Empty without one. */
+/** Returns a line such as `Former name: forage node forget.`, or an empty text if there is none. */
 export function aliasText(path: readonly Command[]): string {
   const aliases = path.at(-1)?.aliases ?? [];
   const group = path.slice(0, -1).map(({ name }) => name);
@@ -39,9 +39,9 @@ export function aliasText(path: readonly Command[]): string {
     );
 }
 
-/** `-n, --namespace NAME` */
+/** Returns the names of a flag, such as `-n, --namespace NAME`. */
 export function flagText(name: string, flag: Flag): string {
-  const value = flag.kind === "switch" ? "" : ` ${flag.choices?.join("|") ?? flag.hint ?? "VALUE"}`;
+  const value = flag.type === "switch" ? "" : ` ${flag.choices?.join("|") ?? flag.hint ?? "VALUE"}`;
   return `${flag.short === undefined ? "    " : `-${flag.short}, `}--${name}${value}`;
 }
 
@@ -58,7 +58,7 @@ function operandRow({ name, choices, help }: Operand): [string, string] {
 function flagRows(flags: Flags): [string, string][] {
   return Object.entries(flags).map(([name, flag]) => [
     flagText(name, flag),
-    flag.kind === "list" ? `${flag.help} (repeatable)` : flag.help,
+    flag.type === "list" ? `${flag.help} (repeatable)` : flag.help,
   ]);
 }
 

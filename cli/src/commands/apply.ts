@@ -18,14 +18,14 @@ export const apply = defineCommand({
 removes only what it listed; --prune=yes removes them and --prune=no keeps them without a question. With --strict, the command fails if
 60 s after the rollout a service has no ready endpoint or no gateway has applied a route.
 Exit codes: 0 done, 1 failed, 2 no node takes it, 3 rolled back, 4 the time given by --timeout is over.
-Ctrl-C only stops watching; the rollout goes on.`,
+Ctrl-C only stops watching; the rollout continues.`,
   flags: {
     file: MANIFEST_FLAG,
     lossy: LOSSY_FLAG,
-    detach: { kind: "switch", help: "don't follow the rollout, print its id" },
+    detach: { type: "switch", help: "don't follow the rollout, print its id" },
     prune: PRUNE_FLAG,
     strict: {
-      kind: "switch",
+      type: "switch",
       help: "wait until every service and route of the manifests serves, and fail if one does not",
     },
   },
@@ -45,7 +45,7 @@ Ctrl-C only stops watching; the rollout goes on.`,
 export interface ApplyOptions {
   readonly detach: boolean;
   readonly strict: boolean;
-  /** Undefined: the user is asked on a terminal. */
+  /** The value of `--prune`; undefined if the command should ask on a terminal. */
   readonly prune: boolean | undefined;
 }
 
@@ -76,7 +76,10 @@ export async function applyManifest(
   return EXIT.ok;
 }
 
-/** Sends the bundles in order. If one is refused, the earlier ones have been applied, and the message says so. */
+/**
+ * Sends the bundles in order. If one is refused, the earlier ones have been applied, as the message
+ * states.
+ */
 async function sendAll(
   context: Context,
   coordinator: Coordinator,

@@ -7,11 +7,17 @@ import type { Bundle } from "../manifest/bundles.ts";
 import { pause } from "../pause.ts";
 import { routeWord } from "../view/routes.ts";
 
-/** The longest wait. Nodes publish ports and gateways accept routes within seconds; a certificate by ACME takes longer. */
+/**
+ * The longest wait. Nodes publish ports and gateways accept routes within seconds, but a
+ * certificate by ACME takes longer.
+ */
 const WAIT_MS = 60_000;
 const PAUSE_MS = 500;
 
-/** Returns once every service and route of the bundles serves. Throws CliError that names those that don't after `WAIT_MS`. */
+/**
+ * Resolves once every service and route of the bundles is served. After `WAIT_MS`, throws a
+ * CliError that names the others.
+ */
 export async function assertServing(
   context: Context,
   coordinator: Coordinator,
@@ -45,7 +51,10 @@ async function notServing(coordinator: Coordinator, bundles: readonly Bundle[]):
   return lines;
 }
 
-/** A coordinator that is being restarted gives an empty list, in which nothing serves: it is asked again. */
+/**
+ * Lists the resources. While the coordinator restarts the list is empty, so that the caller
+ * retries.
+ */
 async function list(coordinator: Coordinator, namespace: string): Promise<{ resources: Resource[] }> {
   try {
     return await coordinator.call(operator.listResources, { namespace, labels: {} });

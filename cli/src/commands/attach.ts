@@ -18,15 +18,20 @@ export const attach = defineCommand({
   summary: "Pass input to a container's own program, and follow its output",
   details: `For containers with \`stdin: true\`. Output is followed from now on, until the container ends: the exit code is then that
 of the container. The logs command shows what was written before.
-Input is sent line by line, and its end does not reach the program, because its standard input stays open for others. Ctrl-C and the keys of
---detach-keys end this command and not the program. Without \`stdin: true\`, or with \`tty: true\`, only the output is followed,
-and a line on standard error says so.`,
+Input is sent line by line; to a container with \`tty: true\`, key by key, and its terminal takes the size of this one. The end of the
+input does not reach the program, because its standard input stays open for others: --end-input ends it. The keys of --detach-keys
+end this command and not the program, and so does Ctrl-C, unless the program has a terminal and gets it. Where no input can be passed
+on, a line on standard error says so, and only the output is followed.`,
   operands: [{ name: "POD", required: true, help: "a pod by name or the beginning of its uid" }],
   flags: {
-    container: { kind: "text", short: "c", hint: "NAME", help: "which container; the main one by default" },
-    "no-stdin": { kind: "switch", help: "only follow the output" },
+    container: { type: "text", short: "c", hint: "NAME", help: "which container; the main one by default" },
+    "no-stdin": { type: "switch", help: "only follow the output" },
+    "end-input": {
+      type: "switch",
+      help: "at the end of the input, end the program's standard input for good, once no other session has it open",
+    },
     "detach-keys": {
-      kind: "text",
+      type: "text",
       hint: "KEYS",
       help: `keys in the input that end this command; ${DEFAULT_KEYS} by default where the input is a terminal`,
     },
@@ -35,20 +40,23 @@ and a line on standard error says so.`,
     const { flags, operands } = invocation;
     const context = contextOf(invocation);
     const { world, signal, settings } = context;
-    if (flags["no-stdin"] && flags["detach-keys"] !== undefined)
-      throw new CliError("USAGE", "--detach-keys is for input: leave it out with --no-stdin");
+    for (const name of ["detach-keys", "end-input"] as const)
+      if (flags["no-stdin"] && flags[name])
+        throw new CliError("USAGE", `--${name} is for input: leave it out with --no-stdin`);
+    const stdin = !flags["no-stdin"];
     const named = flags["detach-keys"] ?? (world.stdin.isTTY === true ? DEFAULT_KEYS : undefined);
     const detach = named === undefined ? undefined : new DetachKeys(parseDetachKeys(named));
     return await withCoordinator(context, async (coordinator) => {
       const pod: Pod = await findPod(coordinator, settings.namespace, podName(operands[0] ?? ""));
+      const tty = hasTerminal(pod, flags.container) && (stdin ? world.stdin : world.stdout).isTTY === true;
       const call = await coordinator.duplex(operator.exec);
       try {
         const exitCode = await runExec(call, {
           start: { namespace: settings.namespace, pod: pod.name, container: flags.container ?? "" },
-          ...{ command: [], attach: true, stdin: !flags["no-stdin"], tty: false, detach },
+          ...{ command: [], attach: true, stdin, tty, endInput: flags["end-input"], detach },
           ...{ world, signal },
         });
-        // The detach keys end the session without one.
+        // A session that the detach keys ended has no exit code.
         return exitCode === undefined ? EXIT.ok : toExitCode(exitCode);
       } catch (error) {
         throw explain(error, coordinator.endpoint, signal);
@@ -56,3 +64,14 @@ and a line on standard error says so.`,
     });
   },
 });
+
+/** Reports whether the container, by default the main one, has a terminal. */
+function hasTerminal({ template }: Pod, name: string | undefined): boolean {
+  const containers = [
+    template?.container,
+    ...(template?.sidecars ?? []),
+    ...(template?.initContainers ?? []),
+  ];
+  const container = name === undefined ? containers[0] : containers.find((it) => it?.name === name);
+  return container?.tty === true;
+}

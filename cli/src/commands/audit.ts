@@ -11,7 +11,7 @@ const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1_000;
 const PAGE = 1_000;
 
-/** An entry that was noted earlier, and that the log must still contain. */
+/** An entry that was recorded elsewhere, and that the log must still contain. */
 interface NotedEntry {
   readonly sequence: number;
   readonly hash: string;
@@ -26,14 +26,14 @@ and hash as SEQUENCE:HASH: keep it elsewhere, and give it to --contains later, t
 --export prints the entries as they are stored, one JSON object a line, and checks them. Both exit with 1 if the chain is broken.`,
   flags: {
     limit: {
-      kind: "text",
+      type: "text",
       hint: "COUNT",
       help: `the newest so many, up to ${MAX_LIMIT}; ${DEFAULT_LIMIT} by default`,
     },
-    verify: { kind: "switch", help: "check all entries" },
-    export: { kind: "switch", help: "print all entries as they are stored" },
+    verify: { type: "switch", help: "check all entries" },
+    export: { type: "switch", help: "print all entries as they are stored" },
     contains: {
-      kind: "text",
+      type: "text",
       hint: "SEQUENCE:HASH",
       help: "with --verify or --export: fail unless this entry is there",
     },
@@ -61,7 +61,7 @@ async function list(context: Context, coordinator: Coordinator, limit: number): 
   const check = new ChainCheck();
   const rows: AuditEntry[] = [];
   for (const line of lines) {
-    const entry = check.take(line);
+    const entry = check.check(line);
     if ("problem" in entry) throw broken(entry.problem);
     rows.push(entry);
   }
@@ -90,7 +90,7 @@ async function checkAll(
     });
     for (const line of lines) {
       if (isPrinted) world.stdout.write(`${line}\n`);
-      const entry = check.take(line);
+      const entry = check.check(line);
       if ("problem" in entry) throw broken(entry.problem);
       if (entry.sequence === noted?.sequence && entry.hash === noted.hash) isFound = true;
       after = entry.sequence;
@@ -102,7 +102,7 @@ async function checkAll(
   }
   const { head, first, count } = check;
   if (!isFound && noted !== undefined) throw missing(noted, first);
-  // Apart from what is exported.
+  // The report must not be mixed with the exported entries.
   const out = isPrinted ? world.stderr : world.stdout;
   if (head === undefined) out.write("no calls are recorded\n");
   else
@@ -160,6 +160,6 @@ function parseNoted(text: string): NotedEntry {
 function parseLimit(text: string): number {
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
   if (limit < 1 || limit > MAX_LIMIT)
-    throw new CliError("USAGE", `--limit: "${text}" is no number from 1 to ${MAX_LIMIT}`);
+    throw new CliError("USAGE", `--limit: "${text}" is not a number from 1 to ${MAX_LIMIT}`);
   return limit;
 }

@@ -63,8 +63,8 @@ A backup holds no keys: a restore on another machine also needs the directories 
     const context = contextOf(invocation);
     const [given = "", file] = invocation.operands;
     const name = given.replace(/^backup\//, "");
-    // Names of backups have no slash, so that none leads out of the current directory.
-    if (name.includes("/")) throw new CliError("USAGE", `"${given}" is no name of a backup`);
+    // A name of a backup contains no slash, so that it can't lead out of the current directory.
+    if (name.includes("/")) throw new CliError("USAGE", `"${given}" is not the name of a backup`);
     const path = resolve(file ?? name);
     const bytes = await withCoordinator(context, (coordinator) => download(coordinator, name, path));
     context.world.stdout.write(`${path}: ${bytes} bytes, verified\n`);
@@ -78,7 +78,10 @@ export const backup = groupCommands("backup", "Make, list and copy backups of th
   get,
 ]);
 
-/** Writes the backup to a partial file, which becomes `path` once it is verified. Returns its size. */
+/**
+ * Writes the backup to a partial file, which is renamed to `path` once it is verified. Returns its
+ * size.
+ */
 async function download(coordinator: Coordinator, name: string, path: string): Promise<number> {
   if (await exists(path)) throw new CliError("USAGE", `${path} exists: name another file`);
   const partial = `${path}.partial`;
@@ -91,7 +94,7 @@ async function download(coordinator: Coordinator, name: string, path: string): P
     let bytes = 0;
     for await (const { frame } of coordinator.stream(operator.getBackup, { name })) {
       if (frame?.$case !== "data") continue;
-      digest.take(frame.value);
+      digest.update(frame.value);
       bytes += frame.value.length;
       await file.writeFile(frame.value);
     }

@@ -20,10 +20,13 @@ import { readable } from "./image-push.ts";
 import { titleOf } from "./put-objects.ts";
 import { LOSSY_FLAG, MANIFEST_FLAG, readManifests } from "./read-manifests.ts";
 
-/** The reader keeps the manifests in memory. The coordinator takes 4 MiB a request. */
+/**
+ * The size limit of the manifests, which a reader keeps in memory. The coordinator accepts 4 MiB in
+ * a request.
+ */
 const MANIFESTS_MAX_BYTES = 4 * 1024 * 1024;
 const PACKAGES_MAX = 1_000;
-/** Each keeps a file open. */
+/** The most archives. Each needs an open file. */
 const ARCHIVES_MAX = 100;
 
 export const bundleCreate = defineCommand({
@@ -37,19 +40,19 @@ Secrets, config maps and other objects are not packed: create them at the site.`
   flags: {
     file: MANIFEST_FLAG,
     lossy: LOSSY_FLAG,
-    image: { kind: "list", hint: "IMAGE", help: "a further image; may be repeated" },
+    image: { type: "list", hint: "IMAGE", help: "a further image; may be repeated" },
     archive: {
-      kind: "list",
+      type: "list",
       hint: "ARCHIVE",
       help: "what docker, nerdctl or podman saved, or an OCI layout in a tar file; may be repeated",
     },
     platform: {
-      kind: "list",
+      type: "list",
       hint: "linux/ARCH",
       help: "a platform that each image must be complete for, such as linux/arm64; by default those that are there",
     },
     packages: {
-      kind: "list",
+      type: "list",
       hint: "DIR",
       help: "a directory with Debian packages to take along; may be repeated",
     },
@@ -95,7 +98,7 @@ interface OpenArchive {
 }
 
 interface Input {
-  /** The full names of the images, with the names as they were written. */
+  /** The images by full name, with the names in the manifests. */
   readonly images: ReadonlyMap<string, string>;
   readonly manifests: Buffer | undefined;
 }
@@ -152,7 +155,7 @@ async function closeAll(archives: readonly OpenArchive[]): Promise<void> {
   for (const { source } of archives) await source.close();
 }
 
-/** Returns the archives' entries of this image, or else the image of this machine. */
+/** Returns the archives' entries of this image, or else the image on this machine. */
 async function findImage(
   { world, signal }: Context,
   archives: readonly OpenArchive[],
@@ -165,7 +168,7 @@ async function findImage(
   try {
     const entries = await listImages(source.archive);
     const all = entries.map((entry) => ({ archive: source.archive, entry }));
-    // An image that was saved alone is the requested one, whatever the program calls it.
+    // An archive with a single image is used even if the program gave the image another name.
     const found = all.length === 1 ? all : all.filter((each) => isImage(each, name));
     return { candidates: found, close: () => source.close() };
   } catch (error) {
@@ -190,7 +193,7 @@ function tryFullName(name: string): string | undefined {
 function architectureIn(platform: string): string {
   const architecture = /^linux\/([a-z0-9_]+)$/.exec(platform)?.[1];
   if (architecture !== undefined) return architecture;
-  throw new CliError("USAGE", `--platform: "${platform}" is no platform such as linux/amd64`);
+  throw new CliError("USAGE", `--platform: "${platform}" is not a platform such as linux/amd64`);
 }
 
 async function listPackages(dirs: readonly string[]): Promise<readonly Package[]> {

@@ -55,8 +55,8 @@ namespace of -n. A load that ended early can be repeated. Packages are taken out
   flags: {
     ...TARGET_FLAGS,
     ...ALL_NAMESPACES,
-    apply: { kind: "switch", help: "apply the manifests, and follow the rollout until it has ended" },
-    detach: { kind: "switch", help: "with --apply: don't follow the rollout, print its id" },
+    apply: { type: "switch", help: "apply the manifests, and follow the rollout until it has ended" },
+    detach: { type: "switch", help: "with --apply: don't follow the rollout, print its id" },
     prune: PRUNE_FLAG,
   },
   run: async (invocation) => {
@@ -84,13 +84,13 @@ namespace of -n. A load that ended early can be repeated. Packages are taken out
   },
 });
 
-/** An image with a namespace whose pods may use it. An empty one means all. */
+/** An image, and a namespace whose pods may use it. An empty namespace means all. */
 interface ImagePush {
   readonly image: StoredImage;
   readonly namespace: string;
 }
 
-/** Returns what is sent to each node. Pure. */
+/** Returns the images to send to each node, with their namespaces. */
 export function pushesOf(
   images: readonly StoredImage[],
   manifest: Manifest | undefined,
@@ -129,7 +129,7 @@ async function sendImages(task: {
   readonly bundle: SiteBundle;
   readonly nodes: readonly string[];
   readonly uses: readonly ImagePush[];
-  /** Whether standard output is for another result. */
+  /** Whether standard output is reserved for another result. */
   readonly quiet: boolean;
 }): Promise<ExitCode> {
   const { context, coordinator, bundle, nodes, uses } = task;
@@ -154,7 +154,10 @@ async function sendImages(task: {
   }
 }
 
-/** Throws before anything is sent when an image has a choice of platforms, and none for the node. The node itself checks other images. */
+/**
+ * Throws if the image has several platforms, but none for the node, before anything is sent. Nodes
+ * themselves check other images.
+ */
 async function assertPlatform(
   coordinator: Coordinator,
   node: string,

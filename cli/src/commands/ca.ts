@@ -63,7 +63,7 @@ const retire = defineCommand({
   summary: "End the trust in the old certificate authority",
   details: `The coordinator refuses it while a node depends on the old authority. Its key is deleted. Clients whose CA file lacks the new root can't
 connect any more, and join tokens that were made before can't be used.`,
-  flags: { yes: { kind: "switch", short: "y", help: "don't ask" } },
+  flags: { yes: { type: "switch", short: "y", help: "don't ask" } },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const question = `Retire the old certificate authority of ${context.settings.place()}? Clients need the new root in their CA file. [y/N] `;

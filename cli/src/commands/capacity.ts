@@ -11,11 +11,11 @@ export const capacity = defineCommand({
   summary: "Count how many more pods of one shape the fleet takes, and show what runs out first",
   details: `The scheduler places pods on a copy of the fleet until one fits nowhere.`,
   flags: {
-    cpu: { kind: "text", hint: "CORES", help: "one pod requests so much, such as 500m" },
-    memory: { kind: "text", hint: "BYTES", help: "one pod requests so much, such as 256Mi" },
-    request: { kind: "list", hint: "RESOURCE=AMOUNT", help: "one pod requests so much of another resource" },
+    cpu: { type: "text", hint: "CORES", help: "one pod requests so much, such as 500m" },
+    memory: { type: "text", hint: "BYTES", help: "one pod requests so much, such as 256Mi" },
+    request: { type: "list", hint: "RESOURCE=AMOUNT", help: "one pod requests so much of another resource" },
     like: {
-      kind: "text",
+      type: "text",
       hint: "NAME|KIND/NAME",
       help: "pods are like those of this container service, or of a job, with all their rules",
     },

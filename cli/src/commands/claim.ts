@@ -17,7 +17,7 @@ const create = defineCommand({
   operands: [{ name: "NAME", required: true, help: "its name" }],
   flags: {
     capacity: {
-      kind: "text",
+      type: "text",
       hint: "QUANTITY",
       help: "such as 10Gi; without it there is no limit but the disk",
     },

@@ -11,7 +11,10 @@ const scripts: Readonly<Record<string, (places: readonly Place[]) => string>> = 
   fish: fishScript,
 };
 
-/** `load` gives all commands, of which this is one. */
+/**
+ * Returns the command that prints completion scripts. `load` returns all commands, including this
+ * one.
+ */
 export function completionCommand(load: () => Promise<Command>): Command {
   return defineCommand({
     name: "completion",

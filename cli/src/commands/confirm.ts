@@ -3,13 +3,16 @@ import type { Context } from "../context.ts";
 import { CliError } from "../errors.ts";
 import { plainText } from "../output/plain-text.ts";
 
-/** Asks on the terminal. Without a terminal it throws an error. The end of input means no. */
+/**
+ * Asks a question on the terminal. Returns false at the end of input. Throws without a terminal.
+ */
 export async function confirm({ world, signal }: Context, question: string): Promise<boolean> {
   const { stdin, stderr } = world;
   if (stdin.isTTY !== true) {
     throw new CliError("USAGE", "there is no terminal for the confirmation: repeat the command with --yes");
   }
-  // The terminal edits the line itself and stays as it is, so that Ctrl-C is the signal that it always is.
+  // The terminal stays in its normal mode and edits the line itself, so that Ctrl-C sends its usual
+  // signal.
   const reader = createInterface({ input: stdin, terminal: false });
   try {
     stderr.write(plainText(question, { lines: true }));
@@ -26,8 +29,8 @@ export async function confirm({ world, signal }: Context, question: string): Pro
 }
 
 /**
- * Asks before something is lost, unless `yes` says that it is meant. Without a terminal there is no question. Throws REFUSED if the answer
- * is no.
+ * Requests a confirmation before data is lost, unless `yes` is set. Throws without a terminal, and
+ * throws REFUSED if the user declines.
  */
 export async function confirmLoss(context: Context, question: string, yes: boolean): Promise<void> {
   if (yes || context.world.stdin.isTTY !== true) return;

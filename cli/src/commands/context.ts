@@ -33,8 +33,8 @@ const add = defineCommand({
 The first context becomes the current one, unless the file has settings outside of contexts.`,
   operands: [NAME],
   flags: {
-    use: { kind: "switch", help: "make it the current context" },
-    replace: { kind: "switch", help: "replace a context of this name" },
+    use: { type: "switch", help: "make it the current context" },
+    replace: { type: "switch", help: "replace a context of this name" },
   },
   run: async (invocation) => {
     const { flags, world, operands } = invocation;
@@ -129,7 +129,7 @@ interface SettingValues {
   readonly namespace: string | undefined;
 }
 
-/** Reads the files once, so that a wrong one is found now. */
+/** Reads the files that the settings name, so that invalid ones are reported now. */
 function settingsOf(flags: SettingValues): FileSettings {
   const { server, "ca-file": caFile, "token-file": tokenFile, namespace } = flags;
   if (server === undefined || caFile === undefined || tokenFile === undefined)
@@ -151,7 +151,7 @@ interface ConfigFile {
   readonly write: (text: string) => void;
 }
 
-/** Opens the file that a change goes into: the named one, or the user's own, which need not exist. */
+/** Opens the file to change: the named one, or the user's own, which may be missing. */
 function openFile(named: string | undefined, { env, homeDir, stderr, randomId }: World): ConfigFile {
   const path = named ?? (env.FORAGE_CONFIG || userConfigPath(homeDir));
   const found = readIfThere(path);

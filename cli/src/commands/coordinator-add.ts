@@ -12,9 +12,9 @@ export const coordinatorAdd = defineCommand({
   details: `The command is run on the new host, where the coordinator is installed and configured but has not been started.
 It contains a token that can be used once. The token gives access to the key of the cluster's authority and to the keys of secrets: keep it secret.`,
   flags: {
-    ttl: { kind: "text", hint: "DURATION", help: "how long the token is valid: 15m, at most 30m" },
+    ttl: { type: "text", hint: "DURATION", help: "how long the token is valid: 15m, at most 30m" },
     coordinator: {
-      kind: "text",
+      type: "text",
       hint: "HOST:PORT",
       help: "address at which the new host reaches this coordinator, if it is another than the coordinator knows",
     },
@@ -28,7 +28,8 @@ It contains a token that can be used once. The token gives access to the key of 
     );
     const address = flags.coordinator ?? response.coordinators[0] ?? context.settings.endpoint().server;
     assertAddress(address);
-    // A shell prints the token itself, so that it is in no command line that others on the host can read.
+    // `echo` is a builtin of the shell, so the token is in no command line that other users of the
+    // host can read.
     const command = `echo ${response.token} | sudo forage-coordinator join ${address} --config /etc/forage/coordinator.yaml`;
     printOne(
       context,

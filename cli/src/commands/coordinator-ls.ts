@@ -17,14 +17,14 @@ export const coordinatorLs = defineCommand({
   },
 });
 
-/** Lists all coordinators, or those with the name. */
+/** Lists all coordinators, or the one with the name. */
 export async function listCoordinators(
   context: Context,
   coordinator: Coordinator,
   name: string | undefined,
 ): Promise<void> {
   const { coordinators } = await coordinator.call(operator.listCoordinators, {});
-  // One coordinator alone reports the address by which it is known already.
+  // A single coordinator reports the address that is already known.
   if (coordinators.length > 1) remember(context, coordinators);
   printListing(context, {
     columns: coordinatorColumns(context.world.nowMs()),

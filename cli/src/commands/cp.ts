@@ -23,7 +23,7 @@ Links are copied as links (one that is named itself is followed); out of a conta
     { name: "TARGET", required: true, help: "where to: a path on this machine, or POD:/PATH" },
   ],
   flags: {
-    container: { kind: "text", short: "c", hint: "NAME", help: "which container; the main one by default" },
+    container: { type: "text", short: "c", hint: "NAME", help: "which container; the main one by default" },
   },
   run: async (invocation) => {
     const context = contextOf(invocation);
@@ -47,7 +47,10 @@ interface Remote {
   readonly path: string;
 }
 
-/** `POD:/PATH`; undefined for a path of this machine, which has no colon before its first slash. */
+/**
+ * Parses `POD:/PATH`. Returns undefined for a path of this machine, which has no colon before its
+ * first slash.
+ */
 export function parseRemote(text: string): Remote | undefined {
   const [, pod, path = ""] = /^((?:pods?\/|po\/)?[^/:]+):(.*)$/s.exec(text) ?? [];
   if (pod === undefined) return undefined;
@@ -131,7 +134,10 @@ class Copy {
   }
 }
 
-/** Into a directory that is there under its own name, else under the name given. */
+/**
+ * Returns the path to write: the target with the source's name if the target is a directory, else
+ * the target itself.
+ */
 async function localTarget(
   target: string,
   ownName: string,
@@ -140,7 +146,8 @@ async function localTarget(
     if (error.code === "ENOENT") return undefined;
     throw error;
   });
-  // The last part of the container's path may be a link's name, which is the name that its user knows.
+  // The last segment of the container's path may be the name of a link, which is the name that the
+  // user gave.
   const name = ownName === "" || ownName === "." || ownName === ".." ? undefined : ownName;
   if (stats?.isDirectory()) return { into: await Directory.open(target), name };
   if (target.endsWith("/")) throw new CliError("USAGE", `there is no directory ${target}`);
@@ -159,8 +166,8 @@ function fileError(error: NodeJS.ErrnoException, path: string): CliError {
     ENOENT: "there is no such file or directory",
     EACCES: "permission denied",
     EPERM: "permission denied",
-    ENOSPC: "there is no room left on the disk",
-    ENOTDIR: "a part of the path is no directory",
+    ENOSPC: "there is no space left on the disk",
+    ENOTDIR: "a part of the path is not a directory",
   };
   return new CliError("REFUSED", `${path}: ${reasons[error.code ?? ""] ?? error.code}`, { cause: error });
 }

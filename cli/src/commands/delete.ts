@@ -15,7 +15,10 @@ import { MANIFEST_FLAG } from "./read-manifests.ts";
 import { parseResource } from "./reference.ts";
 import { parseSelector, SELECTOR_FLAG, type Selector } from "./selector.ts";
 
-/** Pods stop within their grace period; looking more often would not end it sooner. */
+/**
+ * The interval of polling. Pods may take their whole grace period to stop, so a shorter interval
+ * has no benefit.
+ */
 const LOOK_AGAIN_MS = 300;
 
 export const deleteCommand = defineCommand({
@@ -27,9 +30,9 @@ With -f, what is not there any more is passed over.`,
   flags: {
     file: { ...MANIFEST_FLAG, help: "remove what this manifest holds" },
     label: { ...SELECTOR_FLAG, help: "remove what this selects; as with get -l" },
-    all: { kind: "switch", help: "remove everything of the namespace" },
-    yes: { kind: "switch", short: "y", help: "with --all: don't ask" },
-    wait: { kind: "switch", help: "wait until nothing of it is left" },
+    all: { type: "switch", help: "remove everything of the namespace" },
+    yes: { type: "switch", short: "y", help: "with --all: don't ask" },
+    wait: { type: "switch", help: "wait until nothing of it is left" },
   },
   run: async (invocation) => {
     const { flags, operands } = invocation;

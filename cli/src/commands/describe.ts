@@ -59,7 +59,7 @@ export const describe = defineCommand({
   },
 });
 
-/** Reads `KIND/NAME` or `KIND NAME`. */
+/** Parses `KIND/NAME` or `KIND NAME`. */
 function targetOf([first = "", second]: readonly string[]): string {
   if (second === undefined) return first;
   if (first.includes("/")) throw new CliError("USAGE", `"${first}" names one already: leave "${second}" out`);
@@ -128,7 +128,7 @@ async function showResource(
   );
 }
 
-/** Rollouts are kept for a limited time only. */
+/** Returns the rollout; undefined if it is no longer kept. */
 async function findRollout(
   coordinator: Coordinator,
   rolloutId: string,
@@ -152,13 +152,13 @@ function toJson({ resource, pods, endpoints, rollout }: ResourceDetail): unknown
 }
 
 interface About {
-  /** Empty for nodes. */
+  /** The namespace; empty for nodes. */
   readonly namespace: string;
   readonly kind: string;
   readonly name: string;
 }
 
-/** People see with it what happened to it last. */
+/** Prints the description of an object together with its last events. */
 async function show(
   context: Context,
   coordinator: Coordinator,

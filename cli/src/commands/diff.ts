@@ -39,7 +39,7 @@ async function run(context: Context, flags: ManifestFlags): Promise<ExitCode> {
   return changed.length > 0 || plans.some(({ changes }) => changes) ? EXIT.changes : EXIT.ok;
 }
 
-/** The steps belong to the plan. */
+/** Removes the steps, which only the plan command shows. */
 function differenceOf(plan: PlanResponse, namespace: string | undefined): unknown {
   const resources = plan.resources
     .filter(({ action }) => action !== "unchanged")

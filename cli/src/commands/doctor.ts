@@ -23,7 +23,9 @@ const STYLES: Readonly<Record<FindingState, Style>> = {
   problem: "bad",
   unknown: "faint",
 };
-/** The coordinator renews its certificate earlier than this number of days before the certificate's end. */
+/**
+ * The number of days before its expiry by which a coordinator should have renewed its certificate.
+ */
 const SERVER_CERTIFICATE_DAYS = 3;
 const AUTHORITY_DAYS = 90;
 const LOG_REMEDY = "on its host: systemctl status forage-coordinator";
@@ -36,8 +38,8 @@ export const doctor = defineCommand({
 agents also examine their hosts as forage-agent check does: disk, programs, name servers and the clock, and whether each of up to 100 nodes
 is reached from some others, with full-sized packets too. --no-hosts leaves this out. Exit codes: 0 no problem, 1 at least one; warnings don't count.`,
   flags: {
-    all: { kind: "switch", help: "also list the checks that found nothing wrong" },
-    "no-hosts": { kind: "switch", help: "don't have agents examine their hosts" },
+    all: { type: "switch", help: "also list the checks that found nothing wrong" },
+    "no-hosts": { type: "switch", help: "don't have agents examine their hosts" },
   },
   run: async (invocation) => {
     const context = contextOf(invocation);
@@ -76,7 +78,7 @@ export async function examineAll(context: Context, options: { readonly hosts: bo
 function examineEndpoint({ settings, world }: Context): Finding[] {
   const { server, caFile, caPem, tokenSource } = settings.endpoint();
   const authority = validityOf(caPem);
-  const remedy = "take the CA file of this coordinator (--ca-file)";
+  const remedy = "use the CA file of this coordinator (--ca-file)";
   const about = `${settings.place()}, token from ${tokenSource}`;
   const usable: Finding = { subject: "client", check: "settings", state: "ok", message: about, remedy: "" };
   const message = `the CA file ${caFile} holds no certificate`;
@@ -104,7 +106,7 @@ async function examineFleet(
       ...nodes.flatMap((node) => examineNode(node, nowMs)),
     ];
   });
-  // Without an answer to this, the others would only say the same.
+  // If the coordinator can't be reached, further examinations would only repeat this.
   if (answers.some(({ subject, state }) => subject === "coordinator" && state === "problem")) return answers;
   return [
     ...answers,
@@ -121,7 +123,7 @@ async function examineFleet(
   ];
 }
 
-/** An older coordinator, and one that is busy with it, prove nothing about hosts. */
+/** A refusal by an older or busy coordinator indicates nothing about the hosts. */
 function examineNodes(coordinator: Coordinator): Promise<Finding[]> {
   const remedy = "use a token with the role admin and a coordinator of this version, or --no-hosts";
   const examine = async (): Promise<Finding[]> => {
@@ -132,7 +134,10 @@ function examineNodes(coordinator: Coordinator): Promise<Finding[]> {
   return examined("hosts", "examined", remedy, examine, ["DENIED", "REFUSED"]);
 }
 
-/** Any of several coordinators may have given the answers so far, so that one of them can be down. */
+/**
+ * Examines each coordinator on its own: the answers so far may come from any of them, while another
+ * is down.
+ */
 async function examineServers(servers: readonly string[], nowMs: number): Promise<Finding[]> {
   const findings = await Promise.all(
     servers.map(async (server): Promise<Finding> => {
@@ -152,7 +157,10 @@ function examineServerCertificate(subject: string, validity: Validity, nowMs: nu
   return lifetimeFinding(subject, limits);
 }
 
-/** Turns an error into a finding. A call that the token may not make is no problem of the fleet. */
+/**
+ * Runs an examination, and converts its error to a finding. A call that the token does not permit
+ * is not a problem of the fleet.
+ */
 async function examined(
   subject: string,
   check: string,

@@ -27,7 +27,7 @@ export const edit = defineCommand({
 each problem below its line. The command ends when nothing is changed. A file keeps the text that could not be applied.
 The rollout is followed until it has ended; exit codes are those of apply.`,
   operands: [{ name: "KIND/NAME", required: true, help: "which resource" }],
-  flags: { detach: { kind: "switch", help: "don't follow the rollout, print its id" } },
+  flags: { detach: { type: "switch", help: "don't follow the rollout, print its id" } },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const reference = parseResource(invocation.operands[0] ?? "");
@@ -54,7 +54,10 @@ function printId(context: Context, rolloutId: string): ExitCode {
   return EXIT.ok;
 }
 
-/** Returns the rollout's id; undefined if the user has changed nothing. */
+/**
+ * Opens the editor until the manifest is accepted. Returns the rollout's id; undefined if the user
+ * changed nothing.
+ */
 async function editUntilApplied(
   context: Context,
   coordinator: Coordinator,
@@ -88,7 +91,7 @@ async function editUntilApplied(
       }
     }
   } catch (error) {
-    // The editor can fail after it has saved.
+    // The editor may fail after it has saved the text.
     if (withoutAnnotations(readFileSync(path, "utf8")) !== original) throw withPath(error, path);
     rmSync(directory, { recursive: true });
     throw error;
@@ -129,19 +132,22 @@ function sameResource(bundles: readonly Bundle[], { namespace, kind, name }: Res
   );
 }
 
-/** Returns the error if the user can mend the manifest in the editor; throws it otherwise. */
+/** Returns the error if the user can correct the manifest in the editor; throws it otherwise. */
 function correctable(error: unknown, hasTerminal: boolean): CliError {
   const isAboutManifest = error instanceof CliError && (error.code === "MANIFEST" || isRejection(error));
   if (isAboutManifest && hasTerminal) return error;
   throw error;
 }
 
-/** Reports whether the coordinator has refused what the manifest says, such as a quota that is used up. */
+/**
+ * Reports whether the coordinator refused the content of the manifest, for example because a quota
+ * is exhausted.
+ */
 function isRejection(error: CliError): boolean {
   return error instanceof CallError && error.code === "REFUSED" && !error.passing;
 }
 
-/** Adds where the text is that was not applied. */
+/** Adds the path of the text that was not applied to the error. */
 function withPath(error: unknown, path: string): unknown {
   if (!(error instanceof CliError)) return error;
   const message = `${error.message}\nthe edited text is kept in ${path}`;

@@ -10,7 +10,7 @@ export function eventFilter(fields: Partial<EventFilter> = {}): EventFilter {
   return { kind: "", name: "", type: "", reason: "", since: undefined, ...fields };
 }
 
-/** The last events about something, oldest first; none where the coordinator doesn't tell them to this caller. */
+/** Returns the last events of an object, oldest first; empty if the caller may not read them. */
 export async function eventsAbout(
   coordinator: Coordinator,
   namespace: string,
@@ -26,7 +26,7 @@ export async function eventsAbout(
     });
     return events;
   } catch (error) {
-    // The description is useful without them.
+    // The description is useful even without events.
     const refused = error instanceof CallError && REFUSALS.has(error.status);
     if (refused) return [];
     throw error;

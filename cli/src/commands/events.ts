@@ -15,13 +15,13 @@ import { assertOneChoice } from "./namespace-choice.ts";
 import { parseObjectReference, parseReference } from "./reference.ts";
 
 const DEFAULT_LIMIT = 500;
-/** Shown before what comes, so that one sees what led to it. */
+/** The number of past events that `--watch` shows first, for context. */
 const SHOWN_BEFORE_WATCH = 20;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5_000;
 
 interface Query {
-  /** Empty: all, and nodes. */
+  /** The namespace; empty means all namespaces and nodes. */
   readonly namespace: string;
   readonly filter: EventFilter;
   readonly limit: number | undefined;
@@ -33,18 +33,18 @@ export const events = defineCommand({
   details: `The oldest event comes first. An event that happens again within minutes increases its count. The coordinator keeps about 10,000 events.
 With --watch and -o json there is one JSON object a line.`,
   flags: {
-    "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces and of nodes" },
+    "all-namespaces": { type: "switch", short: "A", help: "of all namespaces and of nodes" },
     for: {
-      kind: "text",
+      type: "text",
       hint: "KIND/NAME",
       help: "only what is about this: a resource and its pods, pod/NAME, node/NAME, secret/NAME, certificate/HOSTNAME and the like",
     },
-    type: { kind: "text", hint: "TYPE", choices: ["Normal", "Warning"], help: "only of this type" },
-    reason: { kind: "text", hint: "REASON", help: "only with this reason, such as RolledBack" },
-    since: { kind: "text", hint: "DURATION", help: "only those of the last 10m, 2h or the like" },
-    limit: { kind: "text", hint: "COUNT", help: `only the newest so many; ${DEFAULT_LIMIT} by default` },
+    type: { type: "text", hint: "TYPE", choices: ["Normal", "Warning"], help: "only of this type" },
+    reason: { type: "text", hint: "REASON", help: "only with this reason, such as RolledBack" },
+    since: { type: "text", hint: "DURATION", help: "only those of the last 10m, 2h or the like" },
+    limit: { type: "text", hint: "COUNT", help: `only the newest so many; ${DEFAULT_LIMIT} by default` },
     watch: {
-      kind: "switch",
+      type: "switch",
       short: "w",
       help: `go on with what comes, after the last ${SHOWN_BEFORE_WATCH}`,
     },
@@ -56,7 +56,7 @@ With --watch and -o json there is one JSON object a line.`,
     const about = flags.for === undefined ? { kind: "", name: "" } : parseAbout(flags.for);
     const sinceMs = flags.since === undefined ? undefined : durationFlag("--since", flags.since);
     const query: Query = {
-      // Nodes, certificates and priority classes belong to no namespace.
+      // Nodes, certificates and priority classes have no namespace.
       namespace: flags["all-namespaces"] || isOfCluster(about.kind) ? "" : context.settings.namespace,
       filter: eventFilter({
         ...about,
@@ -85,7 +85,7 @@ async function list(context: Context, coordinator: Coordinator, query: Query): P
   return EXIT.ok;
 }
 
-/** Prints events until interrupted. Opens a broken stream again at the same position. */
+/** Prints events until interrupted. After a broken stream, continues at the same position. */
 async function watch(context: Context, coordinator: Coordinator, query: Query): Promise<ExitCode> {
   const { namespace, filter, limit = SHOWN_BEFORE_WATCH } = query;
   const { world, signal } = context;
@@ -129,7 +129,7 @@ function print({ format, world, paint }: Context, { namespace }: Query, event: E
 }
 
 function parseAbout(text: string): { readonly kind: string; readonly name: string } {
-  // Nothing else is done with a certificate by such a name.
+  // Certificates are accepted only here, because no other command refers to them by such a name.
   const certificate = /^certificates?\/([^/]+)$/.exec(text)?.[1];
   if (certificate !== undefined) return { kind: "certificate", name: certificate };
   const object = parseObjectReference(text);
@@ -149,6 +149,6 @@ function isOfCluster(kind: string): boolean {
 
 function parseLimit(text: string): number {
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
-  if (limit < 1) throw new CliError("USAGE", `--limit: "${text}" is no number above 0`);
+  if (limit < 1) throw new CliError("USAGE", `--limit: "${text}" is not a number above 0`);
   return limit;
 }

@@ -9,7 +9,10 @@ import { toExitCode } from "../session/to-exit-code.ts";
 import { findPod } from "./find.ts";
 import { podName } from "./pod-name.ts";
 
-/** Errors that end this command itself keep their own code. Any other code must not look like the command's. */
+/**
+ * Errors of this command itself, which keep their own exit codes. All others become a code that
+ * differs from those of the executed command.
+ */
 const OWN_CODES: readonly CliErrorCode[] = ["INTERRUPTED", "TIMED_OUT", "OUTPUT_CLOSED", "USAGE", "CONFIG"];
 
 export const exec = defineCommand({
@@ -21,9 +24,9 @@ export const exec = defineCommand({
     { name: "CMD", required: true, repeated: true, afterDashes: true, help: "the command and its arguments" },
   ],
   flags: {
-    stdin: { kind: "switch", short: "i", help: "pass standard input on" },
-    tty: { kind: "switch", short: "t", help: "give it a terminal" },
-    container: { kind: "text", short: "c", hint: "NAME", help: "which container; the main one by default" },
+    stdin: { type: "switch", short: "i", help: "pass standard input on" },
+    tty: { type: "switch", short: "t", help: "give it a terminal" },
+    container: { type: "text", short: "c", hint: "NAME", help: "which container; the main one by default" },
   },
   run: async (invocation) => {
     const { flags, operands, afterDashes = [] } = invocation;

@@ -7,14 +7,17 @@ import {
 import type { Coordinator } from "../client/coordinator.ts";
 import { CliError } from "../errors.ts";
 
-/** An operand that names a workspace. */
+/** The operand that names a workspace. */
 export const WORKSPACE_OPERAND = {
   name: "WORKSPACE",
   required: true,
   help: "a workspace by its instance id or its meta id",
 } as const;
 
-/** Finds the workspace with the id, or the newest that has not stopped of those with the meta id. Throws NOT_FOUND. */
+/**
+ * Returns the workspace with the instance id, or else the newest one with the meta id that has not
+ * stopped. Throws NOT_FOUND.
+ */
 export async function findWorkspace(coordinator: Coordinator, id: string): Promise<WorkspaceStatus> {
   const { getWorkspaces } = WorkspaceManagerService;
   const { status } = await coordinator.call(getWorkspaces, GetWorkspacesRequest.fromPartial({}));

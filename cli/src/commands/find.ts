@@ -4,13 +4,16 @@ import { suggest } from "../command/suggest.ts";
 import { CliError } from "../errors.ts";
 import { shortUid } from "../view/pods.ts";
 
-/** The limit of names in the message; more would not help the user. */
+/** The most names in a message. */
 const MAX_NAMED = 5;
 
-/** Finds a pod by its name or the beginning of its uid. An error names similar ones. */
+/**
+ * Finds a pod by its name or by the beginning of its uid. If there is none, the error suggests
+ * similar names.
+ */
 export async function findPod(coordinator: Coordinator, namespace: string, name: string): Promise<Pod> {
   const answer = await coordinator.call(operator.listPods, { ...EVERY_POD, namespace, name });
-  // A failed pod that is kept is meant only where no present pod is.
+  // A kept failed pod is used only if no present pod matches.
   const pods = answer.pods.length > 0 ? answer.pods : answer.kept;
   const exact = pods.find((pod) => pod.name === name) ?? (pods.length === 1 ? pods[0] : undefined);
   if (exact !== undefined) return exact;
@@ -44,7 +47,7 @@ interface WorkloadReference {
   readonly name: string;
 }
 
-/** Returns all pods of one workload, and its failed pods that are kept, oldest first. */
+/** Returns all pods of one workload, followed by its kept failed pods, each oldest first. */
 export async function findPodsAndKeptOf(
   coordinator: Coordinator,
   namespace: string,
@@ -83,7 +86,10 @@ export async function findNode(coordinator: Coordinator, name: string): Promise<
   return found;
 }
 
-/** Returns the error for an object that doesn't exist, with the names that do. An empty namespace means all. */
+/**
+ * Returns the error for an object that does not exist, with a similar name if there is one. An
+ * empty namespace means all.
+ */
 export function notFound(
   what: string,
   name: string,

@@ -24,20 +24,24 @@ interface Workload {
   readonly name: string;
 }
 
-/** The limit of pods followed. Each is a stream through coordinator and agent. */
+/** The most followed pods. Each needs a stream through coordinator and agent. */
 const MAX_FOLLOWED = 50;
 /**
- * The interval between looks for new pods. Their logs are read from the first line, so a shorter one would show nothing more.
+ * The interval of polling for new pods. Their logs are read from the first line, so a shorter
+ * interval would not show more.
  */
 const LOOK_AGAIN_MS = 2_000;
 
-/** One pod's container, until it ends. */
+/** Follows the log of one container of a pod until the container ends. */
 export async function followPod(following: Following, pod: Pod): Promise<void> {
   const { stdout } = following.context.world;
   await follow(following, pod, { restarts: false }, (data) => write(stdout, data, following.context.signal));
 }
 
-/** Follows all pods of a workload at once, including later ones, until none is left that could write. */
+/**
+ * Follows all pods of a workload at once, including later ones, until no pod is left that could
+ * write.
+ */
 export async function followWorkload(
   following: Following,
   workload: Workload,
@@ -50,7 +54,7 @@ export async function followWorkload(
       `${first.length} pods are too many to follow at once (at most ${MAX_FOLLOWED}): name one`,
     );
   const followers = new Followers(following, Math.max(...first.map(({ name }) => name.length)));
-  // Earlier lines are shown by the options, and later ones completely.
+  // The options decide which earlier lines are shown; later lines are shown completely.
   followers.update(first, following.options);
   while (true) {
     await Promise.race([followers.allEnded(), pause(LOOK_AGAIN_MS, context.signal)]);
@@ -64,7 +68,7 @@ export async function followWorkload(
   }
 }
 
-/** Undefined while the coordinator doesn't answer. */
+/** Lists the pods; undefined if the coordinator does not answer. */
 async function listed(
   coordinator: Coordinator,
   { settings }: Context,
@@ -99,12 +103,12 @@ class Followers {
 
   async allEnded(): Promise<void> {
     await Promise.all(this.#open.values());
-    // Nothing is open: whether something comes is for the next look to see.
+    // No log is open, so the next listing decides whether to continue.
     await pause(LOOK_AGAIN_MS, this.#following.context.signal);
   }
 
   update(pods: readonly Pod[], options: LogOptions): void {
-    // Pods come and go for as long as a workload is followed: what is remembered of those that are gone goes, too.
+    // Pods come and go while a workload is followed, so entries of deleted pods are removed.
     const present = new Set(pods.map(({ uid }) => uid));
     for (const uid of this.#done) if (!present.has(uid)) this.#done.delete(uid);
     for (const uid of this.#said.keys()) if (uid !== "" && !present.has(uid)) this.#said.delete(uid);
@@ -131,7 +135,7 @@ class Followers {
       this.#done.add(pod.uid);
     } catch (error) {
       if (context.signal.aborted) this.failure ??= error;
-      // One pod that has no logs yet must not hide those of the others, and may have some later.
+      // A pod without a log must not hide the logs of others, and may have a log later.
       else this.#say(pod.uid, `${pod.name}: ${messageOf(error)}`);
     } finally {
       await write(stdout, prefixLines(lines.end(), prefix), context.signal);

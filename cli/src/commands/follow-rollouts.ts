@@ -13,7 +13,10 @@ interface Ended {
   readonly error?: unknown;
 }
 
-/** Follows rollouts side by side until all have ended, prints their progress, and returns the exit code of the worst. */
+/**
+ * Follows rollouts concurrently until all have ended, prints their progress, and returns the worst
+ * exit code.
+ */
 export async function followRollouts(
   context: Context,
   coordinator: Coordinator,
@@ -58,8 +61,7 @@ async function follow(
       nowMs: world.nowMs,
       random: world.random,
       onState: (state) => progress.state(rolloutId, state),
-      onLost: () =>
-        progress.note("the coordinator doesn't answer; trying again, the rollout goes on meanwhile"),
+      onLost: () => progress.note("the coordinator doesn't answer; trying again, the rollout continues"),
       onFound: () => progress.note("the coordinator answers again"),
     });
     return { rollout };
@@ -68,13 +70,13 @@ async function follow(
   }
 }
 
-/** Adds that the rollout continues although the command stops waiting. */
+/** Adds to the error that the rollout continues although the command no longer waits. */
 function withHint(error: unknown, rolloutIds: readonly string[]): unknown {
   if (!(error instanceof CliError) || (error.code !== "INTERRUPTED" && error.code !== "TIMED_OUT"))
     return error;
   const what = error.code === "TIMED_OUT" ? "the time is over" : "not waiting any longer";
   const lines = rolloutIds.map((id) => `  forage rollout status ${id} --watch`);
-  return new CliError(error.code, [`${what}; the rollout goes on. Follow it with`, ...lines].join("\n"), {
+  return new CliError(error.code, [`${what}; the rollout continues. Follow it with`, ...lines].join("\n"), {
     cause: error,
     exitCode: error.exitCode,
   });

@@ -5,16 +5,22 @@ import { CliError } from "../errors.ts";
 import { findPod, findPodsOf, findResource } from "./find.ts";
 import { parseReference } from "./reference.ts";
 
-/** One pod to forward to, and what its ports are called by whoever named it. */
+/** A pod to which ports are forwarded, with the meaning of port numbers for the operand. */
 export interface ForwardTarget {
   readonly pod: string;
-  /** A workload's or service's pod can be replaced by another; a pod that was named can't. */
+  /**
+   * Whether another pod may replace this one. True for a workload or service, false for a pod given
+   * by name.
+   */
   readonly replaceable: boolean;
-  /** A service's port stands for another of its pods; throws USAGE for one that it lacks. */
+  /**
+   * Maps a port of the operand to a port of the pod. Throws USAGE for a port that the service
+   * lacks.
+   */
   readonly portOf: (given: number) => number;
 }
 
-/** `POD`, `pod/NAME`, `KIND/NAME` of a workload or `service/NAME`. */
+/** Finds the pod for an operand: `POD`, `pod/NAME`, `KIND/NAME` of a workload or `service/NAME`. */
 export async function findForwardTarget(
   coordinator: Coordinator,
   namespace: string,

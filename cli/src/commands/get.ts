@@ -25,7 +25,7 @@ const offers = [...LISTINGS, ...RESOURCE_KINDS, ...OBJECT_KINDS.map((kind) => OB
 
 interface Query {
   readonly name: string | undefined;
-  /** Empty: all. */
+  /** The namespace; empty means all. */
   readonly namespace: string;
   readonly selector: Selector;
   readonly node: string;
@@ -44,8 +44,8 @@ With --watch a terminal shows the newest list; otherwise each new or changed row
   flags: {
     "all-namespaces": ALL_NAMESPACES_FLAG,
     label: SELECTOR_FLAG,
-    node: { kind: "text", hint: "NAME", help: "only pods on this node" },
-    watch: { kind: "switch", short: "w", help: "go on, and show what changes" },
+    node: { type: "text", hint: "NAME", help: "only pods on this node" },
+    watch: { type: "switch", short: "w", help: "go on, and show what changes" },
   },
   run: async (invocation) => {
     const { flags, operands } = invocation;
@@ -72,7 +72,7 @@ With --watch a terminal shows the newest list; otherwise each new or changed row
   },
 });
 
-/** `WHAT`, `WHAT NAME` and `WHAT/NAME`. */
+/** Splits the operands `WHAT`, `WHAT NAME` or `WHAT/NAME`. */
 function splitWhat([what, name]: readonly string[]): readonly [
   what: string | undefined,
   name: string | undefined,
@@ -120,7 +120,7 @@ async function listPods(context: Context, coordinator: Coordinator, query: Query
   const { namespace, selector, node, name } = query;
   const request = { namespace, labels: selector.equal, node, workload: "", name: "" };
   const answer = await coordinator.call(operator.listPods, { ...request, name: name ?? "" });
-  // Failed pods that are kept come last.
+  // Failed pods that are kept are listed last.
   const pods = [...answer.pods, ...answer.kept].filter((pod) => selector.matches(pod.labels));
   if (name !== undefined && pods.length === 0) {
     const all = await coordinator.call(operator.listPods, request);

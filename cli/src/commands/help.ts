@@ -4,7 +4,7 @@ import { renderUsage } from "../command/usage.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 
-/** `load` gives all commands, of which this is one. */
+/** Returns the help command. `load` returns all commands, including this one. */
 export function helpCommand(load: () => Promise<Command>): Command {
   return defineCommand({
     name: "help",

@@ -17,13 +17,13 @@ export interface PushTask {
   /** The path of an archive, `-`, or the name of an image. */
   readonly operand: string;
   readonly nodes: readonly string[];
-  /** Empty: all. */
+  /** The namespace; empty means all. */
   readonly namespace: string;
-  /** Undefined: the one that the image has. */
+  /** The name on the nodes; undefined means the image's own name. */
   readonly name: string | undefined;
 }
 
-/** An image of the archive and one of its names. */
+/** An image of the archive with one of its names. */
 export interface NamedImage {
   readonly name: string;
   readonly entry: ArchiveEntry;
@@ -39,7 +39,7 @@ export interface Pushed {
 
 const PROGRESS_MS = 2_000;
 
-/** Sends all images of an archive to the nodes, and prints what was sent. */
+/** Sends all images of an archive to the nodes, and prints the result. */
 export async function push(task: PushTask): Promise<ExitCode> {
   const { context, coordinator, operand, nodes, name } = task;
   const source = await openSource(operand, context.world, context.signal).catch((error: unknown) => {
@@ -60,7 +60,7 @@ export async function push(task: PushTask): Promise<ExitCode> {
   }
 }
 
-/** Gives each image the names that it is pushed by. Pure. */
+/** Returns each image with each name under which it is pushed. */
 export function nameImages(
   entries: readonly ArchiveEntry[],
   given: string | undefined,
@@ -88,13 +88,13 @@ export async function pushTo(
 ): Promise<Pushed> {
   const { world, signal } = context;
   const image = await entry.read(entry.severalPlatforms ? await architectureOf(coordinator, node) : "");
-  let toldMs = world.nowMs();
+  let reportedMs = world.nowMs();
   const sentBytes = await pushImage(await coordinator.duplex(operator.pushImage), {
     start: { node, image: name, namespace },
     ...{ archive, image, signal },
     onProgress: (sent, total) => {
-      if (world.nowMs() - toldMs < PROGRESS_MS) return;
-      toldMs = world.nowMs();
+      if (world.nowMs() - reportedMs < PROGRESS_MS) return;
+      reportedMs = world.nowMs();
       world.stderr.write(`${node}: ${name}: ${bytes(sent)} of ${bytes(total)}\n`);
     },
   });
@@ -127,10 +127,10 @@ function bytes(count: number): string {
   return shortQuantity(String(count));
 }
 
-/** Explains why an archive can't be read. */
+/** Converts an error of an unreadable archive to a CliError with the reason. */
 export function readable(error: unknown, operand: string): unknown {
   if (error instanceof ArchiveError)
-    return new CliError("REFUSED", `${operand} is no tar archive, or it is incomplete: ${error.message}`, {
+    return new CliError("REFUSED", `${operand} is not a tar archive, or it is incomplete: ${error.message}`, {
       cause: error,
     });
   const { code, syscall } = error as NodeJS.ErrnoException;

@@ -11,12 +11,12 @@ import { chosenNamespace } from "./namespace-choice.ts";
 import { onEachNode } from "./on-each-node.ts";
 
 export const TARGET_FLAGS = {
-  node: { kind: "list", hint: "NODE", help: "a node; may be repeated" },
-  all: { kind: "switch", help: "all nodes that are ready" },
+  node: { type: "list", hint: "NODE", help: "a node; may be repeated" },
+  all: { type: "switch", help: "all nodes that are ready" },
 } as const;
 
 export const ALL_NAMESPACES = {
-  "all-namespaces": { kind: "switch", short: "A", help: "for the pods of all namespaces" },
+  "all-namespaces": { type: "switch", short: "A", help: "for the pods of all namespaces" },
 } as const;
 
 const ls = defineCommand({
@@ -83,11 +83,11 @@ Both nodes check that pods of the namespace may use the image, and every digest.
   flags: {
     ...TARGET_FLAGS,
     "pull-secret": {
-      kind: "list",
+      type: "list",
       hint: "NAME",
       help: "registry credentials of the namespace; may be repeated",
     },
-    from: { kind: "text", hint: "NODE", help: "a node that has the image, in place of the registry" },
+    from: { type: "text", hint: "NODE", help: "a node that has the image, in place of the registry" },
   },
   run: async (invocation) => {
     const context = contextOf(invocation);
@@ -126,7 +126,7 @@ Only layers that a node lacks are sent. Pods with the pull policy IfNotPresent o
     ...TARGET_FLAGS,
     ...ALL_NAMESPACES,
     name: {
-      kind: "text",
+      type: "text",
       hint: "IMAGE",
       help: "the image's name on the nodes; by default the one that it has",
     },
@@ -155,7 +155,10 @@ export interface TargetFlags {
   readonly all: boolean;
 }
 
-/** Returns the names of the nodes. A name is only looked up by the call itself, which a token of one namespace may make. */
+/**
+ * Returns the names of the nodes. Given names are not looked up, because a token for one namespace
+ * may not list nodes; the call itself checks them.
+ */
 export async function targetsOf(
   coordinator: Coordinator,
   { node, all }: TargetFlags,

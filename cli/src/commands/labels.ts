@@ -1,6 +1,9 @@
 import { CliError } from "../errors.ts";
 
-/** `KEY=VALUE` of a repeated flag, several to one with commas; the same key with two values is an error. */
+/**
+ * Parses `KEY=VALUE` values of a repeated flag, each with one or more pairs separated by commas.
+ * Throws USAGE if a key has two values.
+ */
 export function parseLabels(flag: string, given: readonly string[]): Record<string, string> {
   const labels = new Map<string, string>();
   for (const text of given.flatMap((each) => each.split(","))) {

@@ -4,21 +4,21 @@ import { durationFlag } from "../duration-flag.ts";
 import { CliError } from "../errors.ts";
 
 export const LOG_FLAGS = {
-  follow: { kind: "switch", short: "f", help: "go on with what is written from now on" },
-  container: { kind: "text", short: "c", hint: "NAME", help: "which container; the main one by default" },
-  tail: { kind: "text", hint: "LINES", help: "only so many lines from the end" },
+  follow: { type: "switch", short: "f", help: "go on with what is written from now on" },
+  container: { type: "text", short: "c", hint: "NAME", help: "which container; the main one by default" },
+  tail: { type: "text", hint: "LINES", help: "only so many lines from the end" },
   since: {
-    kind: "text",
+    type: "text",
     hint: "DURATION|TIME",
     help: "only lines that came since: 10m ago, or since a time such as 2026-01-31T08:00:00Z",
   },
-  timestamps: { kind: "switch", help: "begin each line with the time at which it came" },
+  timestamps: { type: "switch", help: "begin each line with the time at which it came" },
   stream: {
-    kind: "text",
+    type: "text",
     choices: ["stdout", "stderr"],
     help: "only what was written to this one of the two; for pods with the annotation forage.dev/log-streams: separate",
   },
-  previous: { kind: "switch", short: "p", help: "of the terminated container before the present one" },
+  previous: { type: "switch", short: "p", help: "of the terminated container before the present one" },
 } as const;
 
 export function logOptions(flags: FlagValues<typeof LOG_FLAGS>, nowMs: number): LogOptions {
@@ -41,16 +41,18 @@ function parseTail(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const lines = Number(text);
   if (!/^\d+$/.test(text) || lines > 0xffff_ffff)
-    throw new CliError("USAGE", `--tail: "${text}" is no number of lines`);
+    throw new CliError("USAGE", `--tail: "${text}" is not a number of lines`);
   return lines;
 }
 
-/** `10m` is that long ago; a time is RFC 3339 with its zone. */
+/**
+ * Parses a duration such as `10m`, which means that long ago, or a time in RFC 3339 with a zone.
+ */
 function sinceMs(text: string, nowMs: number): number {
   if (!/^\d{4}-\d\d-\d\d[Tt]/.test(text)) return nowMs - durationFlag("--since", text);
   const ms = /([Zz]|[+-]\d\d:\d\d)$/.test(text) ? Date.parse(text) : Number.NaN;
   if (!Number.isNaN(ms)) return ms;
-  throw new CliError("USAGE", `--since: "${text}" is no time such as 2026-01-31T08:00:00Z`);
+  throw new CliError("USAGE", `--since: "${text}" is not a time such as 2026-01-31T08:00:00Z`);
 }
 
 function toTimestamp(ms: number): { seconds: bigint; nanos: number } {

@@ -71,14 +71,17 @@ function requestFor({ namespace, name }: Pod, container: string, options: LogOpt
   return { namespace, pod: name, container, options };
 }
 
-/** Byte by byte as it was written. */
+/** Prints the log of one container byte by byte. */
 async function copy(context: Context, coordinator: Coordinator, request: LogsRequest): Promise<void> {
   for await (const { data } of coordinator.stream(operator.logs, request)) {
     await write(context.world.stdout, data, context.signal);
   }
 }
 
-/** Prints the logs of the pods one after the other. Each line names its pod if there are several. */
+/**
+ * Prints the logs of the pods one after the other. If there are several, each line begins with the
+ * pod's name.
+ */
 async function copyAll(
   context: Context,
   coordinator: Coordinator,
@@ -93,7 +96,7 @@ async function copyAll(
       await copyWithPrefix(context, coordinator, request, width);
     } catch (error) {
       if (context.signal.aborted) throw error;
-      // One pod that has no logs (yet) must not hide those of the others.
+      // A pod without a log must not hide the logs of others.
       failed += 1;
       context.world.stderr.write(`${request.pod}: ${messageOf(error)}\n`);
     }

@@ -11,8 +11,8 @@ import { age, toMs } from "../view/timestamp.ts";
 
 const NAME = { name: "NAME", required: true, help: "what custom_metrics call it" } as const;
 const OF = {
-  workload: { kind: "text", hint: "NAME", help: "of this container service only" },
-  pod: { kind: "text", hint: "NAME", help: "of this pod only" },
+  workload: { type: "text", hint: "NAME", help: "of this container service only" },
+  pod: { type: "text", hint: "NAME", help: "of this pod only" },
 } as const;
 
 const set = defineCommand({
@@ -23,7 +23,7 @@ The coordinator keeps values in memory: after its restart they are missing until
   operands: [NAME, { name: "VALUE", required: true, help: "a number of at least 0" }],
   flags: {
     ...OF,
-    for: { kind: "text", hint: "DURATION", help: "how long it counts; 1m by default, at most 1h" },
+    for: { type: "text", hint: "DURATION", help: "how long it counts; 1m by default, at most 1h" },
   },
   run: async (invocation) => {
     const context = contextOf(invocation);

@@ -19,7 +19,7 @@ const NAME = { name: "NAMESPACE", required: true, help: "name of the namespace" 
 const NONE = "there are no namespaces yet";
 const ROLES = ["editor", "admin", "global"] as const;
 const ROLE = {
-  kind: "text",
+  type: "text",
   hint: "ROLE",
   choices: ROLES,
   help: "only for tokens with this role in the namespace; global: for tokens of all namespaces. Default: editor and admin",
@@ -68,23 +68,23 @@ hardened pods. Running pods stay as they are, cron jobs that violate the policy 
   flags: {
     role: ROLE,
     profile: {
-      kind: "text",
+      type: "text",
       hint: "PROFILE",
       choices: ["privileged", "baseline", "restricted"],
       help: "what is allowed without further flags. Default: baseline",
     },
     "host-path": {
-      kind: "list",
+      type: "list",
       hint: "PREFIX[:ro]",
       help: "allow host paths below it; :ro for reading only",
     },
-    capability: { kind: "list", hint: "NAME", help: "allow containers to add the capability" },
-    "host-network": { kind: "switch", help: "allow the host's network" },
-    "host-port": { kind: "list", hint: "PORT[-LAST]", help: "in the host's network only these ports" },
-    privileged: { kind: "switch", help: "allow privileged containers" },
-    device: { kind: "list", hint: "RESOURCE", help: "of the nodes' devices only these" },
-    "runtime-class": { kind: "list", hint: "NAME", help: "only these runtime classes" },
-    default: { kind: "switch", help: "remove the policy: the default applies again" },
+    capability: { type: "list", hint: "NAME", help: "allow containers to add the capability" },
+    "host-network": { type: "switch", help: "allow the host's network" },
+    "host-port": { type: "list", hint: "PORT[-LAST]", help: "in the host's network only these ports" },
+    privileged: { type: "switch", help: "allow privileged containers" },
+    device: { type: "list", hint: "RESOURCE", help: "of the nodes' devices only these" },
+    "runtime-class": { type: "list", hint: "NAME", help: "only these runtime classes" },
+    default: { type: "switch", help: "remove the policy: the default applies again" },
   },
   run: async (invocation) => {
     const context = contextOf(invocation);
@@ -131,11 +131,11 @@ const quotaLs = defineCommand({
 });
 
 const AMOUNTS = {
-  pods: { kind: "text", hint: "NUMBER", help: "pods that workloads ask for at most" },
-  cpu: { kind: "text", hint: "CORES", help: "sum of the pods' requests, such as 4 or 2500m" },
-  memory: { kind: "text", hint: "BYTES", help: "sum of the pods' requests, such as 8Gi" },
-  objects: { kind: "text", hint: "NUMBER", help: "resources, secrets, config maps and claims" },
-  bytes: { kind: "text", hint: "BYTES", help: "what those hold together, such as 16Mi" },
+  pods: { type: "text", hint: "NUMBER", help: "pods that workloads ask for at most" },
+  cpu: { type: "text", hint: "CORES", help: "sum of the pods' requests, such as 4 or 2500m" },
+  memory: { type: "text", hint: "BYTES", help: "sum of the pods' requests, such as 8Gi" },
+  objects: { type: "text", hint: "NUMBER", help: "resources, secrets, config maps and claims" },
+  bytes: { type: "text", hint: "BYTES", help: "what those hold together, such as 16Mi" },
 } as const;
 
 const quotaSet = defineCommand({
@@ -146,7 +146,7 @@ const quotaSet = defineCommand({
   operands: [NAME],
   flags: {
     ...AMOUNTS,
-    default: { kind: "switch", help: "remove all limits first: the defaults apply again" },
+    default: { type: "switch", help: "remove all limits first: the defaults apply again" },
   },
   run: async (invocation) => {
     const context = contextOf(invocation);
@@ -193,7 +193,9 @@ function printQuotas(context: Context, rows: readonly Namespace[]): void {
   printParts(context, rows, quotaColumns(), quotaRows);
 }
 
-/** Prints the rows that each namespace has of one thing; JSON and YAML show the namespaces as a whole. */
+/**
+ * Prints the rows of one kind for all namespaces as a table. JSON and YAML show whole namespaces.
+ */
 function printParts<Part extends { readonly namespace: string }>(
   context: Context,
   rows: readonly Namespace[],

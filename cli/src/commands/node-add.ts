@@ -9,7 +9,7 @@ import { assertAddress } from "./assert-address.ts";
 import { parseLabels } from "./labels.ts";
 import { parseTaint } from "./node-taints.ts";
 
-/** As many as an agent's configuration may hold. */
+/** The most coordinators in an agent's configuration. */
 const MAX_COORDINATORS = 9;
 
 export const nodeAdd = defineCommand({
@@ -20,15 +20,15 @@ With several coordinators it has an address of each, so that the host joins also
 With NAME only a host of this name can join; a host that was reinstalled joins again under its old name this way.`,
   operands: [{ name: "NAME", help: "name of the node; default: the host's own name" }],
   flags: {
-    label: { kind: "list", hint: "KEY=VALUE", help: "label of the node" },
+    label: { type: "list", hint: "KEY=VALUE", help: "label of the node" },
     taint: {
-      kind: "list",
+      type: "list",
       hint: "KEY[=VALUE]:EFFECT",
       help: "taint of the node, which it has before any pod is placed on it",
     },
-    ttl: { kind: "text", hint: "DURATION", help: "how long the token is valid: 15m, at most 30m" },
+    ttl: { type: "text", hint: "DURATION", help: "how long the token is valid: 15m, at most 30m" },
     coordinator: {
-      kind: "list",
+      type: "list",
       hint: "HOST:PORT",
       help: "address at which the host reaches a coordinator, up to 9, if it is another than the coordinators know",
     },
@@ -49,7 +49,8 @@ With NAME only a host of this name can join; a host that was reinstalled joins a
     );
     const addresses = addressesFor(given, response, () => context.settings.endpoint().server);
     const name = nodeName === "" ? "" : ` --name ${nodeName}`;
-    // A shell prints the token itself, so that it is in no command line that others on the host can read.
+    // `echo` is a builtin of the shell, so the token is in no command line that other users of the
+    // host can read.
     const command = `echo ${response.token} | sudo forage-agent join${name}${addresses.map((it) => ` --coordinator ${it}`).join("")}`;
     printOne(
       context,
@@ -60,7 +61,7 @@ With NAME only a host of this name can join; a host that was reinstalled joins a
   },
 });
 
-/** Refuses wrong addresses before a token is made. */
+/** Throws USAGE for invalid addresses, before a token is created. */
 function checked(given: readonly string[]): readonly string[] {
   if (given.length > MAX_COORDINATORS) {
     const problem = `${given.length} addresses are given, and at most ${MAX_COORDINATORS} are used`;
@@ -70,7 +71,10 @@ function checked(given: readonly string[]): readonly string[] {
   return given;
 }
 
-/** Returns the addresses that the operator has given, or those that the coordinators know, or the one that this command uses. */
+/**
+ * Returns the addresses given by the operator, or else those that the coordinators report, or else
+ * the one that this command uses.
+ */
 function addressesFor(
   given: readonly string[],
   { coordinators, allCoordinators }: CreateJoinTokenResponse,

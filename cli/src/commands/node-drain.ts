@@ -8,7 +8,10 @@ import { pause } from "../pause.ts";
 import { drainLines, drainSummary } from "../view/drain.ts";
 import { confirmLoss } from "./confirm.ts";
 
-/** Between tries while the coordinator is away, as when it is being restarted: the drain goes on with it. */
+/**
+ * The delay between attempts while the coordinator is away, for example during a restart, after
+ * which the drain continues.
+ */
 const RECONNECT_MS = 1_000;
 
 export const nodeDrain = defineCommand({
@@ -19,14 +22,14 @@ a replacement starts on another node first. Pods that fit no other node stay, an
 The drain continues without this command; \`forage node uncordon NODE\` cancels it. After --timeout the command stops waiting (exit code 4).`,
   operands: [{ name: "NODE", required: true, help: "name of the node" }],
   flags: {
-    wait: { kind: "switch", short: "w", help: "print what is left and why, until the drain is over" },
-    force: { kind: "switch", help: "stop all pods now, whatever their budgets, and those of jobs" },
+    wait: { type: "switch", short: "w", help: "print what is left and why, until the drain is over" },
+    force: { type: "switch", help: "stop all pods now, whatever their budgets, and those of jobs" },
     "include-claims": {
-      kind: "switch",
+      type: "switch",
       help: "stop pods that can run nowhere else, too: those with claims and those that ask for the node by name",
     },
-    yes: { kind: "switch", short: "y", help: "with --force or --include-claims: don't ask on a terminal" },
-    "uncordon-on-return": { kind: "switch", help: "uncordon the node after its next reboot" },
+    yes: { type: "switch", short: "y", help: "with --force or --include-claims: don't ask on a terminal" },
+    "uncordon-on-return": { type: "switch", help: "uncordon the node after its next reboot" },
   },
   run: async (invocation) => {
     const { flags, operands } = invocation;
@@ -56,7 +59,7 @@ The drain continues without this command; \`forage node uncordon NODE\` cancels 
   },
 });
 
-/** A state that only a newer coordinator has is no success. */
+/** The exit codes of final states. A state that only a newer coordinator has is not a success. */
 const CODES: Readonly<Record<string, ExitCode>> = { drained: EXIT.ok, failed: EXIT.timedOut };
 
 async function watch(context: Context, coordinator: Coordinator, name: string): Promise<ExitCode> {
@@ -69,7 +72,7 @@ async function watch(context: Context, coordinator: Coordinator, name: string): 
         if (!quiet) for (const line of drainLines(last, now)) world.stdout.write(`${line}\n`);
         last = now;
       }
-      // A coordinator that stops ends the stream too, and the drain goes on.
+      // The stream also ends when the coordinator stops, while the drain continues.
       if (last !== undefined && last.drain?.state !== "draining") break;
     } catch (error) {
       if (!(error instanceof CallError && error.passing)) throw error;

@@ -13,8 +13,8 @@ export const nodeRemove = defineCommand({
 is refused until it joins with a new token, and then stops the pods that it still runs. Claims on the node are lost, which takes --force.`,
   operands: [{ name: "NODE", required: true, help: "name of the node" }],
   flags: {
-    force: { kind: "switch", help: "remove it although it is connected or has claims, whose data is lost" },
-    yes: { kind: "switch", short: "y", help: "don't ask on a terminal" },
+    force: { type: "switch", help: "remove it although it is connected or has claims, whose data is lost" },
+    yes: { type: "switch", short: "y", help: "don't ask on a terminal" },
   },
   run: async (invocation) => {
     const context = contextOf(invocation);

@@ -83,7 +83,7 @@ async function update(invocation: Invocation, change: Partial<UpdateNodeRequest>
   return EXIT.ok;
 }
 
-/** The coordinator checks key, value and effect. */
+/** Parses a taint. The coordinator validates key, value and effect. */
 export function parseTaint(text: string): Taint {
   const [, key, value = "", effect] = /^([^=:]+)(?:=([^:]*))?:([^:]+)$/.exec(text) ?? [];
   if (key === undefined || effect === undefined)

@@ -12,19 +12,19 @@ import { parseLabels } from "./labels.ts";
 import { ALL_NAMESPACES_FLAG, assertOneChoice } from "./namespace-choice.ts";
 import { parseSelector, SELECTOR_FLAG, type Selector } from "./selector.ts";
 
-/** The specification that an object of a kind is stored with. */
+/** The specification of an object. */
 export type ObjectSpec = NonNullable<ApiObject["spec"]>;
 
 const NAME_OPERAND = { name: "NAME", required: true, help: "its name" } as const;
 
 export const OBJECT_LABELS_FLAG = {
-  kind: "list",
+  type: "list",
   short: "l",
   hint: "KEY=VALUE",
   help: "label of the object",
 } as const;
 
-/** Creates or replaces one object, and says which. */
+/** Creates or replaces one object, and prints which of both happened. */
 export async function putObject(
   context: Context,
   object: { readonly kind: ObjectKind; readonly name: string; readonly labels: readonly string[] },
@@ -49,7 +49,7 @@ export async function putObject(
   );
 }
 
-/** Prints a kind's objects, or the one of a name; an empty namespace stands for all. */
+/** Prints the objects of a kind, or the one with the name. An empty namespace means all. */
 export async function listObjects(
   context: Context,
   coordinator: Coordinator,
@@ -77,7 +77,7 @@ export async function listObjects(
   });
 }
 
-/** One object with its keys and sizes. */
+/** Prints one object with its keys and sizes. */
 export async function showObject(
   context: Context,
   coordinator: Coordinator,

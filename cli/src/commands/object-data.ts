@@ -4,30 +4,36 @@ import type { FlagValues } from "../command/flag.ts";
 import { CliError } from "../errors.ts";
 import type { World } from "../world.ts";
 
-/** Flags for values that come from a file. A value in the command line could be read by other users of the machine. */
+/**
+ * Flags for values from files. A value in the command line could be read by other users of the
+ * machine.
+ */
 export const FILE_FLAGS = {
   "from-file": {
-    kind: "list",
+    type: "list",
     hint: "[KEY=]FILE",
     help: "a value from a file, by default under its name; KEY=- from standard input",
   },
   "from-env-file": {
-    kind: "list",
+    type: "list",
     hint: "FILE",
     help: "values from lines of KEY=VALUE; - for standard input",
   },
 } as const;
 
 export const LITERAL_FLAG = {
-  "from-literal": { kind: "list", hint: "KEY=VALUE", help: "a value as it stands" },
+  "from-literal": { type: "list", hint: "KEY=VALUE", help: "a value as it stands" },
 } as const;
 
 export type DataFlags = FlagValues<typeof FILE_FLAGS> & { readonly "from-literal"?: readonly string[] };
 
-/** The coordinator takes no more for one object. */
+/** The size limit of one object, the same as the coordinator's. */
 const MAX_BYTES = 1024 * 1024;
 
-/** Returns the data of all flags together. A key that is given twice is an error. Values never appear in messages. */
+/**
+ * Returns the data of all flags together. Throws USAGE if a key is given twice. Values never appear
+ * in messages.
+ */
 export async function readData(
   flags: DataFlags,
   { stdin }: Pick<World, "stdin">,
@@ -96,7 +102,10 @@ function splitFile(text: string): { readonly key: string | undefined; readonly p
     : { key: text.slice(0, split), path: text.slice(split + 1) };
 }
 
-/** `KEY=VALUE` a line; empty lines and those that begin with # are passed over. Nothing is quoted. */
+/**
+ * Parses lines of `KEY=VALUE`. Empty lines and lines that begin with # are ignored. Quotes have no
+ * special meaning.
+ */
 export function parseEnv(path: string, text: string): readonly (readonly [key: string, value: string])[] {
   return text.split(/\r?\n/).flatMap((line, index) => {
     if (line.trim() === "" || line.trimStart().startsWith("#")) return [];

@@ -7,10 +7,13 @@ import { CliError } from "../errors.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { plainText } from "../output/plain-text.ts";
 
-/** The coordinator and the line to it serve all of them. */
+/** The most nodes at a time, because they share the coordinator and its connection. */
 const NODES_AT_ONCE = 4;
 
-/** Does the work on a few nodes at a time. A failure on one is reported, and the others go on. */
+/**
+ * Does the work for some nodes at a time. A failure on one node is reported, and the other nodes
+ * continue.
+ */
 export async function onEachNode(
   { signal, world }: Context,
   { endpoint }: Coordinator,

@@ -4,7 +4,10 @@ import { CallError } from "../client/explain.ts";
 import type { Bundle } from "../manifest/bundles.ts";
 import { explainViolations } from "../manifest/explain-violations.ts";
 
-/** Returns what an apply of each bundle would do. Problems that the coordinator finds are shown at their place in the manifest. */
+/**
+ * Returns the plan of an apply for each bundle. Problems that the coordinator finds are reported at
+ * their position in the manifest.
+ */
 export async function planBundles(
   coordinator: Coordinator,
   bundles: readonly Bundle[],

@@ -1,7 +1,10 @@
 import { CliError } from "../errors.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 
-/** Runs a command whose exit code 1 is an answer, so that scripts tell it from a failure by the code: failures exit with 255. */
+/**
+ * Runs a command for which exit code 1 is an answer. Failures exit with 255, so that scripts can
+ * distinguish them.
+ */
 export async function answerByExitCode(run: () => Promise<ExitCode>): Promise<ExitCode> {
   try {
     return await run();

@@ -8,14 +8,15 @@ import { planBundles } from "./plan-bundles.ts";
 import { type PlannedObject, planObjects } from "./put-objects.ts";
 
 export interface PlannedManifest {
-  /** In the order of the bundles. */
+  /** The plans in the order of the bundles. */
   readonly plans: readonly PlanResponse[];
   readonly objects: readonly PlannedObject[];
 }
 
 /**
- * Returns what an apply of the manifest would do, and changes nothing. An apply puts priority classes first; a plan can't use a class that is
- * not there yet, so it is made without that class, which a note says.
+ * Returns the plan of an apply of the manifest, and changes nothing. An apply creates priority
+ * classes first. A plan can't use a class that does not exist yet, so pods are planned without it,
+ * as a note states.
  */
 export async function planManifest(
   { world }: Context,

@@ -4,7 +4,7 @@ import { plainText } from "../output/plain-text.ts";
 import { changeLines } from "../view/difference.ts";
 import { type PlannedObject, titleOf } from "./put-objects.ts";
 
-/** Describes what a put of an object would change. Values of secrets are not in it. */
+/** Describes how a put would change an object, without values of secrets. */
 export function describeObjectChange(
   { object, action, changes }: PlannedObject,
   { format, paint }: Pick<Context, "format" | "paint">,

@@ -1,7 +1,7 @@
 import { CliError } from "../errors.ts";
 import { parseReference } from "./reference.ts";
 
-/** Returns the pod that an operand names. Refuses other kinds of objects. */
+/** Returns the name of the pod in an operand. Throws USAGE for other kinds. */
 export function podName(target: string): string {
   const reference = parseReference(target);
   if (reference === undefined || reference.what === "pod") return reference?.name ?? target;

@@ -13,7 +13,7 @@ import { listen, type PortListener } from "../session/listen.ts";
 import { type ForwardTarget, findForwardTarget } from "./forward-target.ts";
 
 const MAX_PORT = 65_535;
-/** The limit of ports. Each needs a listener. */
+/** The most forwarded ports. Each needs a listener. */
 const MAX_PORTS = 32;
 
 export const portForward = defineCommand({
@@ -36,7 +36,7 @@ It continues until it is interrupted, or until the pod that was named is gone. E
   ],
   flags: {
     address: {
-      kind: "text",
+      type: "text",
       hint: "ADDRESS",
       help: "address of this machine to listen on; 127.0.0.1 by default",
     },
@@ -58,7 +58,7 @@ interface Ports {
   readonly remote: number;
 }
 
-/** `80` is 80:80, `:80` any free port to 80. */
+/** Parses ports: `80` means 80:80, and `:80` means any free local port to 80. */
 export function parsePorts(text: string): Ports {
   const [, local, remote = ""] = /^(?:(\d*):)?(\d+)$/.exec(text) ?? [];
   const ports = { local: Number(local ?? remote), remote: Number(remote) };
@@ -83,10 +83,10 @@ class PortForward {
     this.#name = name;
   }
 
-  /** Forwards until it is interrupted or the pod is gone. Always throws the reason. */
+  /** Forwards until it is interrupted or the pod is deleted. Always throws the reason. */
   async run(address: string, ports: readonly Ports[]): Promise<never> {
     let target = await this.#find();
-    // Ports that the service lacks are reported before anything listens.
+    // Ports that the service lacks are reported before any listener is opened.
     const wanted = ports.map(({ local, remote }) => ({ local, remote, inPod: target.portOf(remote) }));
     const connection = async (socket: Socket, port: number): Promise<void> => {
       const outcome = await this.#forward(socket, target.pod, port);
@@ -135,12 +135,12 @@ class PortForward {
     return findForwardTarget(this.#coordinator, this.#context.settings.namespace, this.#name);
   }
 
-  /** Returns undefined on success, or the reported error. */
+  /** Forwards one connection. Returns undefined on success, or the error to report. */
   async #forward(socket: Socket, pod: string, port: number): Promise<unknown> {
     const { settings, signal } = this.#context;
     const start = { namespace: settings.namespace, pod, port };
     const over = AbortSignal.any([signal, this.#over.signal]);
-    // The client may leave while another coordinator is looked for.
+    // The client may disconnect while another coordinator is tried.
     socket.on("error", () => {});
     try {
       const call = await this.#coordinator.duplex(operator.portForward);

@@ -15,10 +15,10 @@ const set = defineCommand({
   summary: "Create a priority class, or change all but its value",
   operands: [{ name: "NAME", required: true, help: "its name" }],
   flags: {
-    value: { kind: "text", hint: "NUMBER", help: "the greater, the more important; can't be changed" },
-    "never-preempts": { kind: "switch", help: "its pods wait for room and never preempt others" },
-    "global-default": { kind: "switch", help: "for pods that name no class" },
-    description: { kind: "text", hint: "TEXT", help: "what it is for" },
+    value: { type: "text", hint: "NUMBER", help: "the greater, the more important; can't be changed" },
+    "never-preempts": { type: "switch", help: "its pods wait for room and never preempt others" },
+    "global-default": { type: "switch", help: "for pods that name no class" },
+    description: { type: "text", hint: "TEXT", help: "what it is for" },
     label: OBJECT_LABELS_FLAG,
   },
   run: async (invocation) => {

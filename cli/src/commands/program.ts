@@ -3,7 +3,10 @@ import { firstWord } from "../command/parse.ts";
 
 type Load = () => Promise<Command>;
 
-/** Loads the commands that the words could mean: the one that the first word names, or all if it names none. */
+/**
+ * Loads the commands that the words could mean: the one named by the first word, or all if it names
+ * none.
+ */
 export async function loadProgram(argv: readonly string[] = []): Promise<Command> {
   const word = firstWord(argv) ?? "";
   const loads = Object.hasOwn(commands, word) ? [commands[word]] : Object.values(commands);
@@ -12,7 +15,10 @@ export async function loadProgram(argv: readonly string[] = []): Promise<Command
   return groupCommands("forage", "Run containers on a fleet of hosts", found);
 }
 
-/** The commands. Each is loaded only when it is used, because loading all takes longer than most of them run. */
+/**
+ * The commands. Each is loaded only when it is used, because loading all takes longer than most of
+ * them run.
+ */
 const commands: Readonly<Record<string, Load>> = {
   run: async () => (await import("./run.ts")).run,
   apply: async () => (await import("./apply.ts")).apply,

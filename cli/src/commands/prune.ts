@@ -6,7 +6,7 @@ import type { Bundle } from "../manifest/bundles.ts";
 import { confirm } from "./confirm.ts";
 
 export const PRUNE_FLAG = {
-  kind: "text",
+  type: "text",
   hint: "yes|no",
   help: "whether resources with the manifests' labels that they don't name are removed; asked on a terminal, else yes",
 } as const;
@@ -17,16 +17,22 @@ export function pruneOf(text: string | undefined): boolean | undefined {
   throw new CliError("USAGE", `--prune is yes or no, not "${text}"`);
 }
 
-/** The limit of names shown; more would push the question off the screen. */
+/** The most names shown; more would push the question off the screen. */
 const MAX_NAMED = 20;
 
-/** The resources that an apply may remove: none, all that it does not name, or those that the user agreed to. */
+/**
+ * The resources that an apply may remove: none, all that the manifests do not name, or those that
+ * the user agreed to.
+ */
 export type Pruning =
   | { readonly type: "none" }
   | { readonly type: "all" }
   | { readonly type: "agreed"; readonly resources: readonly ResourceRef[] };
 
-/** Returns what the apply removes of that which it does not name. Without a flag and on a terminal the user is asked. */
+/**
+ * Returns the resources that the apply may remove. Without the flag, the user is asked on a
+ * terminal.
+ */
 export async function choosePruning(
   context: Context,
   coordinator: Coordinator,
@@ -42,7 +48,8 @@ export async function choosePruning(
     const { resources } = await coordinator.call(operator.listResources, { namespace, labels });
     removed.push(...resources.filter((resource) => !resource.deleting && !isKept(resource, bundles)));
   }
-  // Also without any: a resource may appear before the bundles are sent.
+  // The choice is also limited if there are none now, because a resource may appear before the
+  // bundles are sent.
   const agreed: Pruning = {
     type: "agreed",
     resources: removed.map(({ namespace, kind, name }) => ({ namespace, kind, name })),
@@ -59,7 +66,10 @@ export async function choosePruning(
   throw new CliError("REFUSED", "nothing was applied; --prune=no applies the manifests and removes nothing");
 }
 
-/** Reports whether a bundle contains the resource, or whether the resource goes with its owner, like a cron job's runs. */
+/**
+ * Reports whether a bundle contains the resource, or whether its owner manages it, as for the runs
+ * of a cron job.
+ */
 function isKept({ namespace, kind, name, owner }: Resource, bundles: readonly Bundle[]): boolean {
   if (owner !== "") return true;
   return bundles.some(
@@ -69,7 +79,9 @@ function isKept({ namespace, kind, name, owner }: Resource, bundles: readonly Bu
   );
 }
 
-/** Returns the kind of a specification: `containerService` gives `container_service`. */
+/**
+ * Converts the field of a specification to a kind: `containerService` becomes `container_service`.
+ */
 export function kindOf(field: string | undefined): string {
   return (field ?? "").replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

@@ -9,15 +9,18 @@ import { OBJECT_WORDS, type ObjectKind } from "../view/object-kinds.ts";
 import { kindOf } from "./prune.ts";
 import { sendAgain } from "./send-again.ts";
 
-/** The effect that a put of one object would have. */
+/** The effect of a put of one object. */
 export interface PlannedObject {
   readonly object: ApiObject;
-  /** "create", "update" or "unchanged". */
+  /** The action: "create", "update" or "unchanged". */
   readonly action: string;
   readonly changes: readonly FieldChange[];
 }
 
-/** Puts the objects in their order. If one is refused, the earlier ones have been put, which the output says. */
+/**
+ * Puts the objects in order. If one is refused, the earlier ones have been put, as the output
+ * shows.
+ */
 export async function putObjects(
   context: Context,
   coordinator: Coordinator,
@@ -33,7 +36,10 @@ export async function putObjects(
   }
 }
 
-/** Returns what a put of each object would do, and changes nothing. Values of secrets are not in it. */
+/**
+ * Returns how a put of each object would change it, and changes nothing. Values of secrets are not
+ * included.
+ */
 export async function planObjects(
   coordinator: Coordinator,
   objects: readonly ManifestObject[],
@@ -48,13 +54,15 @@ export async function planObjects(
   return planned;
 }
 
-/** `secret/db` with its namespace, if it has one. */
+/**
+ * Returns the kind and name of an object, such as `secret/db`, with its namespace if it has one.
+ */
 export function titleOf({ namespace, name, spec }: ApiObject): string {
   const reference = `${wordOf(spec?.$case)}/${name}`;
   return namespace === "" ? reference : `${namespace} ${reference}`;
 }
 
-/** `configMap` → the word that commands have for the kind. */
+/** Converts a field such as `configMap` to the word for the kind in commands. */
 function wordOf(field: string | undefined): string {
   const kind = kindOf(field);
   return Object.hasOwn(OBJECT_WORDS, kind) ? OBJECT_WORDS[kind as ObjectKind].one : kind;

@@ -5,14 +5,14 @@ import { readSources } from "../manifest/read-sources.ts";
 import { plainText } from "../output/plain-text.ts";
 
 export const MANIFEST_FLAG = {
-  kind: "list",
+  type: "list",
   short: "f",
   hint: "FILE|DIR|-",
   help: "manifest, Kubernetes manifest or Compose file: a file, a directory's manifests, or - for standard input",
 } as const;
 
 export const LOSSY_FLAG = {
-  kind: "switch",
+  type: "switch",
   help: "leave out what can't be carried over from Kubernetes or Compose, with a warning instead of an error",
 } as const;
 
@@ -21,7 +21,10 @@ export interface ManifestFlags {
   readonly lossy: boolean;
 }
 
-/** Reads manifests, Kubernetes manifests and Compose files. Throws with every problem found; what is left out is a warning on standard error. */
+/**
+ * Reads manifests, Kubernetes manifests and Compose files. Throws all problems together. Omitted
+ * parts are reported as warnings on standard error.
+ */
 export async function readManifests(
   { world, settings }: Context,
   { file, lossy }: ManifestFlags,

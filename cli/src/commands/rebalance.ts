@@ -13,15 +13,15 @@ export const rebalance = defineCommand({
 when a move begins. Pods that fit no other node, Recreate workloads, and workloads whose replicas are not all ready stay as they are.
 If this command ends early, no further move begins.`,
   flags: {
-    "dry-run": { kind: "switch", help: "only tell what would be moved, and what that gains" },
+    "dry-run": { type: "switch", help: "only show what would be moved, and what that gains" },
     goal: {
-      kind: "text",
+      type: "text",
       hint: "GOAL",
       choices: ["spread", "pack"],
       help: "spread replicas evenly (the default), or empty nodes",
     },
-    "max-moves": { kind: "text", hint: "COUNT", help: "in all; 10 by default, at most 100" },
-    "at-once": { kind: "text", hint: "COUNT", help: "at the same time; 1 by default, at most 20" },
+    "max-moves": { type: "text", hint: "COUNT", help: "in all; 10 by default, at most 100" },
+    "at-once": { type: "text", hint: "COUNT", help: "at the same time; 1 by default, at most 20" },
   },
   run: async (invocation) => {
     const { flags } = invocation;
@@ -37,7 +37,7 @@ If this command ends early, no further move begins.`,
       for await (const { summary, moves, changed } of coordinator.stream(operator.rebalance, request)) {
         for (const move of changed === undefined ? moves : [changed]) done.set(nameOf(move), move);
         if (changed === undefined) printPlan(context, summary, moves.length);
-        else tell(context, changed);
+        else printMove(context, changed);
       }
       const rows = [...done.values()];
       if (request.dryRun || context.format === "json" || context.format === "yaml") print(context, rows);
@@ -69,7 +69,7 @@ function printPlan({ world }: Context, summary: string, moves: number): void {
   if (moves > 0) world.stderr.write(`${summary}\n`);
 }
 
-function tell({ world, format }: Context, move: RebalanceMove): void {
+function printMove({ world, format }: Context, move: RebalanceMove): void {
   if (format === "json" || format === "yaml") return;
   const message = move.message === "" ? "" : `: ${move.message}`;
   world.stdout.write(`${nameOf(move)} ${move.state} from ${move.from}${message}\n`);
@@ -81,6 +81,6 @@ function nameOf({ namespace, pod }: RebalanceMove): string {
 
 function count(flag: string, text: string | undefined): number {
   if (text === undefined) return 0;
-  if (!/^[1-9]\d{0,2}$/.test(text)) throw new CliError("USAGE", `${flag}: "${text}" is no count`);
+  if (!/^[1-9]\d{0,2}$/.test(text)) throw new CliError("USAGE", `${flag}: "${text}" is not a count`);
   return Number(text);
 }

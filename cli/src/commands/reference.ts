@@ -7,7 +7,7 @@ export type Reference =
   | { readonly what: "node"; readonly name: string }
   | { readonly what: "resource"; readonly kind: ResourceKind; readonly name: string };
 
-/** `KIND/NAME`, `pod/NAME`, `node/NAME`; undefined for a name without a kind. */
+/** Parses `KIND/NAME`, `pod/NAME` or `node/NAME`. Returns undefined for a name without a kind. */
 export function parseReference(text: string): Reference | undefined {
   const slash = text.indexOf("/");
   if (slash === -1) return undefined;
@@ -25,7 +25,7 @@ export function parseReference(text: string): Reference | undefined {
   throw new CliError("USAGE", `there is no kind "${kindText}"${hint}`);
 }
 
-/** `secret/NAME` and the like; undefined for anything else. */
+/** Parses a reference to an object such as `secret/NAME`. Returns undefined for other texts. */
 export function parseObjectReference(
   text: string,
 ): { readonly kind: ObjectKind; readonly name: string } | undefined {

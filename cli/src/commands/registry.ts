@@ -24,9 +24,9 @@ const set = defineCommand({
     },
   ],
   flags: {
-    username: { kind: "text", hint: "NAME", help: "user of the registry" },
-    "password-stdin": { kind: "switch", help: "read the password, or a token, from standard input" },
-    "password-file": { kind: "text", hint: "FILE", help: "read the password from a file" },
+    username: { type: "text", hint: "NAME", help: "user of the registry" },
+    "password-stdin": { type: "switch", help: "read the password, or a token, from standard input" },
+    "password-file": { type: "text", hint: "FILE", help: "read the password from a file" },
     label: OBJECT_LABELS_FLAG,
   },
   run: async (invocation) => {

@@ -10,13 +10,13 @@ import { parseSelector, SELECTOR_FLAG } from "./selector.ts";
 export interface ResourceListOptions {
   readonly summary: string;
   readonly details: string;
-  /** The resources' name in messages, such as `jobs`. */
+  /** The plural of the resources in messages, such as `jobs`. */
   readonly many: string;
   readonly isListed: (resource: Resource) => boolean;
   readonly columns: (nowMs: number, withNamespace: boolean) => readonly Column<Resource>[];
 }
 
-/** Returns the command that lists some of the resources of a namespace, or of all. */
+/** Returns a command that lists resources of one kind in a namespace or in all namespaces. */
 export function resourceListCommand(options: ResourceListOptions): Command {
   const { summary, details, many, isListed, columns } = options;
   return defineCommand({

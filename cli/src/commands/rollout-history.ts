@@ -16,7 +16,7 @@ export const rolloutHistory = defineCommand({
   details:
     "GOOD marks a revision whose pods were all available once. Rollbacks return to such a revision only.",
   operands: [{ name: "KIND/NAME", required: true, help: "which container service" }],
-  flags: { revision: { kind: "text", hint: "NUMBER", help: "show what this revision holds" } },
+  flags: { revision: { type: "text", hint: "NUMBER", help: "show what this revision holds" } },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const [target = ""] = invocation.operands;
@@ -38,10 +38,10 @@ export const rolloutHistory = defineCommand({
   },
 });
 
-/** Parses a revision number of the command line. */
+/** Parses a revision number. */
 export function revisionNumber(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new CliError("USAGE", `"${text}" is no number of a revision`);
+  throw new CliError("USAGE", `"${text}" is not a revision number`);
 }
 
 function show(context: Context, revisions: readonly Revision[], number: number, target: string): void {

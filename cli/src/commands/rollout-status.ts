@@ -16,7 +16,7 @@ export const rolloutStatus = defineCommand({
   details: `Exit codes are those of apply once the rollout has ended; 0 while it goes on.
 KIND/NAME stands for the newest rollout of that resource.`,
   operands: [{ name: "ROLLOUT_ID|KIND/NAME", required: true, help: "which rollout" }],
-  flags: { watch: { kind: "switch", short: "w", help: "follow it until it has ended" } },
+  flags: { watch: { type: "switch", short: "w", help: "follow it until it has ended" } },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const [target = ""] = invocation.operands;

@@ -13,7 +13,7 @@ import { parseResource } from "./reference.ts";
 import { revisionNumber } from "./rollout-history.ts";
 
 const OPERANDS = [{ name: "KIND/NAME", required: true, help: "which container service" }] as const;
-const DETACH = { kind: "switch", help: "don't follow the rollout, print its id" } as const;
+const DETACH = { type: "switch", help: "don't follow the rollout, print its id" } as const;
 const ENDS_LIKE_APPLY = "It is followed until it has ended; exit codes are those of apply.";
 
 export const rolloutUndo = defineCommand({
@@ -24,9 +24,9 @@ ${ENDS_LIKE_APPLY}
 With --dry-run it shows what it would change and do, step by step, as plan does for an apply.`,
   operands: OPERANDS,
   flags: {
-    "to-revision": { kind: "text", hint: "NUMBER", help: "see: forage rollout history KIND/NAME" },
+    "to-revision": { type: "text", hint: "NUMBER", help: "see: forage rollout history KIND/NAME" },
     detach: DETACH,
-    "dry-run": { kind: "switch", help: "only show what it would do" },
+    "dry-run": { type: "switch", help: "only show what it would do" },
   },
   run: async (invocation) => {
     const { "to-revision": given, detach: alone, "dry-run": isDry } = invocation.flags;
@@ -85,7 +85,7 @@ async function update(
   });
 }
 
-/** Shows what the change would do. Nothing changes. */
+/** Shows the effect of the change without making it. */
 async function show(
   invocation: Invocation,
   action: NonNullable<UpdateRolloutRequest["action"]>,

@@ -29,9 +29,9 @@ The same NAME again changes them, and removes what the new command line leaves o
   ],
   flags: {
     ...LAUNCH_FLAGS,
-    label: { kind: "list", short: "l", hint: "KEY=VALUE", help: "label of all that it makes" },
-    "dry-run": { kind: "switch", help: "print the manifest (-o yaml or json), and send nothing" },
-    detach: { kind: "switch", help: "don't follow the rollout, print its id" },
+    label: { type: "list", short: "l", hint: "KEY=VALUE", help: "label of all that it makes" },
+    "dry-run": { type: "switch", help: "print the manifest (-o yaml or json), and send nothing" },
+    detach: { type: "switch", help: "don't follow the rollout, print its id" },
     prune: PRUNE_FLAG,
   },
   run: async (invocation) => {
@@ -75,7 +75,7 @@ The same NAME again changes them, and removes what the new command line leaves o
   },
 });
 
-/** Checks the manifest as `forage apply` would. */
+/** Parses the manifest with the checks of `forage apply`. */
 function bundleOf(manifest: Mapping, settings: Context["settings"]): Bundle {
   const source = { name: "the manifest of --dry-run", text: renderDocument("yaml", manifest) };
   const [bundle] = readBundles([source], settings);
@@ -93,7 +93,10 @@ async function readEnvFiles(files: readonly string[], { stdin }: World): Promise
   return variables;
 }
 
-/** Throws if a resource of the bundle exists that no earlier run of the name has made. */
+/**
+ * Throws if a resource of the bundle exists that was not created by an earlier run of the same
+ * name.
+ */
 async function assertOwn(coordinator: Coordinator, { request }: Bundle, name: string): Promise<void> {
   const { namespace } = request;
   const { resources } = await coordinator.call(operator.listResources, { namespace, labels: {} });

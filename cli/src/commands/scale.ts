@@ -18,7 +18,7 @@ It is followed until it has ended; exit codes are those of apply.`,
     { name: "KIND/NAME", required: true, help: "which container service" },
     { name: "REPLICAS", required: true, help: "how many; 0 stops all its pods" },
   ],
-  flags: { detach: { kind: "switch", help: "don't follow the rollout, print its id" } },
+  flags: { detach: { type: "switch", help: "don't follow the rollout, print its id" } },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const [target = "", text = ""] = invocation.operands;
@@ -40,7 +40,10 @@ It is followed until it has ended; exit codes are those of apply.`,
   },
 });
 
-/** Returns the resource with another number of replicas. Throws if something else decides on the number. */
+/**
+ * Returns the resource with another number of replicas. Throws if the number can't be set, for
+ * example because of an autoscaler.
+ */
 function scaled({ kind, name, namespace, spec }: Resource, replicas: number): NonNullable<Resource["spec"]> {
   const chosen = spec?.spec;
   if (spec === undefined || chosen?.$case !== "containerService")

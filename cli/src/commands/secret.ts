@@ -35,8 +35,8 @@ const get = defineCommand({
   summary: "Show a secret: its keys and their sizes",
   operands: [{ name: "NAME", required: true, help: "its name" }],
   flags: {
-    "show-values": { kind: "switch", help: "show the values as well" },
-    key: { kind: "text", hint: "KEY", help: "print the value of this key, byte by byte, and nothing else" },
+    "show-values": { type: "switch", help: "show the values as well" },
+    key: { type: "text", hint: "KEY", help: "print the value of this key, byte by byte, and nothing else" },
   },
   run: async (invocation) => {
     const context = contextOf(invocation);

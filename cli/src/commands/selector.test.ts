@@ -18,7 +18,7 @@ function chosen(...texts: string[]): string {
     .join();
 }
 
-test("selects as Kubernetes does", () => {
+test("selects like Kubernetes", () => {
   const cases: Readonly<Record<string, string>> = {
     "app=web": "web",
     "app==web": "web",
@@ -44,7 +44,7 @@ test("selects as Kubernetes does", () => {
   assert.equal(chosen("app", "app!=web"), "api,empty");
 });
 
-test("refuses what it does not understand, and says what it does", () => {
+test("refuses an invalid selector, and describes the valid forms", () => {
   for (const text of [
     "",
     "app=web,",
@@ -64,12 +64,12 @@ test("refuses what it does not understand, and says what it does", () => {
   ])
     assert.throws(
       () => parseSelector("--label", [text]),
-      /^CliError: --label: ".*" (is no selector such as|can't be|: ).*/s,
+      /^CliError: --label: ".*" (is not a selector such as|can't be|: ).*/s,
       text,
     );
 });
 
-test("compares equality on the coordinator's side, and the rest here", () => {
+test("leaves equality to the coordinator, and evaluates other conditions itself", () => {
   assert.deepEqual(parseSelector("-l", ["a=b,c==d"]).equal, { a: "b", c: "d" });
   assert.equal(parseSelector("-l", ["a=b,c==d"]).isEqualOnly, true);
   assert.equal(parseSelector("-l", ["a=b,c!=d"]).isEqualOnly, false);

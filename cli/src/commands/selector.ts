@@ -1,14 +1,17 @@
 import { CliError } from "../errors.ts";
 
-/** A parsed `-l` flag. All of its conditions have to hold for an object's labels. */
+/** A parsed `-l` flag, all of whose conditions must be met. */
 export interface Selector {
-  /** The conditions that the coordinator evaluates itself. */
+  /** The conditions that the coordinator evaluates. */
   readonly equal: Record<string, string>;
-  /** Reports whether labels satisfy the rest. */
+  /** Reports whether labels meet the other conditions. */
   readonly matches: (labels: Readonly<Record<string, string>>) => boolean;
-  /** Reports whether labels satisfy all of it, for objects that the coordinator lists without a selector. */
+  /**
+   * Reports whether labels meet all conditions, for objects that the coordinator lists without a
+   * selector.
+   */
   readonly isMet: (labels: Readonly<Record<string, string>>) => boolean;
-  /** Whether `equal` is all of it. */
+  /** Whether there are no conditions besides `equal`. */
   readonly isEqualOnly: boolean;
   readonly isEmpty: boolean;
 }
@@ -18,7 +21,7 @@ type Requirement =
   | { readonly type: "exists" | "missing"; readonly key: string };
 
 export const SELECTOR_FLAG = {
-  kind: "list",
+  type: "list",
   short: "l",
   hint: "SELECTOR",
   help: "only with these labels: key=value, key!=value, 'key in (a,b)', 'key notin (a,b)', key, '!key'; commas mean and",
@@ -30,14 +33,15 @@ const NAME = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?";
 const KEY_PATTERN = new RegExp(`^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?${NAME}$`);
 const VALUE_PATTERN = new RegExp(`^(?:${NAME})?$`);
 
-/** Parses selectors as Kubernetes writes them. Throws USAGE for what it does not understand. */
+/** Parses a selector in Kubernetes' syntax. Throws USAGE for other texts. */
 export function parseSelector(flag: string, given: readonly string[]): Selector {
   const requirements = given.flatMap((text) => split(text).map((part) => parse(flag, part)));
   const equal = new Map<string, string>();
   const rest: Requirement[] = [];
   for (const requirement of requirements) {
     const [only] = requirement.type === "in" && requirement.values.length === 1 ? requirement.values : [];
-    // The coordinator takes one value for a key: a second one, which nothing matches, is compared here.
+    // The coordinator accepts one value for each key; a second one, which can't match, is evaluated
+    // here.
     if (only === undefined || equal.has(requirement.key)) rest.push(requirement);
     else equal.set(requirement.key, only);
   }
@@ -52,7 +56,7 @@ export function parseSelector(flag: string, given: readonly string[]): Selector 
   };
 }
 
-/** Splits the text at commas that are not between parentheses. */
+/** Splits a text at commas outside of parentheses. */
 function split(text: string): string[] {
   return text.split(/,(?![^(]*\))/).map((part) => part.trim());
 }
@@ -74,7 +78,7 @@ function parse(flag: string, text: string): Requirement {
 function check(flag: string, text: string, requirement: Requirement): Requirement {
   const values = "values" in requirement ? requirement.values : [];
   if (!KEY_PATTERN.test(requirement.key))
-    throw new CliError("USAGE", `${flag}: "${text}" is no selector such as ${FORMS}`);
+    throw new CliError("USAGE", `${flag}: "${text}" is not a selector such as ${FORMS}`);
   const wrong = values.find((value) => !VALUE_PATTERN.test(value));
   if (wrong === undefined) return requirement;
   throw new CliError("USAGE", `${flag}: "${text}": "${wrong}" can't be the value of a label`);

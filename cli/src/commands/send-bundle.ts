@@ -7,8 +7,9 @@ import type { Pruning } from "./prune.ts";
 import { sendAgain } from "./send-again.ts";
 
 /**
- * Returns the id of the rollout. Removes resources with the bundle's labels that it does not name as far as `prune` says. The apply id makes
- * it safe to send the bundle again when the answer to it was lost.
+ * Applies a bundle, and returns the id of the rollout. `prune` decides whether resources with the
+ * bundle's labels that it does not name are removed. Because of the apply id, the bundle can safely
+ * be sent again after a lost answer.
  */
 export async function sendBundle(
   context: Context,

@@ -10,13 +10,13 @@ import { sendBundle } from "./send-bundle.ts";
 export interface Changed {
   readonly resource: ForageResource;
   readonly labels: Readonly<Record<string, string>>;
-  /** The source of the resource, for messages. */
+  /** The bundle from which the resource was read, for the positions in messages. */
   readonly bundle?: Bundle;
 }
 
 /**
- * Applies a changed copy of a deployed resource, and returns the rollout's id. Removes nothing. Throws REFUSED if the resource has changed
- * since it was read.
+ * Applies a changed copy of a deployed resource, and returns the rollout's id. Removes nothing.
+ * Throws REFUSED if the resource has changed since it was read.
  */
 export async function sendChanged(
   context: Context,
@@ -29,7 +29,7 @@ export async function sendChanged(
     throw new CliError("REFUSED", `${kind}/${name} belongs to ${owner}: change that, and it follows`);
   const now = await findResource(coordinator, namespace, { kind, name });
   if (now.generation !== generation)
-    throw new CliError("REFUSED", `${kind}/${name} was changed by someone else meanwhile: try again`);
+    throw new CliError("REFUSED", `${kind}/${name} was changed concurrently: try again`);
   const request = ApplyResourcesRequest.create({ namespace, labels, resources: [resource] });
   return sendBundle(context, coordinator, bundle ?? { request, header: undefined, resources: [] }, {
     type: "none",

@@ -11,7 +11,7 @@ import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { examineAll } from "./doctor.ts";
 
-/** The coordinator sends less. */
+/** The size limit of a bundle, above the coordinator's own limit. */
 const MAX_BYTES = 256 * 1024 * 1024;
 const ENDING = new Set(["INTERRUPTED", "TIMED_OUT"]);
 
@@ -26,7 +26,7 @@ not answer; forage-agent support-bundle then collects what is on a host.`,
   operands: [{ name: "FILE", required: false, help: "where to write it" }],
   flags: {
     node: {
-      kind: "list",
+      type: "list",
       hint: "NODE",
       help: "ask the agent of this node, up to 50; default: 20 nodes, those with problems first",
     },
@@ -64,7 +64,7 @@ async function create(path: string, name: string, nowMs: number): Promise<Bundle
   }
 }
 
-/** Returns whether the coordinator's part is missing. */
+/** Collects all parts. Reports whether the coordinator's part is missing. */
 async function collect(bundle: BundleFile, context: Context, nodes: readonly string[]): Promise<boolean> {
   const { world } = context;
   await add(bundle, "client/about.json", async () => ({
@@ -78,7 +78,7 @@ async function collect(bundle: BundleFile, context: Context, nodes: readonly str
     await collectFromCoordinator(bundle, context, nodes);
     return false;
   } catch (error) {
-    // A wrong name of a node is a mistake in the command line, and not a fault of the cluster.
+    // A wrong node name is an error of the command line, not a fault of the cluster.
     if (!(error instanceof CliError) || ENDING.has(error.code) || error.code === "NOT_FOUND") throw error;
     await bundle.add("coordinator", Buffer.alloc(0), scrubText(error.message));
     return true;
@@ -95,7 +95,7 @@ async function add(bundle: BundleFile, path: string, read: () => Promise<unknown
   }
 }
 
-/** Messages in succession with the same path make one file. */
+/** Writes the coordinator's files. Consecutive messages with the same path form one file. */
 async function collectFromCoordinator(
   bundle: BundleFile,
   context: Context,
@@ -120,7 +120,7 @@ async function collectFromCoordinator(
       }
     });
   } finally {
-    // The files before a failure are kept.
+    // Files that were complete before a failure are kept.
     await end();
   }
 }

@@ -12,7 +12,7 @@ export interface SuppositionFlags {
 
 type Change = Exclude<Supposition["supposition"], undefined>;
 
-/** Reads the flags. `namespace` is that of services without one. Throws a usage error. Pure. */
+/** Parses the flags. `namespace` applies to services without one. Throws USAGE. */
 export function readSuppositions(flags: SuppositionFlags, namespace: string): Supposition[] {
   const { lose, drain, scale, add, like } = flags;
   const changes: Change[] = [
@@ -35,7 +35,7 @@ function lost(text: string): Change {
   if (equals < 0) return { $case: "loseNode", value: text };
   const [key, value] = [text.slice(0, equals), text.slice(equals + 1)];
   if (key === "" || value === "")
-    throw new CliError("USAGE", `--lose: "${text}" is no label; write KEY=VALUE, such as zone=a`);
+    throw new CliError("USAGE", `--lose: "${text}" is not a label; write KEY=VALUE, such as zone=a`);
   return { $case: "loseNodes", value: { key, value } };
 }
 
@@ -63,6 +63,6 @@ const MAX = 1_000_000;
 
 function wholeNumber(flag: string, text: string): number {
   const number = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(number <= MAX)) throw new CliError("USAGE", `${flag}: "${text}" is no number from 0 to ${MAX}`);
+  if (!(number <= MAX)) throw new CliError("USAGE", `${flag}: "${text}" is not a number from 0 to ${MAX}`);
   return number;
 }

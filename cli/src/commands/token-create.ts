@@ -11,21 +11,21 @@ import { parseLabels } from "./labels.ts";
 const ROLES = ["viewer", "editor", "admin", "destination-reader"] as const;
 
 const FLAGS = {
-  node: { kind: "text", hint: "NAME", help: "join token: only for a node of this name" },
-  reusable: { kind: "switch", help: "join token: good for more than one node" },
-  label: { kind: "list", hint: "KEY=VALUE", help: "join token: label of the nodes that join with it" },
+  node: { type: "text", hint: "NAME", help: "join token: only for a node of this name" },
+  reusable: { type: "switch", help: "join token: good for more than one node" },
+  label: { type: "list", hint: "KEY=VALUE", help: "join token: label of the nodes that join with it" },
   ttl: {
-    kind: "text",
+    type: "text",
     hint: "DURATION",
     help: "how long it is valid; join tokens: 15m, at most 30m; API tokens: 90d, 0 for no end",
   },
   role: {
-    kind: "text",
+    type: "text",
     hint: "ROLE",
     choices: ROLES,
     help: "make an API token with this role instead of a join token",
   },
-  description: { kind: "text", hint: "TEXT", help: "API token: what it is for" },
+  description: { type: "text", hint: "TEXT", help: "API token: what it is for" },
 } as const;
 
 export const tokenCreate = defineCommand({
@@ -82,7 +82,7 @@ async function createApiToken(
   };
   if (request.neverExpires)
     context.world.stderr.write(
-      "warning: this token never expires: whoever gets hold of it can use it until `forage token revoke ID` ends it\n",
+      "warning: this token never expires: anyone who obtains it can use it until `forage token revoke ID` ends it\n",
     );
   const response = await withCoordinator(context, (coordinator) =>
     coordinator.call(operator.createApiToken, request),

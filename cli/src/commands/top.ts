@@ -12,7 +12,7 @@ import { watchListing } from "./watch-listing.ts";
 
 interface Query {
   readonly name: string | undefined;
-  /** Empty: all. */
+  /** The namespace; empty means all. */
   readonly namespace: string;
   readonly selector: Selector;
   readonly node: string;
@@ -35,16 +35,16 @@ A pod that has just started, and what is on a node that is not connected, has no
     { name: "NAME", help: "only this one" },
   ],
   flags: {
-    "all-namespaces": { kind: "switch", short: "A", help: "pods of all namespaces" },
+    "all-namespaces": { type: "switch", short: "A", help: "pods of all namespaces" },
     label: SELECTOR_FLAG,
-    node: { kind: "text", hint: "NAME", help: "only pods on this node" },
+    node: { type: "text", hint: "NAME", help: "only pods on this node" },
     sort: {
-      kind: "text",
+      type: "text",
       hint: "ORDER",
       choices: USAGE_ORDERS,
       help: "largest first, or by name; by CPU by default",
     },
-    watch: { kind: "switch", short: "w", help: "go on, and show what changes" },
+    watch: { type: "switch", short: "w", help: "go on, and show what changes" },
   },
   run: async (invocation) => {
     const { flags, operands } = invocation;
@@ -59,7 +59,7 @@ A pod that has just started, and what is on a node that is not connected, has no
       namespace: flags["all-namespaces"] ? "" : context.settings.namespace,
       selector: parseSelector("--label", flags.label),
       node: flags.node ?? "",
-      // The parser has checked it against the choices.
+      // The parser has validated the choice.
       order: (flags.sort as UsageOrder | undefined) ?? "cpu",
     };
     return withCoordinator(context, async (coordinator) => {

@@ -5,7 +5,7 @@ import { EXIT } from "../exit-code.ts";
 export const versionCommand = defineCommand({
   name: "version",
   summary: "Print the version of this command",
-  // Needs no configuration, not even one that is right.
+  // This command needs no configuration, so an invalid one does not matter.
   run: async ({ flags, world }) => {
     const { version } = manifest;
     const { output } = flags;

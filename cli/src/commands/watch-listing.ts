@@ -7,14 +7,17 @@ import { renderTable } from "../output/table.ts";
 import { pause } from "../pause.ts";
 import { Redraw } from "../rollout/redraw.ts";
 
-/** Short enough to follow pods that start, and long enough to cause little load. */
+/**
+ * The interval of listings: short enough to follow starting pods, and long enough to cause little
+ * load.
+ */
 const PAUSE_MS = 500;
-/** Columns that change with the time alone. */
+/** Columns that change with time alone. */
 const TIMES = new Set(["AGE", "SEEN", "CHANGED"]);
 
 type AnyListing = Listing<never>;
 
-/** Shows the listing again and again, until the command is interrupted or its time is over. */
+/** Shows the listing repeatedly until the command is interrupted or times out. */
 export async function watchListing(
   context: Context,
   show: (context: Context) => Promise<void>,
@@ -41,7 +44,7 @@ export async function watchListing(
   }
 }
 
-/** Draws the newest table over the one before. */
+/** Redraws the table in place. */
 class RedrawnListing {
   readonly #context: Context;
   readonly #redraw: Redraw;
@@ -52,7 +55,7 @@ class RedrawnListing {
   }
 
   show(listing: AnyListing): void {
-    // Lines are cut at the terminal's width, which colours would disturb.
+    // Lines are shortened to the terminal's width before they are coloured.
     const lines =
       listing.rows.length === 0 ? [listing.none] : linesOf({ ...this.#context, paint: plain }, listing);
     const { maxLines } = this.#redraw;
@@ -66,7 +69,7 @@ class RedrawnListing {
   }
 }
 
-/** Writes a line for each row that is new, has changed or is gone. */
+/** Prints a line for each row that is new, changed or removed. */
 class WrittenListing {
   readonly #context: Context;
   #last = new Map<string, string>();
@@ -120,7 +123,7 @@ function keyOf({ json, name }: AnyListing, row: never): string {
   return namespace === undefined || namespace === "" ? name(row) : `${namespace} ${name(row)}`;
 }
 
-/** The values of the columns that are shown, apart from times, which change without anything happening. */
+/** Returns the values of the shown columns except times, which change without an event. */
 function stateOf({ format }: Context, { columns }: AnyListing, row: never): string {
   const shown = columns.filter(
     ({ wide, title }) => (format === "wide" || wide !== true) && !TIMES.has(title),

@@ -15,15 +15,15 @@ It supposes that new pods become ready. Several flags hold together; --lose any-
 Exit codes: 0 every pod finds a node and no service falls below its minimum, 1 a pod finds none or a service falls below it, 255 it could not be tried out.`,
   flags: {
     lose: {
-      kind: "list",
+      type: "list",
       hint: "NODE|KEY=VALUE|any-1",
       help: "the machine of this node is gone, those of all nodes with a label such as zone=a, or any one of them",
     },
-    drain: { kind: "list", hint: "NODE", help: "this node is drained" },
-    add: { kind: "text", hint: "COUNT", help: "this number of nodes join" },
-    like: { kind: "text", hint: "NODE", help: "the added nodes are like this one" },
+    drain: { type: "list", hint: "NODE", help: "this node is drained" },
+    add: { type: "text", hint: "COUNT", help: "this number of nodes join" },
+    like: { type: "text", hint: "NODE", help: "the added nodes are like this one" },
     scale: {
-      kind: "list",
+      type: "list",
       hint: "[NAMESPACE/]NAME=REPLICAS",
       help: "a container service has this number of replicas",
     },

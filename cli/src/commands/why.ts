@@ -8,7 +8,7 @@ import { describeWhy } from "../view/why.ts";
 import { parseReference } from "./reference.ts";
 
 interface Subject {
-  /** Empty for nodes. */
+  /** The namespace; empty for nodes. */
   readonly namespace: string;
   readonly kind: string;
   readonly name: string;
@@ -64,7 +64,8 @@ async function find(target: string, { settings }: Context, coordinator: Coordina
   });
   if (pods.length + kept.length > 0) return { namespace, kind: "pod", name: target };
   const { resources } = await coordinator.call(operator.listResources, { namespace, labels: {} });
-  // Of things with one name the one that runs something is asked about more often than the service before it.
+  // If several objects have the name, workloads come before the services in front of them, because
+  // users ask about them more often.
   const named = resources.filter(({ name }) => name === target).sort((a, b) => rank(a.kind) - rank(b.kind));
   if (named[0] !== undefined) return { namespace, kind: named[0].kind, name: target };
   const { nodes } = await coordinator.call(operator.listNodes, {});

@@ -14,8 +14,8 @@ import { confirm } from "./confirm.ts";
 
 const INSTANCE = { name: "INSTANCE", required: true, help: "instance id of the workspace" } as const;
 const FILTERS = {
-  owner: { kind: "text", hint: "OWNER", help: "only content of the owner" },
-  workspace: { kind: "text", hint: "META_ID", help: "only content of the workspace" },
+  owner: { type: "text", hint: "OWNER", help: "only content of the owner" },
+  workspace: { type: "text", hint: "META_ID", help: "only content of the workspace" },
 } as const;
 
 const ls = defineCommand({
@@ -77,7 +77,7 @@ const discard = defineCommand({
   summary: "Delete content that is not saved",
   details: "The content can't be restored. Content that is in use or saved is not deleted.",
   operands: [INSTANCE],
-  flags: { yes: { kind: "switch", short: "y", help: "don't ask" } },
+  flags: { yes: { type: "switch", short: "y", help: "don't ask" } },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const [instanceId = ""] = invocation.operands;
@@ -96,7 +96,7 @@ const download = defineCommand({
   details:
     "SOURCE is an instance id, whose content is read on its node, or the URL of a backup or snapshot. A download that fails leaves no file.",
   operands: [{ name: "SOURCE", required: true, help: "instance id, or URL of a backup or snapshot" }],
-  flags: { output: { kind: "text", hint: "FILE", help: "where to write the archive; it must not exist" } },
+  flags: { output: { type: "text", hint: "FILE", help: "where to write the archive; it must not exist" } },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const { output } = invocation.flags;

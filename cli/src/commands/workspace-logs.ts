@@ -8,7 +8,7 @@ import { findWorkspace, WORKSPACE_OPERAND } from "./find-workspace.ts";
 import { followPod } from "./follow-logs.ts";
 import { LOG_FLAGS, logOptions } from "./log-options.ts";
 
-/** The namespace of workspaces unless the coordinator's settings name another one. */
+/** The default namespace of workspaces in the coordinator's settings. */
 const DEFAULT_NAMESPACE = "workspaces";
 
 export const logs = defineCommand({

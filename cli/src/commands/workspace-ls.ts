@@ -9,8 +9,8 @@ export const ls = defineCommand({
   summary: "List workspaces",
   details: "A stopped workspace is listed for ten minutes, unless the coordinator's settings say otherwise.",
   flags: {
-    owner: { kind: "text", hint: "OWNER", help: "only workspaces of the owner" },
-    workspace: { kind: "text", hint: "META_ID", help: "only instances of the workspace" },
+    owner: { type: "text", hint: "OWNER", help: "only workspaces of the owner" },
+    workspace: { type: "text", hint: "META_ID", help: "only instances of the workspace" },
   },
   run: async (invocation) => {
     const { owner = "", workspace: metaId = "" } = invocation.flags;
@@ -30,7 +30,10 @@ export const ls = defineCommand({
   },
 });
 
-/** A listing ends up in files and tickets, and the owner token opens the workspace. */
+/**
+ * Removes the owner token, which gives access to the workspace, because listings are often saved to
+ * files and tickets.
+ */
 function withoutToken(status: WorkspaceStatus): WorkspaceStatus {
   return { ...status, auth: status.auth && { ...status.auth, ownerToken: "" } };
 }

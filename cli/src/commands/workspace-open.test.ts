@@ -17,7 +17,7 @@ const workspace = WorkspaceStatus.fromPartial({
   auth: { ownerToken: TOKEN },
 });
 
-test("makes a link with a code for the host, without the owner token", () => {
+test("creates a link with a code for the host, without the owner token", () => {
   for (const [port, host] of [
     [undefined, "w1.ws.example.org"],
     [3000, "3000-w1.ws.example.org"],
@@ -30,13 +30,13 @@ test("makes a link with a code for the host, without the owner token", () => {
   }
 });
 
-test("returns the plain URL of what everyone may visit", () => {
+test("returns the plain URL if everyone may visit the workspace", () => {
   assert.equal(loginLink(workspace, 8080, 0), "https://8080-w1.ws.example.org/");
   const admitted = { ...workspace, auth: { ownerToken: "", admission: AdmissionLevel.ADMIT_EVERYONE } };
   assert.equal(loginLink(admitted, undefined, 0), "https://w1.ws.example.org");
 });
 
-test("explains a port that is not exposed and a token that sees no owner token", () => {
+test("explains an unexposed port, and a token that may not see the owner token", () => {
   assert.throws(() => loginLink(workspace, 4000, 0), {
     code: "NOT_FOUND",
     message: /does not expose port 4000/,

@@ -13,7 +13,7 @@ export const open = defineCommand({
   operands: [WORKSPACE_OPERAND],
   flags: {
     port: {
-      kind: "text",
+      type: "text",
       hint: "PORT",
       help: "a port that the workspace exposes, in place of the workspace itself",
     },
@@ -33,7 +33,7 @@ export const open = defineCommand({
   },
 });
 
-/** Pure. A link that logs in, or the plain URL of what everyone may visit. */
+/** Returns a link that logs in, or the plain URL if everyone may visit the workspace or port. */
 export function loginLink(status: WorkspaceStatus, port: number | undefined, nowMs: number): string {
   const exposed = status.spec?.exposedPorts.find((candidate) => candidate.port === port);
   if (port !== undefined && exposed === undefined)

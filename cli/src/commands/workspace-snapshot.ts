@@ -10,7 +10,7 @@ export const snapshot = defineCommand({
   details: `The command waits until the snapshot is complete; --timeout limits the wait to another time than 30 s, and the snapshot goes on after it.
 \`forage workspace start INSTANCE --snapshot URL\` begins with it.`,
   operands: [WORKSPACE_OPERAND],
-  flags: { "no-wait": { kind: "switch", help: "print the URL at once, before the snapshot is complete" } },
+  flags: { "no-wait": { type: "switch", help: "print the URL at once, before the snapshot is complete" } },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const returnImmediately = invocation.flags["no-wait"];

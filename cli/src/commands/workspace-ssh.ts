@@ -7,9 +7,9 @@ import { EXIT } from "../exit-code.ts";
 import { runExec } from "../session/exec.ts";
 import { findWorkspace, WORKSPACE_OPERAND } from "./find-workspace.ts";
 
-/** The namespace of workspaces unless the coordinator's settings name another one. */
+/** The default namespace of workspaces in the coordinator's settings. */
 const DEFAULT_NAMESPACE = "workspaces";
-/** Arguments of the user stay in the parameters, and are never part of the script. */
+/** Arguments of the user are passed as parameters, and never become part of the script. */
 const SCRIPT = `cd /workspace 2> /dev/null
 for shell in "$SHELL" /bin/bash /bin/sh; do [ -x "$shell" ] && break; done
 [ $# -eq 0 ] && exec "$shell" -l

@@ -16,27 +16,27 @@ else it is empty. The command returns once the workspace has a URL; \`forage wor
     { name: "INSTANCE", required: true, help: "a new instance id: lowercase letters, digits and -" },
   ],
   flags: {
-    image: { kind: "text", hint: "IMAGE", help: "image of the workspace's container" },
+    image: { type: "text", hint: "IMAGE", help: "image of the workspace's container" },
     workspace: {
-      kind: "text",
+      type: "text",
       hint: "META_ID",
       help: "the workspace, whose backups belong to it; INSTANCE by default",
     },
-    owner: { kind: "text", hint: "OWNER", help: 'owner of the workspace; the default is "forage"' },
+    owner: { type: "text", hint: "OWNER", help: 'owner of the workspace; the default is "forage"' },
     class: {
-      kind: "text",
+      type: "text",
       hint: "CLASS",
       help: "size of the workspace; the coordinator's first class by default",
     },
-    git: { kind: "text", hint: "URL", help: "clone this repository" },
-    snapshot: { kind: "text", hint: "URL", help: "begin with the snapshot" },
+    git: { type: "text", hint: "URL", help: "clone this repository" },
+    snapshot: { type: "text", hint: "URL", help: "begin with the snapshot" },
     "idle-timeout": {
-      kind: "text",
+      type: "text",
       hint: "DURATION",
       help: "stop after so long without activity, such as 1h30m",
     },
     "backup-generation": {
-      kind: "text",
+      type: "text",
       hint: "NUMBER",
       help: "restore an older backup: 1 is the one before the newest",
     },
@@ -68,7 +68,7 @@ interface StartFlags {
   readonly "backup-generation"?: string | undefined;
 }
 
-/** Returns the request for the flags. Pure. */
+/** Builds the request from the flags. */
 function requestOf(id: string, flags: StartFlags): StartWorkspaceRequest {
   const { image, workspace = id, owner = "forage", git, snapshot } = flags;
   if (image === undefined)

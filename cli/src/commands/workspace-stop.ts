@@ -10,7 +10,7 @@ export const stop = defineCommand({
   details:
     "The command returns at once. The workspace is stopped when `forage workspace ls` shows it as Stopped.",
   operands: [WORKSPACE_OPERAND],
-  flags: { immediately: { kind: "switch", help: "give its processes a second to end, in place of thirty" } },
+  flags: { immediately: { type: "switch", help: "give its processes a second to end, in place of thirty" } },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const policy = invocation.flags.immediately

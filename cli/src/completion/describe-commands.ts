@@ -2,9 +2,9 @@ import type { Command } from "../command/definition.ts";
 import type { Flag } from "../command/flag.ts";
 import { GLOBAL_FLAGS } from "../command/global-flags.ts";
 
-/** The suggestions of a shell at one place of the command tree. */
+/** The suggestions of a shell for one command of the tree. */
 export interface Place {
-  /** The words from the program down, such as `forage node ls`. */
+  /** The words of the command, starting with the program: `forage node ls`. */
   readonly path: string;
   readonly words: readonly Offer[];
   readonly flags: readonly FlagOffer[];
@@ -22,7 +22,7 @@ export interface FlagOffer {
   readonly value: "none" | "file" | "text" | readonly string[];
 }
 
-/** Returns every command of the tree, the program first. */
+/** Returns the entries of all commands, starting with the program. */
 export function describeCommands(program: Command): Place[] {
   const places: Place[] = [];
   const visit = (command: Command, path: string): void => {
@@ -39,7 +39,7 @@ function wordsOf({ subcommands, operands }: Command): Offer[] {
   return (operands[0]?.choices ?? operands[0]?.offers ?? []).map((word) => ({ word, help: "" }));
 }
 
-function offerFlag(name: string, { kind, short, choices, hint, help }: Flag): FlagOffer {
-  const value = kind === "switch" ? "none" : (choices ?? (hint?.includes("FILE") === true ? "file" : "text"));
+function offerFlag(name: string, { type, short, choices, hint, help }: Flag): FlagOffer {
+  const value = type === "switch" ? "none" : (choices ?? (hint?.includes("FILE") === true ? "file" : "text"));
   return { name, short, help, value };
 }

@@ -37,7 +37,7 @@ function flagCase({ path, flags }: Place): string {
   return `    '${path}:-'*) offers=(${offers.join(" ")}) ;;`;
 }
 
-/** \`'word:help'\` as zsh's _describe takes it. */
+/** Returns a suggestion in the form of zsh's _describe, such as `'word:help'`. */
 function offerText({ word, help }: Offer): string {
   const text = help === "" ? word : `${word}:${help}`;
   return `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,12 +1,18 @@
 const UNITS: Readonly<Record<string, string>> = { b: "", k: "Ki", m: "Mi", g: "Gi", t: "Ti" };
 
-/** `512m`, `1gb` and `1024` as a quantity; undefined for anything else. */
+/**
+ * Converts an amount of memory such as `512m`, `1gb` or `1024` to a quantity; undefined for other
+ * texts.
+ */
 export function memoryQuantity(text: string): string | undefined {
   const [, digits, unit = "b"] = /^(\d+)([bkmgt])?b?$/i.exec(text.trim()) ?? [];
   return digits === undefined ? undefined : `${digits}${UNITS[unit.toLowerCase()] ?? ""}`;
 }
 
-/** `0.5` cores as `500m`; undefined for anything else, and for less than a thousandth. */
+/**
+ * Converts a number of cores such as `0.5` to a quantity such as `500m`; undefined for other texts
+ * and for less than a thousandth.
+ */
 export function cpuQuantity(text: string): string | undefined {
   if (!/^\d{0,6}(\.\d{1,9})?$/.test(text) || text === "") return undefined;
   const milli = Math.ceil(Number(text) * 1000 - 1e-6);
@@ -16,7 +22,7 @@ export function cpuQuantity(text: string): string | undefined {
 
 const SECONDS: Readonly<Record<string, number>> = { h: 3600, m: 60, s: 1, ms: 0.001, us: 0.000_001 };
 
-/** `1m30s` in whole seconds, rounded up; undefined for anything else. */
+/** Converts a duration such as `1m30s` to whole seconds, rounded up; undefined for other texts. */
 export function wholeSeconds(text: string): number | undefined {
   if (!/^(\d+(\.\d+)?(h|ms|m|us|s))+$/.test(text)) return undefined;
   const parts = [...text.matchAll(/([\d.]+)(h|ms|m|us|s)/g)];

@@ -13,7 +13,7 @@ function converted(text: string, env: Record<string, string> = {}): Converted {
   return convertCompose(document, env);
 }
 
-/** The resource of a service with one more field. */
+/** Returns the resource of a service with one further field. */
 function ofField(yaml: string): Converted {
   return converted(`services: {web: {image: app, ${yaml}}}`, { HERE: "there" });
 }
@@ -33,7 +33,9 @@ const carried = (
   carried: [[path, value], ...more],
 });
 
-/** Each field of a service with a value, and what becomes of it. Paths lead on from the workload. */
+/**
+ * Each field of a service with a value and the expected result. Paths continue from the workload.
+ */
 const FIELDS: Readonly<Record<string, readonly [value: string, expected: Expected]>> = {
   annotations: ["{a: b}", carried("pod_config.annotations", { a: "b" })],
   attach: ["false", ignored],
@@ -167,7 +169,7 @@ const FIELDS: Readonly<Record<string, readonly [value: string, expected: Expecte
 };
 
 describe("every field of a Compose service is carried over, lost or of no effect", () => {
-  test("the table is complete", () =>
+  test("has an entry in the table for each field of the specification", () =>
     assert.deepEqual(Object.keys(FIELDS).sort(), Object.keys(SERVICE_FIELDS).sort()));
 
   const bare = workloadOf(ofField("x-nothing: 1"));
@@ -196,7 +198,7 @@ function at(value: unknown, path: string): unknown {
 }
 
 describe("services of a Compose file", () => {
-  test("container ports are for other services, published ones also for clients outside", () => {
+  test("makes container ports available to other services, and published ports also to outside clients", () => {
     const { resources } = ofField('ports: ["8080:80", {target: 80, published: "443"}], expose: [9000]');
     assert.deepEqual(resources[1]?.resource, {
       name: "web",
@@ -214,7 +216,7 @@ describe("services of a Compose file", () => {
     assert.equal(at(ofField("expose: [80]").resources[1]?.resource, "service.type"), undefined);
   });
 
-  test("deploy is read as far as it has a counterpart", () => {
+  test("converts the supported fields of deploy", () => {
     const { resources, losses, problems } = ofField(`deploy: {
       resources: {limits: {cpus: "0.25", memory: 1gb, pids: 5}, reservations: {memory: 64m}},
       placement: {constraints: [node.labels.zone == a, node.hostname != n1, node.role == manager]},
@@ -247,7 +249,7 @@ describe("services of a Compose file", () => {
     assert.equal(at(workload, "pod_config.restart_policy"), "Never");
   });
 
-  test("x-forage gives routes, a type, a namespace and labels", () => {
+  test("converts x-forage to routes, a type, a namespace and labels", () => {
     const { namespace, labels, resources } = converted(
       `name: blog
 x-forage: {namespace: shop, labels: {team: x}}
@@ -263,7 +265,7 @@ services: {web: {image: app, expose: [80], x-forage: {type: NodePort, routes: [a
     });
   });
 
-  test("merge keys and aliases are followed, the service's own fields first", () => {
+  test("resolves merge keys and aliases, with precedence for the service's own fields", () => {
     const { resources, problems } = converted(
       "x-a: &a {image: one, tty: true}\nservices: {web: {<<: [*a], image: two}, other: *a}",
     );
@@ -280,11 +282,11 @@ services: {web: {image: app, expose: [80], x-forage: {type: NodePort, routes: [a
     );
   });
 
-  test("reports each fault at its line", () => {
+  test("reports each problem at its line", () => {
     for (const [field, path, message] of [
       ["imgae: x", "imgae", /unknown field \(did you mean "image"\?\)/],
       ['ports: ["80-90:80-90"]', "ports[0]", /is a range/],
-      ["ports: [99999]", "ports[0]", /no port from 1/],
+      ["ports: [99999]", "ports[0]", /not a port from 1/],
       ["ports: [80/icmp]", "ports[0]", /none of tcp/],
       ["volumes: [data]", "volumes[0]", /must be \[SOURCE:\]\/PATH/],
       ["mem_limit: much", "mem_limit", /an amount/],
@@ -308,7 +310,7 @@ services: {web: {image: app, expose: [80], x-forage: {type: NodePort, routes: [a
     assert.match(converted("services: {}\nbogus: 1").problems[0]?.message ?? "", /unknown field/);
   });
 
-  test("objects of the file are named, and losses say what to do", () => {
+  test("names the objects of the file, and explains what to do about losses", () => {
     const { losses, problems } = converted(`services: {}
 networks: {a: {}}
 volumes: {data: {}, nfs: {driver_opts: {type: nfs}}}
@@ -324,7 +326,7 @@ include: [a]`);
   });
 });
 
-test("variables in values", () => {
+test("replaces variables in values", () => {
   const env = { A: "x", EMPTY: "" };
   const cases: Record<string, string> = {
     a$$b: "a$b",
@@ -338,7 +340,7 @@ test("variables in values", () => {
     assert.notEqual(interpolate(text, env).problem, undefined, text);
 });
 
-test("words, amounts and durations", () => {
+test("converts command lines, amounts and durations", () => {
   assert.deepEqual(splitWords(`a 'b c' "d \\" e"f\\ g ''`), ["a", "b c", 'd " ef g', ""]);
   assert.equal(splitWords('a "b'), undefined);
   assert.deepEqual(["512m", "1GB", "1024", "1.5g", "x"].map(memoryQuantity), [

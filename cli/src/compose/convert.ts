@@ -9,7 +9,7 @@ import { type Mapping, ServiceDraft } from "./service-draft.ts";
 import { SERVICE_FIELDS } from "./service-fields.ts";
 import { readObjects } from "./volume-fields.ts";
 
-/** A resource in the form of a manifest, with the part of the file that it was made from. */
+/** A resource in the form of a manifest, with the part of the file from which it was converted. */
 export interface ConvertedResource {
   readonly resource: Mapping;
   readonly node: ParsedNode;
@@ -22,11 +22,11 @@ export interface Converted {
   readonly resources: readonly ConvertedResource[];
   /** The problems that make the file unusable. */
   readonly problems: readonly Problem[];
-  /** The parts that can't be carried over. */
+  /** The parts that can't be converted. */
   readonly losses: readonly Problem[];
 }
 
-/** Reports whether a document is a Compose file: no manifest has services. */
+/** Reports whether a document is a Compose file. Manifests have no `services`. */
 export function isCompose(document: ManifestDocument): boolean {
   const root = document.resolve(document.root);
   if (root === undefined || !isMap(root)) return false;
@@ -34,7 +34,10 @@ export function isCompose(document: ManifestDocument): boolean {
   return keys.includes("services") && !keys.includes("resources");
 }
 
-/** Converts a Compose file to the resources of a manifest. Pure: `env` has the variables that the file may use. */
+/**
+ * Converts a Compose file to the resources of a manifest. `env` contains the variables that the
+ * file may use.
+ */
 export function convertCompose(
   document: ManifestDocument,
   env: Readonly<Record<string, string | undefined>>,

@@ -2,7 +2,7 @@ import type { Field } from "../conversion/field.ts";
 import { cpu, eachField, losing, memory, pairs } from "./read-amounts.ts";
 import type { Mapping, ServiceDraft } from "./service-draft.ts";
 
-/** Reads `deploy` of a service. */
+/** Reads the field `deploy` of a service. */
 export function readDeploy(deploy: Field, draft: ServiceDraft): void {
   eachField(deploy, {
     endpoint_mode: (field) => {
@@ -41,7 +41,7 @@ function readResources(resources: Field, { limits, requests }: ServiceDraft): vo
         memory: (value) => {
           limits.memory = memory(value);
         },
-        pids: losing("is no limit that containers have here"),
+        pids: losing("is a limit that containers don't have here"),
       }),
     reservations: (field) =>
       eachField(field, {
@@ -97,7 +97,7 @@ function readUpdate(update: Field): Mapping {
     monitor: none,
     max_failure_ratio: none,
   });
-  // 0 stands for all at once.
+  // 0 means all pods at the same time.
   const count = parallelism === 0 ? "100%" : String(parallelism);
   const rolling = isStartFirst
     ? { max_unavailable: "0", max_surge: count }

@@ -4,7 +4,7 @@ import type { ServiceDraft } from "./service-draft.ts";
 
 const TYPES = ["ClusterIP", "NodePort", "LoadBalancer", "Headless"];
 
-/** Reads `x-forage` of a service. */
+/** Reads the field `x-forage` of a service. */
 export function readExtension(extension: Field, draft: ServiceDraft): void {
   eachField(extension, {
     type: (field) => {

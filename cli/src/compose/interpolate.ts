@@ -1,8 +1,9 @@
 const PATTERN = /\$(?:\$|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:(:?[-?+])([^{}]*))?\}|)/g;
 
 /**
- * Replaces `$NAME` and `${NAME}`, with the defaults `:-` and `-`, the demands `:?` and `?` and the replacements `:+` and `+`; `$$` stands for
- * `$`. A variable that is not set and has no default is a problem. Pure.
+ * Replaces the variables `$NAME` and `${NAME}`, with defaults (`:-`, `-`), required values (`:?`,
+ * `?`) and replacements (`:+`, `+`); `$$` becomes `$`. A variable without a value and a default is
+ * a problem.
  */
 export function interpolate(
   text: string,

@@ -6,7 +6,10 @@ type Protocol = ServicePort["protocol"];
 
 const HOST_ADDRESS = "names an address of one host: services have addresses of their own";
 
-/** Reads `ports`: each container port is a port of the service, and each published one another. */
+/**
+ * Reads the field `ports`. Each container port becomes a port of the service, and so does each
+ * published port.
+ */
 export function readPorts(field: Field, draft: ServiceDraft): void {
   for (const item of field.items()) {
     if (item.kind === "map") readLongPort(item, draft);
@@ -14,7 +17,7 @@ export function readPorts(field: Field, draft: ServiceDraft): void {
   }
 }
 
-/** Reads `expose`. */
+/** Reads the field `expose`. */
 export function readExposed(field: Field, draft: ServiceDraft): void {
   for (const item of field.items()) {
     const [, port, protocol] = /^(\d+)(?:\/(\w+))?$/.exec(item.text()) ?? [];
@@ -73,7 +76,7 @@ function add(at: Field, { ports }: ServiceDraft, written: WrittenPort): void {
     return;
   }
   const isPublished = written.published !== undefined && written.published !== "";
-  // Other services reach it by the container's port, as they do in Compose.
+  // Other services use the container's port, as in Compose.
   put(ports, { port: target, target, protocol, published: false });
   if (isPublished)
     put(ports, {
@@ -88,7 +91,10 @@ function isProtocol(text: string): text is Protocol {
   return text === "TCP" || text === "UDP" || text === "SCTP";
 }
 
-/** One port of a service leads to one port of the container; a published port replaces one for other services only. */
+/**
+ * Adds a port unless the service already has its number and protocol. A published port always
+ * replaces the former one.
+ */
 function put(ports: ServicePort[], port: ServicePort): void {
   const at = ports.findIndex((each) => each.port === port.port && each.protocol === port.protocol);
   if (at === -1) ports.push(port);
@@ -98,5 +104,5 @@ function put(ports: ServicePort[], port: ServicePort): void {
 function portNumber(at: Field, text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0;
   if (port >= 1 && port <= 65_535) return port;
-  return at.fail(`"${text}" is no port from 1 to 65535`) ?? 0;
+  return at.fail(`"${text}" is not a port from 1 to 65535`) ?? 0;
 }

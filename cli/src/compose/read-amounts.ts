@@ -1,27 +1,27 @@
 import type { Field } from "../conversion/field.ts";
 import { cpuQuantity, memoryQuantity, wholeSeconds } from "./amounts.ts";
 
-/** The quantity of a number of cores; reports anything else. */
+/** Reads a number of cores as a quantity. Reports other values. */
 export function cpu(field: Field): string | undefined {
   return cpuQuantity(field.text()) ?? field.fail("must be a number of cores, such as 0.5");
 }
 
-/** The quantity of an amount of bytes; reports anything else. */
+/** Reads an amount of bytes as a quantity. Reports other values. */
 export function memory(field: Field): string | undefined {
   return memoryQuantity(field.text()) ?? field.fail("must be an amount such as 512m");
 }
 
-/** A duration in whole seconds; reports anything else. */
+/** Reads a duration as whole seconds. Reports other values. */
 export function seconds(field: Field): number | undefined {
   return wholeSeconds(field.text()) ?? field.fail("must be a duration such as 1m30s");
 }
 
-/** The texts of a list, or the one text that stands in place of a list. */
+/** Reads a list of texts, or a single text. */
 export function texts(field: Field): readonly string[] {
   return field.oneOrMore().map((item) => item.text());
 }
 
-/** Pairs of a mapping, or of a list of `KEY=VALUE`. */
+/** Reads the pairs of a mapping, or of a list of `KEY=VALUE`. */
 export function pairs(
   field: Field,
 ): readonly (readonly [key: string, value: string | undefined, at: Field])[] {
@@ -34,7 +34,7 @@ export function pairs(
   });
 }
 
-/** Runs the reader of each field of a mapping; reports fields without one. */
+/** Calls the reader of each field of a mapping. Reports fields without a reader. */
 export function eachField(field: Field, readers: Readonly<Record<string, (value: Field) => void>>): void {
   for (const [name, value] of field.entries()) {
     if (name.startsWith("x-") || value.kind === "null") continue;
@@ -43,7 +43,7 @@ export function eachField(field: Field, readers: Readonly<Record<string, (value:
   }
 }
 
-/** Returns a reader that reports a loss for the reason. */
+/** Returns a reader that reports a loss with the reason. */
 export function losing(reason: string): (field: Field) => void {
   return (field) => field.lose(reason);
 }

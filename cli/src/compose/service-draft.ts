@@ -1,23 +1,23 @@
-/** Part of a manifest, with the contract's names of fields. */
+/** Part of a manifest, with the field names of the contract. */
 export type Mapping = Readonly<Record<string, unknown>>;
 
 export interface ServicePort {
   readonly port: number;
   readonly target: number;
   readonly protocol: "TCP" | "UDP" | "SCTP";
-  /** Whether clients outside the cluster reach it. */
+  /** Whether the port is published to clients outside the cluster. */
   readonly published: boolean;
 }
 
 export interface Mount {
-  /** The field of a manifest's volume: `{ pvc: … }`. */
+  /** The source of the volume, as in a manifest: `{ pvc: … }`. */
   readonly source: Mapping;
   readonly path: string;
   readonly subPath?: string;
   readonly readOnly: boolean;
 }
 
-/** One service of a Compose file while its fields are read, in the terms of a manifest. */
+/** Collects the fields of one service of a Compose file, in the form of a manifest. */
 export class ServiceDraft {
   readonly name: string;
   readonly container: Record<string, unknown> = {};
@@ -43,7 +43,10 @@ export class ServiceDraft {
     this.name = name;
   }
 
-  /** Returns the resources of a manifest: the workload, and its service and route if it has ports and hostnames. */
+  /**
+   * Returns the resources of the manifest: the workload, its service if it has ports, and its route
+   * if it has hostnames.
+   */
   resources(): Mapping[] {
     return [
       { name: this.name, container_service: this.#workload() },
@@ -131,7 +134,7 @@ export class ServiceDraft {
   }
 }
 
-/** Leaves out what has no value. */
+/** Returns the fields that have values. */
 export function filled(fields: Mapping): Mapping {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => !isEmpty(value)));
 }

@@ -7,15 +7,18 @@ import type { ServiceDraft } from "./service-draft.ts";
 import { splitWords } from "./split-words.ts";
 import { readConfigs, readSecrets, readTmpfs, readVolumes } from "./volume-fields.ts";
 
-/** The effect of one field of a service: a function that carries it over, or the reason why it can't be. */
+/**
+ * The rule for one field of a service: a function that converts it, or the reason why it can't be
+ * converted.
+ */
 type Rule = ((field: Field, draft: ServiceDraft) => void) | { readonly lost: string };
 
 const lost = (reason: string): Rule => ({ lost: reason });
 const HOST_ONLY = lost("is a setting of the host that pods don't have");
-const NO_LIMIT = lost("is no limit that containers have here");
+const NO_LIMIT = lost("is a limit that containers don't have here");
 const BUILD = "an image is not built here: build and push it, and name it with image";
 
-/** Every field of a service in the Compose specification. */
+/** The rules for all fields of a service in the Compose specification. */
 export const SERVICE_FIELDS: Readonly<Record<string, Rule>> = {
   annotations: readAnnotations,
   attach: () => {},
@@ -190,7 +193,7 @@ export const SERVICE_FIELDS: Readonly<Record<string, Rule>> = {
   "x-forage": readExtension,
 };
 
-/** The words of a command, which is a list, or a line that is split as a shell does. */
+/** Reads the words of a command: a list, or a text that is split like a shell's command line. */
 export function words(field: Field): readonly string[] {
   if (field.kind !== "scalar") return texts(field);
   return splitWords(field.text()) ?? field.fail("has a quote that is not closed") ?? [];

@@ -1,4 +1,7 @@
-/** Splits a command line into words as a shell does, with quotes and backslashes; undefined if a quote is open. Pure. */
+/**
+ * Splits a command line into words as a shell does, with quotes and backslashes. Returns undefined
+ * for an unclosed quote.
+ */
 export function splitWords(line: string): readonly string[] | undefined {
   const words: string[] = [];
   let rest = line.trimStart();

@@ -2,7 +2,10 @@ import type { Field } from "../conversion/field.ts";
 import { eachField, losing, memory } from "./read-amounts.ts";
 import type { Mapping, Mount, ServiceDraft } from "./service-draft.ts";
 
-/** Reads `volumes`: named ones are claims, absolute paths are directories of the host, those without a source are empty. */
+/**
+ * Reads the field `volumes`: named volumes become claims, absolute paths become directories of the
+ * host, and those without a source become empty directories.
+ */
 export function readVolumes(field: Field, { mounts }: ServiceDraft): void {
   for (const item of field.items()) {
     const mount = item.kind === "map" ? readLongVolume(item) : readShortVolume(item);
@@ -10,7 +13,7 @@ export function readVolumes(field: Field, { mounts }: ServiceDraft): void {
   }
 }
 
-/** Reads `tmpfs`: one path or several. */
+/** Reads the field `tmpfs`: one path or several. */
 export function readTmpfs(field: Field, { mounts }: ServiceDraft): void {
   for (const item of field.oneOrMore()) {
     const [path = "", options] = item.text().split(":");
@@ -88,7 +91,10 @@ function namedSource(item: Field, type: string, source: string | undefined): Map
   return item.lose(`has the type "${type}", which has no counterpart`);
 }
 
-/** Reads `secrets`: each is one file of a secret with one key, both of its name. */
+/**
+ * Reads the field `secrets`. Each becomes one file from a secret with a single key of the same
+ * name.
+ */
 export function readSecrets(field: Field, draft: ServiceDraft): void {
   for (const item of field.items()) {
     const { name, target } = readFile(item, (each) => `/run/secrets/${each}`);
@@ -102,7 +108,10 @@ export function readSecrets(field: Field, draft: ServiceDraft): void {
   }
 }
 
-/** Reads `configs`: each is one file of a config map with one key, both of its name. */
+/**
+ * Reads the field `configs`. Each becomes one file from a config map with a single key of the same
+ * name.
+ */
 export function readConfigs(field: Field, draft: ServiceDraft): void {
   for (const item of field.items()) {
     const { name, target } = readFile(item, (each) => `/${each}`);
@@ -136,7 +145,9 @@ function readFile(
   return { name: name ?? "", target: target ?? usual(name ?? "") };
 }
 
-/** Reads the volumes, secrets or configs of the file as a whole. They are objects of their own, which an apply does not make. */
+/**
+ * Reads the top-level volumes, secrets or configs. They are objects that an apply does not create.
+ */
 export function readObjects(field: Field, remedy: (name: string) => string): void {
   for (const [name, value] of field.entries()) {
     eachField(value, {

@@ -5,32 +5,35 @@ import { didYouMean } from "../command/suggest.ts";
 import { CliError } from "../errors.ts";
 
 export const SETTING_KEYS = ["server", "caFile", "tokenFile", "namespace"] as const;
-/** The settings that belong to contexts as a whole. */
+/** The keys that concern contexts as a whole. */
 const CONTEXT_KEYS = ["current", "contexts"] as const;
 
-/** The settings of a configuration file, or of one of its contexts. Paths are absolute. Several servers are separated by commas. */
+/**
+ * The settings of a configuration file, or of one of its contexts. Paths are absolute. Several
+ * servers are separated by commas.
+ */
 export type FileSettings = { readonly [Key in (typeof SETTING_KEYS)[number]]?: string };
 
 export interface FoundConfig {
-  /** The file's path. Undefined if there is no file: it is optional. */
+  /** The path of the file; undefined if there is no file, because it is optional. */
   readonly path: string | undefined;
   /** The settings outside of any context. */
   readonly settings: FileSettings;
-  /** The context to use where none is named. */
+  /** The context to use by default. */
   readonly current: string | undefined;
   readonly contexts: ReadonlyMap<string, FileSettings>;
 }
 
 const NO_CONFIG: FoundConfig = { path: undefined, settings: {}, current: undefined, contexts: new Map() };
 
-/** The file for all users of the machine. */
+/** The configuration file for all users of the machine. */
 export const SHARED_CONFIG = "/etc/forage/cli.yaml";
 
 export function userConfigPath(homeDir: string): string {
   return join(homeDir, ".config/forage/config.yaml");
 }
 
-/** The named file, or the first that is there of the usual ones. */
+/** Reads the named file, or the first existing one of the default files. */
 export function readConfigFile(named: string | undefined, homeDir: string): FoundConfig {
   for (const path of named === undefined ? [userConfigPath(homeDir), SHARED_CONFIG] : [named]) {
     const text = readIfThere(path);
@@ -40,7 +43,7 @@ export function readConfigFile(named: string | undefined, homeDir: string): Foun
   return NO_CONFIG;
 }
 
-/** Throws CONFIG for text that is no configuration. */
+/** Parses a configuration. Throws CONFIG if it is invalid. */
 export function parseConfig(path: string, text: string, homeDir: string): FoundConfig {
   const document = parseDocument(text, { stringKeys: true });
   const [problem] = document.errors;
@@ -62,18 +65,18 @@ export function parseConfig(path: string, text: string, homeDir: string): FoundC
   return { path, settings, current: current ?? undefined, contexts: new Map(named) };
 }
 
-/** The characters that need no quotes in a shell. Throws CONFIG. */
+/** Checks the name of a context. Its characters need no quotes in a shell. Throws CONFIG. */
 export function checkContextName(name: string, source: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name)) return name;
   throw new CliError(
     "CONFIG",
-    `${source}: "${name}" is no name of a context: use letters, digits, ".", "_" and "-", 63 at most`,
+    `${source}: "${name}" is not the name of a context: use letters, digits, ".", "_" and "-", 63 at most`,
   );
 }
 
 interface Base {
   readonly path: string;
-  /** The directory that paths are relative to. */
+  /** The directory to which paths are relative. */
   readonly directory: string;
   readonly homeDir: string;
 }
@@ -120,7 +123,7 @@ function absolute(path: string, directory: string, homeDir: string): string {
   return path.startsWith("~/") ? join(homeDir, path.slice(2)) : resolve(directory, path);
 }
 
-/** Returns the text of a file; undefined if it is not there. Throws CONFIG. */
+/** Returns the text of a file; undefined if the file does not exist. Throws CONFIG. */
 export function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");

@@ -13,13 +13,13 @@ current: prod
 const LAB = { server: "lab.example:7600", caFile: "/lab.ca", tokenFile: "/lab.token" };
 
 describe("editing contexts", () => {
-  test("adds one, and keeps comments and all else", () => {
+  test("adds a context, and keeps comments and everything else", () => {
     const text = withContext(TEXT, "lab", LAB);
     assert.ok(text.startsWith(TEXT.slice(0, TEXT.indexOf("current"))), text);
     assert.deepEqual(parseConfig("c.yaml", text, "/home").contexts.get("lab"), LAB);
   });
 
-  test("begins with any text that is a valid file", () => {
+  test("accepts any valid file", () => {
     for (const empty of ["", "# only a comment\n", "null\n", "contexts:\n", "contexts: {}\n"])
       assert.deepEqual(
         [...parseConfig("c.yaml", withContext(empty, "lab", LAB), "/home").contexts],
@@ -28,12 +28,12 @@ describe("editing contexts", () => {
       );
   });
 
-  test("replaces a context as a whole", () => {
+  test("replaces a whole context", () => {
     const { contexts } = parseConfig("c.yaml", withContext(TEXT, "prod", { server: "b:1" }), "/home");
     assert.deepEqual([...contexts], [["prod", { server: "b:1" }]]);
   });
 
-  test("removes the choice of the current context with the context", () => {
+  test("makes no context current when the current one is removed", () => {
     const { current, contexts, settings } = parseConfig("c.yaml", withoutContext(TEXT, "prod"), "/home");
     assert.deepEqual([current, contexts.size, settings.server], [undefined, 0, "lab.example:7600"]);
     const both = withContext(TEXT, "lab", LAB);

@@ -1,7 +1,10 @@
 import { type Document, isMap, parseDocument } from "yaml";
 import type { FileSettings } from "./config-file.ts";
 
-/** Adds or replaces a context in the text of a configuration file. Comments and order stay. Pure. */
+/**
+ * Adds or replaces a context in the text of a configuration file. Comments and order stay
+ * unchanged.
+ */
 export function withContext(text: string, name: string, settings: FileSettings): string {
   return edited(text, (document) => {
     if (!isMap(document.get("contexts"))) document.set("contexts", document.createNode({}));
@@ -9,12 +12,12 @@ export function withContext(text: string, name: string, settings: FileSettings):
   });
 }
 
-/** Sets the current context. Pure. */
+/** Sets the current context. */
 export function withCurrent(text: string, name: string): string {
   return edited(text, (document) => document.set("current", name));
 }
 
-/** Removes a context, and the choice of it as the current one. Pure. */
+/** Removes a context, and makes none current if it was the current one. */
 export function withoutContext(text: string, name: string): string {
   return edited(text, (document) => {
     document.deleteIn(["contexts", name]);

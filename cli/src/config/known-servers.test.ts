@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { KnownServers } from "./known-servers.ts";
 
-test("keeps reported coordinators for the configured addresses and the authority", (t) => {
+test("stores reported coordinators for the configured addresses and authority", (t) => {
   const { open, later } = setUp(t);
   const known = open({ server: "a:1" });
   assert.deepEqual([known.without(["a:1"]), known.isOld], [[], true]);
@@ -18,7 +18,7 @@ test("keeps reported coordinators for the configured addresses and the authority
   assert.equal(open({ server: "a:1" }).isOld, true);
 });
 
-test("asks no more for an hour with a token that may not list coordinators", (t) => {
+test("sends no further request for an hour with a token that may not list coordinators", (t) => {
   const { open, later } = setUp(t);
   open({ server: "a:1" }).save(["b:2"]);
   later(3_600_001);
@@ -32,14 +32,14 @@ test("asks no more for an hour with a token that may not list coordinators", (t)
   assert.equal(open({ server: "x:1" }).isOld, false, "also without known ones");
 });
 
-test("makes no home directory", (t) => {
+test("creates no home directory", (t) => {
   const { home, open } = setUp(t);
   rmSync(home, { recursive: true });
   open({ server: "a:1" }).save(["b:2"]);
   assert.equal(existsSync(home), false);
 });
 
-test("keeps a limited number of addresses and clusters", (t) => {
+test("stores a limited number of addresses and clusters", (t) => {
   const { open, later } = setUp(t);
   for (let at = 0; at < 40; at++) {
     later(1);
@@ -50,7 +50,7 @@ test("keeps a limited number of addresses and clusters", (t) => {
   assert.deepEqual(open({ server: "s0:1" }).without([]), []);
 });
 
-test("a damaged file is as good as none", (t) => {
+test("ignores a damaged file", (t) => {
   const { home, open } = setUp(t);
   mkdirSync(join(home, ".cache/forage"), { recursive: true });
   for (const text of ["", "{", "[]", "null", '{"k":{"servers":["--x"],"atMs":1}}', '{"k":1}']) {

@@ -8,24 +8,24 @@ import { writeConfig } from "./write-config.ts";
 interface Entry {
   readonly servers: readonly string[];
   readonly atMs: number;
-  /** The digest of the token that was not allowed to list coordinators at that time. */
+  /** The digest of the token that was not permitted to list coordinators at that time. */
   readonly deniedTo?: string;
 }
 
-/** The coordinators of a cluster, in a cluster with many addresses. */
+/** The most coordinators of a cluster. */
 const SERVERS_MAX = 16;
 const CLUSTERS_MAX = 32;
-/** Coordinators are seldom added. */
+/** The time after which the list is requested again; coordinators are seldom added. */
 const MAX_AGE_MS = 3_600_000;
 const ADDRESS = /^(?:\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9.-]{1,253}):\d{1,5}$/;
 
 /**
- * The file with the addresses that coordinators have reported, by the addresses of the configuration and the authority. An address
- * alone is not trusted: a coordinator there needs a certificate of the authority before it gets the token. A file that can't be
- * read or written is as good as none.
+ * A file with the addresses that coordinators reported, by the configured addresses and authority.
+ * The addresses need not be trusted: a coordinator receives the token only if it has a certificate
+ * of the authority. An unreadable or unwritable file is ignored.
  */
 export class KnownServers {
-  /** The directory of the user, which is not made. */
+  /** The user's directory, which is not created. */
   readonly #base: string;
   readonly #path: string;
   readonly #key: string;
@@ -43,16 +43,16 @@ export class KnownServers {
     this.#world = world;
   }
 
-  /** Returns what was reported, without the given addresses. */
+  /** Returns the reported addresses except the given ones. */
   without(servers: readonly string[]): readonly string[] {
     const known = this.#entries()[this.#key]?.servers ?? [];
     return known.filter((it) => !servers.includes(it)).slice(0, Math.max(0, SERVERS_MAX - servers.length));
   }
 
-  /** Whether the reported coordinators should be requested again. */
+  /** Whether the coordinators should be listed again. */
   get isOld(): boolean {
     const { atMs, deniedTo = this.#token } = this.#entries()[this.#key] ?? {};
-    // Another token may be allowed to.
+    // Another token may be permitted to list them.
     if (atMs === undefined || deniedTo !== this.#token) return true;
     return Math.abs(this.#world.nowMs() - atMs) > MAX_AGE_MS;
   }
@@ -62,7 +62,7 @@ export class KnownServers {
     if (servers.length > 0) this.#put({ servers, atMs: this.#world.nowMs() });
   }
 
-  /** Keeps for as long that the token may not list the coordinators. The known ones stay. */
+  /** Records that the token may not list the coordinators. Known addresses stay. */
   deny(): void {
     const servers = this.#entries()[this.#key]?.servers ?? [];
     this.#put({ servers, atMs: this.#world.nowMs(), deniedTo: this.#token });
@@ -78,7 +78,7 @@ export class KnownServers {
     try {
       writeConfig(this.#path, `${JSON.stringify(entries)}\n`, this.#world.randomId());
     } catch {
-      // The next command asks again.
+      // The next command lists the coordinators again.
     }
   }
 
@@ -99,7 +99,7 @@ function isEntry(entry: [string, unknown]): entry is [string, Entry] {
   return areAddresses && typeof atMs === "number" && typeof deniedTo === "string";
 }
 
-/** Tokens are long and random, so that a digest doesn't help to find one. */
+/** A token is long and random, so it can't be found from its digest. */
 function digestOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }

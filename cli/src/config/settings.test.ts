@@ -34,7 +34,7 @@ function config(text: string, name = ".config/forage/config.yaml"): string {
 const FULL = "server: file:1\ncaFile: ~/file.ca\ntokenFile: ../../file.token\nnamespace: file\n";
 
 describe("flag before environment before file", () => {
-  test("only the file; its paths are relative to it", () => {
+  test("reads the file, with paths relative to it", () => {
     config(FULL);
     const settings = resolveSettings(noFlags, { env: {}, homeDir: home });
     assert.equal(settings.namespace, "file");
@@ -48,7 +48,7 @@ describe("flag before environment before file", () => {
     });
   });
 
-  test("the environment over the file", () => {
+  test("prefers the environment to the file", () => {
     config(FULL);
     const env = {
       FORAGE_SERVER: "env:2",
@@ -65,7 +65,7 @@ describe("flag before environment before file", () => {
     assert.equal(settings.flagNamespace, undefined);
   });
 
-  test("flags over all", () => {
+  test("prefers flags to everything else", () => {
     config(FULL);
     const env = { FORAGE_SERVER: "env:2", FORAGE_TOKEN: "direct", FORAGE_NAMESPACE: "env" };
     const flags = {
@@ -85,7 +85,7 @@ describe("flag before environment before file", () => {
     assert.equal(settings.flagNamespace, "flag");
   });
 
-  test("FORAGE_TOKEN over files", () => {
+  test("prefers FORAGE_TOKEN to files", () => {
     config(FULL);
     const { token, tokenSource } = resolveSettings(noFlags, {
       env: { FORAGE_TOKEN: "direct" },
@@ -94,7 +94,7 @@ describe("flag before environment before file", () => {
     assert.deepEqual([token, tokenSource], ["direct", "FORAGE_TOKEN"]);
   });
 
-  test("--config over FORAGE_CONFIG over the usual places", () => {
+  test("prefers --config to FORAGE_CONFIG and to the default files", () => {
     config("namespace: usual\n");
     const named = config("namespace: named\n", "named.yaml");
     const flagged = config("namespace: flagged\n", "flagged.yaml");
@@ -107,13 +107,13 @@ describe("flag before environment before file", () => {
     );
   });
 
-  test("empty variables are as good as none", () => {
+  test("ignores empty variables", () => {
     config(FULL);
     const env = { FORAGE_SERVER: "", FORAGE_TOKEN: "", FORAGE_NAMESPACE: "", FORAGE_CONFIG: "" };
     assert.equal(resolveSettings(noFlags, { env, homeDir: home }).endpoint().server, "file:1");
   });
 
-  test("addresses", () => {
+  test("accepts addresses with and without a port", () => {
     const cases: Record<string, string> = {
       "a.example": "a.example:7600",
       "a.example:1": "a.example:1",
@@ -132,7 +132,7 @@ describe("flag before environment before file", () => {
   });
 });
 
-test("several coordinators: separated by commas, or as a list in the file", () => {
+test("accepts several coordinators, separated by commas or as a list in the file", () => {
   const resolved = (flags: Partial<SettingFlags>, env = {}) => {
     const settings = resolveSettings({ ...noFlags, ...flags }, { env, homeDir: home });
     const { server, otherServers } = settings.endpoint();
@@ -155,37 +155,37 @@ describe("errors say what to do", () => {
     () =>
       resolveSettings({ ...noFlags, ...flags }, { env, homeDir: home }).endpoint();
 
-  test("nothing is set", () =>
+  test("reports that nothing is set", () =>
     assert.throws(
       endpoint({}, { FORAGE_CONFIG: "/dev/null" }),
       failing(/no CA file: name one with --ca-file, FORAGE_CA_FILE or caFile/),
     ));
-  test("no token", () => {
+  test("reports a missing token", () => {
     config("caFile: ~/file.ca\n");
     assert.throws(endpoint(), failing(/no token: name a file with --token-file/));
   });
-  test("a CA file that is not there", () =>
+  test("reports a missing CA file", () =>
     assert.throws(
       endpoint({ "ca-file": "/nonexistent" }),
       failing(/the CA file \/nonexistent is not there/),
     ));
-  test("a token file that everybody can read", () => {
+  test("refuses a token file that every user can read", () => {
     config(FULL);
     chmodSync(join(home, "file.token"), 0o644);
     assert.throws(endpoint(), failing(/open to everybody; first: chmod 600/));
     chmodSync(join(home, "file.token"), 0o640);
     assert.doesNotThrow(endpoint());
   });
-  test("a token file that holds something else is not quoted", () => {
+  test("does not quote a token file without a token", () => {
     writeFileSync(join(home, "file.token"), "one secret\nother secret", { mode: 0o600 });
     config(FULL);
     assert.throws(endpoint(), failing(/does not hold a token$/));
   });
-  test("an unknown key", () => {
+  test("refuses an unknown key", () => {
     config("severr: x\n");
     assert.throws(endpoint(), failing(/config\.yaml: unknown key "severr" \(did you mean "server"\?\)/));
   });
-  test("a token in the file itself", () => {
+  test("refuses a token in the configuration file", () => {
     config("token: flt_secret\n");
     assert.throws(
       endpoint(),
@@ -193,11 +193,11 @@ describe("errors say what to do", () => {
         failing(/keep the token in a file of its own/)(error) && !String(error).includes("flt_secret"),
     );
   });
-  test("broken YAML", () => {
+  test("refuses invalid YAML", () => {
     config("server: [\n");
     assert.throws(endpoint(), failing(/config\.yaml: .*at line/));
   });
-  test("a value of the wrong type", () => {
+  test("refuses a value of the wrong type", () => {
     config("server: 7600\n");
     assert.throws(endpoint(), failing(/server must be an address or a list of addresses/));
     config("server: [a, 1]\n");
@@ -205,19 +205,19 @@ describe("errors say what to do", () => {
     config("namespace: [a]\n");
     assert.throws(endpoint(), failing(/namespace must be text/));
   });
-  test("a named file that is not there", () =>
+  test("reports a missing named file", () =>
     assert.throws(
       endpoint({ config: "/nonexistent" }),
       failing(/configuration file \/nonexistent is not there/),
     ));
-  test("no address", () =>
+  test("refuses an invalid address", () =>
     assert.throws(
       endpoint({ server: "a b", "ca-file": join(home, "flag.ca") }),
-      failing(/"a b" is no server address/),
+      failing(/"a b" is not a server address/),
     ));
-  test("an address that is missing in a list, and too many", () => {
+  test("refuses an empty address in a list, and too many addresses", () => {
     const ca = { "ca-file": join(home, "flag.ca") };
-    assert.throws(endpoint({ ...ca, server: "a,,b" }), failing(/"" is no server address/));
+    assert.throws(endpoint({ ...ca, server: "a,,b" }), failing(/"" is not a server address/));
     const many = Array.from({ length: 17 }, (_, at) => `a${at}`).join();
     assert.throws(endpoint({ ...ca, server: many }), failing(/17 server addresses are too many: at most 16/));
   });

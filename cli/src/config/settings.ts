@@ -7,9 +7,9 @@ import { checkToken, readTokenFile } from "./token.ts";
 
 /** The addresses of the cluster's coordinators, their authority and the credentials. */
 export interface Endpoint {
-  /** `host:port`. */
+  /** The address of a coordinator, `host:port`. */
   readonly server: string;
-  /** The addresses of further coordinators of the cluster, which are used when that one can't be reached. */
+  /** Further coordinators, which are used if that one can't be reached. */
   readonly otherServers: readonly string[];
   readonly caFile: string;
   readonly caPem: string;
@@ -19,16 +19,16 @@ export interface Endpoint {
 }
 
 export interface Settings {
-  /** The context that the settings come from; undefined without one. */
+  /** The context of the settings; undefined if they are from no context. */
   readonly contextName: string | undefined;
-  /** Names the coordinator in questions: `context "prod" (coordinator.example:7600)`. */
+  /** Returns the coordinator as named in questions: `context "prod" (coordinator.example:7600)`. */
   readonly place: () => string;
-  /** The namespace of a flag. It must not contradict a manifest. */
+  /** The namespace given by a flag. It must not contradict a manifest. */
   readonly flagNamespace: string | undefined;
   readonly namespace: string;
-  /** Whether a flag or the environment names the coordinators: no others are used then. */
+  /** Whether a flag or a variable names the coordinators, so that no others are used. */
   readonly hasFixedServers: boolean;
-  /** Reads the files only when they are needed. */
+  /** Returns the endpoint. Reads its files at the first call. */
   readonly endpoint: () => Endpoint;
 }
 
@@ -43,11 +43,13 @@ export interface SettingFlags {
 
 const DEFAULT_SERVER = "127.0.0.1:7600";
 const DEFAULT_PORT = 7600;
-/** A cluster has three coordinators, or five. */
+/** The most addresses in the settings. A cluster has three coordinators, or five. */
 const MAX_SERVERS = 16;
 const DEFAULT_NAMESPACE = "default";
 
-/** Flags before environment before file. */
+/**
+ * Resolves the settings. Flags take precedence over environment variables, and these over the file.
+ */
 export function resolveSettings(
   flags: SettingFlags,
   { env, homeDir }: Pick<World, "env" | "homeDir">,
@@ -81,7 +83,10 @@ export function resolveSettings(
   };
 }
 
-/** Returns the settings of the named context, of the current one, or those outside of any context. */
+/**
+ * Returns the settings of the named context, or of the current one, or those outside of any
+ * context.
+ */
 function chosenSettings(
   { path, settings, current, contexts }: FoundConfig,
   named: string | undefined,
@@ -93,7 +98,7 @@ function chosenSettings(
   throw noContext(name, path, [...contexts.keys()]);
 }
 
-/** Returns the error for a context that does not exist, with a similar name that does. */
+/** Returns the error for a context that does not exist, with a similar name if there is one. */
 export function noContext(name: string, path: string | undefined, others: readonly string[]): CliError {
   const where = path === undefined ? "" : ` in ${path}`;
   const hint = didYouMean(name, others) || "; `forage context ls` lists them";
@@ -125,7 +130,7 @@ function findToken(
   return { token: readTokenFile(path), tokenSource: path };
 }
 
-/** Throws CONFIG if it can't be read. */
+/** Reads a CA file. Throws CONFIG. */
 export function readCa(path: string): string {
   try {
     return readFileSync(path, "utf8");
@@ -136,7 +141,7 @@ export function readCa(path: string): string {
   }
 }
 
-/** Returns each `HOST:PORT` of addresses that are separated by commas. Throws CONFIG. */
+/** Parses addresses that are separated by commas. Returns each as `HOST:PORT`. Throws CONFIG. */
 export function parseServers(text: string): readonly [string, ...string[]] {
   const [first = "", ...others] = text.split(",").map((address) => address.trim());
   const servers = [withPort(first), ...others.map(withPort)] as const;
@@ -145,20 +150,20 @@ export function parseServers(text: string): readonly [string, ...string[]] {
   return servers;
 }
 
-/** Returns `HOST:PORT`. Throws CONFIG for anything that is no address. */
+/** Parses an address, and returns it as `HOST:PORT`. Throws CONFIG. */
 function withPort(server: string): string {
   const [, host, port] =
     /^(?:https:\/\/)?(\[[0-9a-fA-F:.]+\]|[^\s:/]+)(?::(\d{1,5}))?\/?$/.exec(server) ?? [];
   if (host === undefined || Number(port ?? DEFAULT_PORT) > 65_535) {
     throw new CliError(
       "CONFIG",
-      `"${server}" is no server address such as coordinator.example:${DEFAULT_PORT}`,
+      `"${server}" is not a server address such as coordinator.example:${DEFAULT_PORT}`,
     );
   }
   return `${host}:${port ?? DEFAULT_PORT}`;
 }
 
-/** An empty variable is as good as none. */
+/** Returns the value of a variable; undefined if it is empty. */
 function given(value: string | undefined): string | undefined {
   return value === "" ? undefined : value;
 }

@@ -1,10 +1,10 @@
 import { readFileSync, statSync } from "node:fs";
 import { CliError } from "../errors.ts";
 
-/** A token is 60 characters; a longer file is something else. */
+/** The size limit of a token file. A token has 60 characters. */
 const MAX_BYTES = 4096;
 
-/** Reads a bearer token from a file that not everybody can read. A pipe will do, too. */
+/** Reads a bearer token from a file that not every user may read, or from a pipe. */
 export function readTokenFile(path: string): string {
   let text: string;
   try {
@@ -23,7 +23,10 @@ export function readTokenFile(path: string): string {
   return checkToken(text, `the token file ${path}`);
 }
 
-/** A header can't carry line ends; and what isn't a token at all is better refused here, without showing it. */
+/**
+ * Checks that a text is a token, which must not contain line ends. The error does not show the
+ * text.
+ */
 export function checkToken(text: string, source: string): string {
   const token = text.trim();
   if (token === "") throw new CliError("CONFIG", `${source} is empty`);

@@ -3,8 +3,8 @@ import { dirname } from "node:path";
 import { CliError } from "../errors.ts";
 
 /**
- * Replaces the file as a whole, so that a reader never sees half of it. Follows a symbolic link, and refuses anything that is no
- * regular file. `id` makes the name of the temporary file unique.
+ * Replaces the file atomically. Follows a symbolic link, and refuses anything but a regular file.
+ * `id` makes the name of the temporary file unique.
  */
 export function writeConfig(path: string, text: string, id: string): void {
   try {
@@ -13,7 +13,7 @@ export function writeConfig(path: string, text: string, id: string): void {
     const temporary = `${target}.${id}`;
     try {
       writeFileSync(temporary, text, { mode, flag: "wx" });
-      // The umask does not apply to a file that had its mode before.
+      // The umask applied when the file was created, so the former mode is restored.
       chmodSync(temporary, mode);
       renameSync(temporary, target);
     } catch (error) {
@@ -33,6 +33,7 @@ function existing(path: string): { readonly target: string; readonly mode: numbe
   if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return { target: path, mode: NEW_MODE };
   const target = realpathSync(path);
   const stats = lstatSync(target);
-  if (!stats.isFile()) throw new CliError("CONFIG", `${path} is no regular file: name another with --config`);
+  if (!stats.isFile())
+    throw new CliError("CONFIG", `${path} is not a regular file: name another with --config`);
   return { target, mode: stats.mode & 0o777 };
 }

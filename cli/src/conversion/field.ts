@@ -10,26 +10,29 @@ export interface FieldOptions {
   readonly document: ManifestDocument;
   /** The variables of the shell; empty for notations without variables. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Replaces the variables in a text. Default: texts have no variables. */
+  /** Replaces the variables in a text. Default: texts are not changed. */
   readonly expand?: (text: string) => { readonly text: string; readonly problem: string | undefined };
-  /** Receives what makes the file unusable. */
+  /** Reports a problem that makes the file unusable. */
   readonly fail: (problem: Problem) => void;
-  /** Receives what can't be carried over. */
+  /** Reports a part that can't be converted. */
   readonly lose: (problem: Problem) => void;
 }
 
 /**
- * The limit of values that are read from one document. Repeated aliases count each time, because a few lines of aliases can stand for
- * billions.
+ * The most values read from one document. Repeated aliases count each time, because a few lines of
+ * aliases can expand to billions of values.
  */
 const MAX_VALUES = 200_000;
 
-/** Counts the values that are read from one document. */
+/** Counts the values read from one document. */
 interface Count {
   values: number;
 }
 
-/** A value of a file in another notation, with its path and position. Reading a value of another type reports a problem. */
+/**
+ * A value of a file in another notation, with its path and position. Reading a value of the wrong
+ * type reports a problem.
+ */
 export class Field {
   readonly node: ParsedNode;
   readonly path: string;
@@ -59,7 +62,7 @@ export class Field {
     return isSeq(node) ? "list" : "scalar";
   }
 
-  /** The fields of a mapping, in their order; none if it has no value. */
+  /** Returns the fields of a mapping in order; empty if it has no value. */
   entries(): readonly (readonly [name: string, field: Field])[] {
     if (this.kind === "null") return [];
     const node = this.#resolved();
@@ -79,7 +82,7 @@ export class Field {
     return field.kind === "null" ? undefined : field;
   }
 
-  /** The items of a list; none if it has no value. */
+  /** Returns the items of a list; empty if it has no value. */
   items(): readonly Field[] {
     if (this.kind === "null") return [];
     const node = this.#resolved();
@@ -88,12 +91,15 @@ export class Field {
     return items.map((item, index) => this.#child(item ?? node, `${this.path}[${index}]`, item === null));
   }
 
-  /** The items of a list, or the one value that stands in place of a list. */
+  /** Returns the items of a list, or a single value as a list. */
   oneOrMore(): readonly Field[] {
     return this.kind === "scalar" ? [this] : this.items();
   }
 
-  /** Text, numbers and switches as they are written, with variables replaced. Reports anything else. */
+  /**
+   * Returns texts, numbers and booleans as they are written, with variables replaced. Reports other
+   * values.
+   */
   text(): string {
     if (this.#isOverLimit()) return "";
     const node = this.#resolved();
@@ -121,7 +127,7 @@ export class Field {
     return undefined;
   }
 
-  /** Reports that this can't be carried over. */
+  /** Reports that this field can't be converted. */
   lose(message: string): undefined {
     this.#options.lose(this.#problem(message));
     return undefined;
@@ -139,7 +145,10 @@ export class Field {
       : new Field(node, path, this.#options, count);
   }
 
-  /** The pairs of a mapping, and those of the mappings that its merge key names. The mapping's own and earlier ones win. */
+  /**
+   * Returns the pairs of a mapping, and those of the mappings in its merge key. Its own pairs take
+   * precedence, then those of earlier mappings.
+   */
   #pairs(map: YAMLMap.Parsed, seen = new Set<Node>()): readonly Pair[] {
     if (seen.has(map)) return [];
     seen.add(map);
@@ -159,7 +168,10 @@ export class Field {
     return [...found.values()];
   }
 
-  /** The limit has been reported; what is left of the document has no value. */
+  /**
+   * Whether the limit was exceeded. It was reported, and the rest of the document is treated as
+   * empty.
+   */
   #isOverLimit(): boolean {
     return this.#count.values >= MAX_VALUES;
   }
@@ -169,7 +181,7 @@ export class Field {
   }
 }
 
-/** A field without a value, such as `KEY:`. Its node is the key, which has the position. */
+/** A field without a value, such as `KEY:`. Its position is that of the key. */
 class EmptyField extends Field {
   override get kind(): "null" {
     return "null";

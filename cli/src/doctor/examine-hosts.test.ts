@@ -19,7 +19,7 @@ function brief(findings: readonly Finding[]): string[] {
   return findings.map(({ subject, check, state, message }) => `${subject} ${check} ${state}: ${message}`);
 }
 
-/** Asserts the findings that are not ok, each of which has a remedy. */
+/** Asserts that the findings other than ok match, and that each of them has a remedy. */
 function assertWrong(responses: readonly ExamineNodesResponse[], ...expected: readonly RegExp[]): void {
   const wrong = examineHosts(responses).filter(({ state }) => state !== "ok");
   assert.equal(wrong.length, expected.length, brief(wrong).join("\n"));
@@ -27,7 +27,7 @@ function assertWrong(responses: readonly ExamineNodesResponse[], ...expected: re
   for (const { remedy, message } of wrong) assert.notEqual(remedy, "", message);
 }
 
-test("hosts without a problem have only good findings", () => {
+test("returns only ok findings for hosts without a problem", () => {
   const findings = [{ check: "disk", result: "ok", message: "50 GiB are left" }];
   const [a, b] = [examined("a", { findings, peers: [aPeer("b")] }), examined("b", { peers: [] })];
   assert.deepEqual(brief(examineHosts([a, b])), [
@@ -39,7 +39,7 @@ test("hosts without a problem have only good findings", () => {
   ]);
 });
 
-test("a node that was not examined is unknown, and a check of its host keeps its result", () => {
+test("reports an unexamined node as unknown, and keeps the result of a check of its host", () => {
   const findings = [
     { check: "dns", result: "warning", message: "10.0.0.53 does not answer", remedy: "open port 53" },
     { check: "disk", result: "failure", message: "full", remedy: "free space" },
@@ -52,7 +52,7 @@ test("a node that was not examined is unknown, and a check of its host keeps its
   );
 });
 
-test("a clock is wrong by what the duration of the question can't explain", () => {
+test("reports a clock as wrong if the duration of the request can't explain the difference", () => {
   const at = (clockAheadMs: bigint, clockUncertaintyMs = 10) => [
     examined("a", { clockAheadMs, clockUncertaintyMs }),
   ];
@@ -63,7 +63,7 @@ test("a clock is wrong by what the duration of the question can't explain", () =
   assert.deepEqual(examineHosts([examined("a", { clockAheadMs: undefined })]), []);
 });
 
-test("a node that some others can't reach is one finding with their names", () => {
+test("returns one finding for a node that some others can't reach, with their names", () => {
   const lost = { connection: "silent", pathMtu: 0 };
   assertWrong(
     [
@@ -79,7 +79,7 @@ test("a node that some others can't reach is one finding with their names", () =
   );
 });
 
-test("a port that refuses is wrong only where a ready pod is served", () => {
+test("reports a refused connection only if a ready pod is served at the port", () => {
   assertWrong([examined("a", { peers: [aPeer("b", { serves: false })] })]);
   assertWrong(
     [examined("a", { peers: [aPeer("b", { serves: true })] })],
@@ -87,7 +87,7 @@ test("a port that refuses is wrong only where a ready pod is served", () => {
   );
 });
 
-test("large packets that get lost on the way are a problem, and an unmeasured path is none", () => {
+test("reports lost large packets as a problem, and ignores unmeasured paths", () => {
   assertWrong(
     [examined("a", { peers: [aPeer("b", { pathMtu: 1_280 })] })],
     /^node\/b path-mtu problem: a sends packets of 1500 bytes by eth0, and only those of up to 1280 reach 10\.0\.0\.2/,

@@ -3,14 +3,17 @@ import type { ExamineNodesResponse } from "@forage/proto/forage/operator/v1/oper
 import type { Finding, FindingState } from "./finding.ts";
 import { listed } from "./listed.ts";
 
-/** Certificates that were just issued fail where clocks differ by more. */
+/**
+ * The largest tolerated difference between clocks. Beyond it, newly issued certificates may be
+ * rejected.
+ */
 const MAX_CLOCK_DIFFERENCE_MS = 5_000;
 const WARN_CLOCK_DIFFERENCE_MS = 1_000;
 const NTP_REMEDY =
   "set the clock that is wrong, and keep it by NTP: timedatectl, and chrony or systemd-timesyncd";
 const STATES: Readonly<Record<string, FindingState>> = { ok: "ok", warning: "warning", failure: "problem" };
 
-/** Returns the findings of agents about their hosts, and about the paths between them. Pure. */
+/** Returns the findings of agents about their hosts, and about the network paths between them. */
 export function examineHosts(examined: readonly ExamineNodesResponse[]): Finding[] {
   return [...examined.flatMap(examineHost), ...examinePaths(examined)];
 }
@@ -43,7 +46,7 @@ function clockFindings(
 ): Finding[] {
   if (clockAheadMs === undefined) return [];
   const aheadMs = Number(clockAheadMs);
-  // The duration of the question explains the rest of the difference.
+  // The duration of the measurement accounts for the rest of the difference.
   const leastMs = Math.abs(aheadMs) - clockUncertaintyMs;
   const check = "clock-difference";
   if (leastMs <= WARN_CLOCK_DIFFERENCE_MS)
@@ -58,7 +61,10 @@ interface Path extends PeerFinding {
   readonly from: string;
 }
 
-/** Findings are by the node that was tried, which is where several failures have one cause. */
+/**
+ * Returns the findings about network paths, by target node: several failures usually have their
+ * cause there.
+ */
 function examinePaths(examined: readonly ExamineNodesResponse[]): Finding[] {
   const byTarget = new Map<string, Path[]>();
   for (const { node: from, peers } of examined)
@@ -108,7 +114,7 @@ function sizeFindings(subject: string, node: string, paths: readonly Path[]): Fi
   }));
 }
 
-/** Groups paths with the same place and outcome. */
+/** Groups paths with the same target and outcome. */
 function grouped(
   paths: readonly Path[],
 ): readonly [place: string, froms: readonly string[], connection: string][] {

@@ -21,19 +21,19 @@ function brief(findings: readonly Finding[]): string[] {
   return findings.map(({ subject, check, state, message }) => `${subject} ${check} ${state}: ${message}`);
 }
 
-/** Asserts that exactly the findings about something wrong have a remedy. */
+/** Asserts that exactly the findings of problems have a remedy. */
 function assertRemedies(findings: readonly Finding[]): void {
   for (const { state, remedy, message } of findings) assert.equal(remedy === "", state === "ok", message);
 }
 
 describe("nodes", () => {
-  test("a node without a problem has only good findings", () =>
+  test("returns only ok findings for a node without a problem", () =>
     assert.deepEqual(brief(examineNode(aNode(), NOW_MS)), [
       "node/n1 ready ok: ready",
       "node/n1 certificate ok: valid for 20 more days, until 2030-01-21",
     ]));
 
-  test("readiness, conditions, certificate and gateway have a remedy each", () => {
+  test("gives remedies for readiness, conditions, certificate and gateway of a node", () => {
     const conditions = [
       { type: "DiskPressure", status: true, message: "97 % used" },
       { type: "RuntimeReady", status: false, reason: "NoContainerd" },
@@ -56,7 +56,7 @@ describe("nodes", () => {
   });
 });
 
-test("a certificate near its end is a warning", () => {
+test("warns of a certificate that expires soon", () => {
   const finding = lifetimeFinding("x", {
     endsMs: NOW_MS + 1.5 * DAY_MS,
     nowMs: NOW_MS,
@@ -67,7 +67,7 @@ test("a certificate near its end is a warning", () => {
   assertRemedies([finding]);
 });
 
-test("versions that differ are named with their nodes", () => {
+test("names the nodes of each version if versions differ", () => {
   assert.deepEqual(brief(examineVersions([aNode()], "1.0.0")), ["nodes versions ok: all run 1.0.0"]);
   const nodes = [aNode(), ...[1, 2, 3, 4, 5, 6].map((n) => aNode({ name: `m${n}`, agentVersion: "0.9.0" }))];
   const findings = examineVersions(nodes, "1.0.0");
@@ -78,7 +78,7 @@ test("versions that differ are named with their nodes", () => {
   assert.deepEqual(examineVersions([], "1.0.0"), []);
 });
 
-test("clocks are compared by the newest heartbeat of a ready node", () => {
+test("compares the clocks by the newest heartbeat of a ready node", () => {
   const at = (ms: number) => examineClock([aNode({ lastSeenAt: toWireTime(NOW_MS + ms) })], NOW_MS);
   for (const ms of [4_000, 0, -20_000]) assert.equal(at(ms)[0]?.state, "ok", `${ms}`);
   assert.match(at(90_000)[0]?.message ?? "", /90 s ahead of/);
@@ -87,7 +87,7 @@ test("clocks are compared by the newest heartbeat of a ready node", () => {
   assert.deepEqual(examineClock([aNode({ ready: false })], NOW_MS), []);
 });
 
-test("certificates of routes", () => {
+test("reports expiring and failed certificates of routes", () => {
   const findings = examineCertificates(
     [
       Certificate.fromPartial({ hostname: "a", state: "ready", notAfter: inDays(60) }),
@@ -110,7 +110,7 @@ test("certificates of routes", () => {
   assertRemedies(findings);
 });
 
-test("pods that don't run are counted, and some are named", () => {
+test("counts the pods with problems, and names some of them", () => {
   const running = { phase: PodPhase.RUNNING, ready: true };
   const good = Pod.fromPartial({ namespace: "shop", name: "good", status: running });
   const bad = Pod.fromPartial({ namespace: "shop", name: "bad", unschedulable: "no node fits" });

@@ -5,15 +5,18 @@ import { toMs } from "../view/timestamp.ts";
 import { type Finding, lifetimeFinding } from "./finding.ts";
 import { listed } from "./listed.ts";
 
-/** Nodes renew their certificates long before; one that is this close to its end has failed to. */
+/** The number of days before its expiry by which a node should have renewed its certificate. */
 const NODE_CERTIFICATE_DAYS = 7;
 const ROUTE_CERTIFICATE_DAYS = 14;
-/** Clocks that keep time by NTP differ by milliseconds. Certificates that were just issued fail at a few seconds. */
+/**
+ * The largest tolerated difference between clocks. With NTP they differ by milliseconds; at a few
+ * seconds, newly issued certificates are rejected.
+ */
 const MAX_CLOCK_DIFFERENCE_MS = 5_000;
 
 const OK = { state: "ok", remedy: "" } as const;
 
-/** Returns the findings about one node. Pure. */
+/** Returns the findings about one node. */
 export function examineNode(node: Node, nowMs: number): Finding[] {
   const subject = `node/${node.name}`;
   const readiness: Finding = node.ready
@@ -61,7 +64,7 @@ function gatewayFindings({ gateway }: Node, subject: string): Finding[] {
   ];
 }
 
-/** Returns the finding about the versions of the agents. Pure. */
+/** Returns the finding about the versions of the agents. */
 export function examineVersions(nodes: readonly Node[], clientVersion: string): Finding[] {
   const byVersion = new Map<string, string[]>();
   for (const { agentVersion, name } of nodes)
@@ -79,7 +82,7 @@ export function examineVersions(nodes: readonly Node[], clientVersion: string): 
   ];
 }
 
-/** Compares the clocks by the newest heartbeat, whose time is the coordinator's. Pure. */
+/** Compares the clocks by the newest heartbeat, whose time is from the coordinator. */
 export function examineClock(nodes: readonly Node[], nowMs: number): Finding[] {
   const subject = "client";
   const seen = nodes
@@ -87,7 +90,7 @@ export function examineClock(nodes: readonly Node[], nowMs: number): Finding[] {
     .map(({ lastSeenAt }) => (lastSeenAt ? toMs(lastSeenAt) : 0));
   if (seen.length === 0) return [];
   const aheadMs = Math.max(...seen) - nowMs;
-  // Heartbeats are some seconds apart, so an older one proves nothing about a clock that is behind.
+  // Heartbeats are some seconds apart, so an old one does not show that a clock is slow.
   const isOff = aheadMs > MAX_CLOCK_DIFFERENCE_MS || aheadMs < -6 * MAX_CLOCK_DIFFERENCE_MS;
   const seconds = Math.round(Math.abs(aheadMs) / 1000);
   return [
@@ -101,7 +104,7 @@ export function examineClock(nodes: readonly Node[], nowMs: number): Finding[] {
   ];
 }
 
-/** Returns the findings about the certificates of routes. Pure. */
+/** Returns the findings about the certificates of routes. */
 export function examineCertificates(certificates: readonly Certificate[], nowMs: number): Finding[] {
   return certificates.flatMap(({ hostname, state, message, notAfter }) => {
     const subject = `certificate/${hostname}`;
@@ -119,7 +122,7 @@ export function examineCertificates(certificates: readonly Certificate[], nowMs:
 
 const FINE = new Set(["Running", "Succeeded", "Stopping", "Starting", "Draining"]);
 
-/** Returns one finding for all pods that don't run as they should. Pure. */
+/** Returns one finding about all pods with problems. */
 export function examinePods(pods: readonly Pod[]): Finding[] {
   const bad = pods.filter((pod) => !FINE.has(podState(pod)));
   const [first] = bad;

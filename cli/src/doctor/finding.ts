@@ -1,20 +1,23 @@
 export type FindingState = "ok" | "warning" | "problem" | "unknown";
 
-/** The result of one examination. */
+/** The result of one check. */
 export interface Finding {
-  /** `client`, `coordinator`, `node/NAME`, or a certificate. */
+  /** The examined object: `client`, `coordinator`, `node/NAME`, or a certificate. */
   readonly subject: string;
-  /** A word in kebab-case, such as `clock`. */
+  /** The name of the check in kebab case, such as `clock`. */
   readonly check: string;
   readonly state: FindingState;
   readonly message: string;
-  /** The next step of the operator; empty if nothing is wrong. */
+  /** The operator's next step; empty if there is no problem. */
   readonly remedy: string;
 }
 
 const DAY_MS = 86_400_000;
 
-/** Returns the finding about the end of a certificate's validity: a problem after it, a warning in the days before it. */
+/**
+ * Returns the finding about the expiry of a certificate: a problem after it, a warning in the days
+ * before it.
+ */
 export function lifetimeFinding(
   subject: string,
   {

@@ -1,4 +1,4 @@
-/** The limit of objects named in one finding. */
+/** The most objects named in one finding. */
 const MAX_NAMED = 5;
 
 export function listed(names: readonly string[]): string {

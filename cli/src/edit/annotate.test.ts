@@ -9,14 +9,14 @@ const at = (line: number, path: string, message: string) => ({
   message,
 });
 
-test("problems stand below their lines, and can be removed again", () => {
+test("inserts problems below their lines, and removes them again", () => {
   const problems = [at(2, "a", "is odd"), at(3, "", "is\nevil"), at(9, "z", "is beyond")];
   const text = annotate(TEXT, "not used", problems);
   assert.equal(text, "# head\na: 1\n#! a: is odd\nb: 2\n#! is\\nevil\n\n#! z: is beyond");
   assert.equal(withoutAnnotations(text), TEXT);
 });
 
-test("a message without a place stands above all", () => {
+test("inserts a message without a position at the top", () => {
   const text = annotate(TEXT, "a limit\nis reached", []);
   assert.equal(text, `#! a limit\n#! is reached\n${TEXT}`);
   assert.equal(withoutAnnotations(text), TEXT);

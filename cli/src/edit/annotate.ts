@@ -1,10 +1,10 @@
 import type { Problem } from "../manifest/problem.ts";
 import { plainText } from "../output/plain-text.ts";
 
-/** Begins the lines of a text that say what is wrong with it. */
+/** The beginning of each line that describes a problem of the text. */
 const MARK = "#! ";
 
-/** Writes each problem below the line that it is about, or the message above all where there are no problems. Pure. */
+/** Inserts each problem below its line, or the message at the top if there are no problems. */
 export function annotate(text: string, message: string, problems: readonly Problem[]): string {
   if (problems.length === 0) return message.split("\n").map(markLine).join("") + text;
   const lines = text.split("\n");
@@ -18,7 +18,7 @@ export function annotate(text: string, message: string, problems: readonly Probl
     .join("\n");
 }
 
-/** Removes the lines of `annotate`. Pure. */
+/** Removes the lines that `annotate` inserted. */
 export function withoutAnnotations(text: string): string {
   return text
     .split("\n")

@@ -2,10 +2,13 @@ import { spawn } from "node:child_process";
 import { CliError } from "../errors.ts";
 import type { World } from "../world.ts";
 
-/** Runs the user's editor on the file until it ends. Throws if it can't be started or fails. An abort ends it. */
+/**
+ * Runs the user's editor on the file until it exits. Throws if it can't be started or fails. The
+ * signal ends it.
+ */
 export async function openEditor(path: string, env: World["env"], signal: AbortSignal): Promise<void> {
   const editor = [env.VISUAL, env.EDITOR].find((each) => each !== undefined && each.trim() !== "") ?? "vi";
-  // The variable may hold flags, so the shell splits it. The path stays an argument.
+  // The variable may contain flags, so the shell splits it. The path is passed as an argument.
   const child = spawn("/bin/sh", ["-c", `${editor} "$1"`, "sh", path], { stdio: "inherit", env: { ...env } });
   const stop = (): void => void child.kill();
   signal.addEventListener("abort", stop, { once: true });

@@ -8,13 +8,13 @@ export interface ArchivePart {
   readonly sizeBytes: number;
 }
 
-/** Manifests and configurations have a few KiB. */
+/** The size limit of manifests and configurations, which have a few KiB. */
 const DOCUMENT_MAX_BYTES = 4 * 1024 * 1024;
-/** Each layer is a file or two of the archive; more are no archive of images. */
+/** The most files in an archive. Each layer has one or two. */
 const ENTRIES_MAX = 100_000;
 const CHUNK_BYTES = 256 * 1024;
 
-/** The files of a tar archive on disk, which are read at random. The archive is not compressed. */
+/** The files of an uncompressed tar archive on disk, with random access. */
 export class ArchiveFile {
   readonly path: string;
   readonly #file: FileHandle;
@@ -40,7 +40,7 @@ export class ArchiveFile {
     return this.#parts.get(path);
   }
 
-  /** Reads the content of a small file. Throws when the archive lacks it. */
+  /** Reads the content of a small file. Throws if the archive lacks it. */
   async document(path: string): Promise<Buffer> {
     const part = this.#parts.get(path);
     if (part === undefined) throw new CliError("REFUSED", `${this.path}: the archive has no file ${path}`);

@@ -11,7 +11,7 @@ import { digestOf, listImages } from "./archive-images.ts";
 
 const OCI = "application/vnd.oci.image";
 
-test("reads the image of the node's platform from a layout", async (t) => {
+test("reads the image for the node's platform from an OCI layout", async (t) => {
   const [amd, arm] = [anImage("amd64"), anImage("arm64")];
   const index = bytesOf({
     manifests: [amd, arm].map(({ manifest, architecture }) => {
@@ -34,7 +34,7 @@ test("reads the image of the node's platform from a layout", async (t) => {
   await assert.rejects(entry.read("riscv64"), /the image is not for linux\/riscv64/);
 });
 
-test("makes a manifest for what older versions of docker save", async (t) => {
+test("builds a manifest for archives of older versions of docker save", async (t) => {
   const { config, layer } = anImage("amd64");
   const archive = await anArchive(t, {
     "a.json": config,
@@ -49,7 +49,7 @@ test("makes a manifest for what older versions of docker save", async (t) => {
   assert.deepEqual(manifest.layers, [describe("layer.v1.tar", layer)]);
 });
 
-test("refuses archives that are damaged, incomplete or none", async (t) => {
+test("refuses damaged, incomplete and unsupported archives", async (t) => {
   const { manifest, config, layer } = anImage("amd64");
   const index = { "index.json": bytesOf({ manifests: [describe("manifest.v1+json", manifest)] }) };
   const damaged = { ...index, [pathOf(manifest)]: config, [pathOf(config)]: config };
@@ -61,7 +61,7 @@ test("refuses archives that are damaged, incomplete or none", async (t) => {
     const [entry] = await listImages(await anArchive(t, files));
     await assert.rejects(async () => entry?.read(""), message);
   }
-  await assert.rejects(listImages(await anArchive(t, {})), /is no archive of images/);
+  await assert.rejects(listImages(await anArchive(t, {})), /is not an archive of images/);
 });
 
 test("requires --name for an image without a name, and refuses it for several images", () => {

@@ -4,25 +4,27 @@ import type { ArchiveFile, ArchivePart } from "./archive-file.ts";
 
 /** An image of an archive, for one platform. */
 export interface ArchiveImage {
-  /** The indexes that lead to the manifest, the outermost first. */
+  /** The indexes that lead to the manifest, outermost first. */
   readonly indexes: readonly Buffer[];
   readonly manifest: Buffer;
   readonly config: Buffer;
-  /** By digest. */
+  /** The layers by digest. */
   readonly layers: ReadonlyMap<string, ArchivePart>;
 }
 
 /** An image of an archive, possibly for several platforms. */
 export interface ArchiveEntry {
-  /** Empty for an image without a name. */
+  /** The names of the image; empty if it has none. */
   readonly names: readonly string[];
-  /** The digest of the manifest or index; undefined in Docker's own form, which has none. */
+  /** The digest of the manifest or index; undefined in Docker's own format, which has none. */
   readonly digest: string | undefined;
-  /** Whether `read` has a choice. */
+  /** Whether the image has several platforms from which `read` chooses. */
   readonly severalPlatforms: boolean;
-  /** Returns the architectures whose manifest, configuration and layers are all in the archive. */
+  /**
+   * Returns the architectures for which manifest, configuration and layers are all in the archive.
+   */
   architectures(): Promise<readonly string[]>;
-  /** Reads the image for an architecture such as `amd64`. Throws when the archive has none for it. */
+  /** Reads the image for an architecture such as `amd64`. Throws if the archive has none for it. */
   read(architecture: string): Promise<ArchiveImage>;
 }
 
@@ -43,22 +45,22 @@ interface DockerEntry {
 const INDEX = /^application\/vnd\.(oci\.image\.index\.v1|docker\.distribution\.manifest\.list\.v2)\+json$/;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const OCI = "application/vnd.oci.image";
-/** Indexes contain manifests, and no further level is in use. */
+/** The deepest nesting of indexes. */
 const NESTING_MAX = 3;
 
-/** Lists the images of an OCI layout, or of what `docker save` writes. */
+/** Lists the images of an OCI layout, or of an archive made by `docker save`. */
 export async function listImages(archive: ArchiveFile): Promise<readonly ArchiveEntry[]> {
   if (archive.part("index.json") !== undefined) return listLayout(archive);
   if (archive.part("manifest.json") !== undefined) return listDocker(archive);
   throw new CliError(
     "REFUSED",
-    `${archive.path} is no archive of images: it has neither index.json nor manifest.json`,
+    `${archive.path} is not an archive of images: it has neither index.json nor manifest.json`,
   );
 }
 
 async function listLayout(archive: ArchiveFile): Promise<readonly ArchiveEntry[]> {
   const { manifests } = await json<{ manifests?: readonly Descriptor[] }>(archive, "index.json");
-  // The same image may be listed once for each of its names.
+  // An image may be listed once for each of its names.
   const byDigest = Map.groupBy(manifests ?? [], ({ digest }) => String(digest));
   return [...byDigest.values()].map((descriptors) => {
     const [descriptor = {}] = descriptors;
@@ -74,7 +76,7 @@ async function listLayout(archive: ArchiveFile): Promise<readonly ArchiveEntry[]
 
 function namesOf({ annotations = {} }: Descriptor): readonly string[] {
   const name = annotations["io.containerd.image.name"] ?? annotations["org.opencontainers.image.ref.name"];
-  // A tag alone names no image.
+  // A tag alone does not name an image.
   return typeof name === "string" && /[:/]/.test(name) ? [name] : [];
 }
 
@@ -100,7 +102,10 @@ async function readImage(
   return { indexes, manifest, config, layers: new Map(layers) };
 }
 
-/** Lists the architectures of an image of which nothing is missing. `docker save` and `nerdctl save` keep indexes that name more. */
+/**
+ * Lists the architectures for which the image is complete. Indexes saved by `docker save` and
+ * `nerdctl save` name further architectures.
+ */
 async function listComplete(
   archive: ArchiveFile,
   descriptor: Descriptor,
@@ -139,7 +144,10 @@ function parseContent({ path }: ArchiveFile, { digest }: Descriptor, content: Bu
   return parse<Content>(content, `${path}: ${String(digest)}`);
 }
 
-/** Docker's own form has no manifest: it is made from the configuration, which has the digests of the plain layers. */
+/**
+ * Docker's own format has no manifest. It is built from the configuration, which contains the
+ * digests of the uncompressed layers.
+ */
 async function listDocker(archive: ArchiveFile): Promise<readonly ArchiveEntry[]> {
   const entries = await json<readonly DockerEntry[]>(archive, "manifest.json");
   if (!Array.isArray(entries)) throw new CliError("REFUSED", `${archive.path}: manifest.json is no list`);
@@ -196,7 +204,10 @@ function partOf(archive: ArchiveFile, digest: unknown): ArchivePart {
 
 function pathOf(digest: unknown): string {
   if (typeof digest !== "string" || !DIGEST.test(digest))
-    throw new CliError("REFUSED", `the archive names ${JSON.stringify(digest)}, which is no SHA-256 digest`);
+    throw new CliError(
+      "REFUSED",
+      `the archive names ${JSON.stringify(digest)}, which is not a SHA-256 digest`,
+    );
   return `blobs/${digest.replace(":", "/")}`;
 }
 
@@ -218,7 +229,7 @@ function parse<T>(content: Buffer, what: string): T {
   } catch {
     // Reported below.
   }
-  throw new CliError("REFUSED", `${what} is no JSON document`);
+  throw new CliError("REFUSED", `${what} is not a JSON document`);
 }
 
 export function digestOf(content: Uint8Array): string {

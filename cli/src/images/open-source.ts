@@ -10,7 +10,9 @@ import { CliError } from "../errors.ts";
 import type { World } from "../world.ts";
 import { ArchiveFile } from "./archive-file.ts";
 
-/** Programs that hold images and write them as an archive. The first that has the image is used. */
+/**
+ * Programs that store images and can save them to an archive. The first that has the image is used.
+ */
 const PROGRAMS = ["docker", "nerdctl", "podman"];
 const COMPLAINT_MAX_LENGTH = 2_000;
 
@@ -21,7 +23,7 @@ export interface ImageSource {
   close(): Promise<void>;
 }
 
-/** Opens an archive by its path, standard input by `-`, or an image of this machine by its name. */
+/** Opens an archive by its path, standard input by `-`, or an image on this machine by its name. */
 export async function openSource(
   operand: string,
   world: Pick<World, "env" | "stdin">,
@@ -33,7 +35,10 @@ export async function openSource(
     : openImage(operand, world.env, signal);
 }
 
-/** Opens an archive by its path, or standard input by `-`. A compressed one is unpacked into a temporary file. */
+/**
+ * Opens an archive by its path, or standard input by `-`. A compressed archive is unpacked into a
+ * temporary file.
+ */
 export async function openArchive(
   path: string,
   { stdin }: Pick<World, "stdin">,
@@ -59,7 +64,7 @@ export function openImage(image: string, env: World["env"], signal: AbortSignal)
   });
 }
 
-/** Opens an archive with a temporary directory, which is removed when the source is closed. */
+/** Opens an archive in a temporary directory, which is removed when the source is closed. */
 async function withDirectory(
   image: string | undefined,
   openIn: (directory: string) => Promise<ArchiveFile>,
@@ -79,7 +84,7 @@ async function withDirectory(
   }
 }
 
-/** Returns the path of the plain archive. */
+/** Unpacks an archive if necessary. Returns the path of the uncompressed archive. */
 async function unpack(path: string, plain: string, signal: AbortSignal): Promise<string> {
   const unpacker = await compressionOf(path);
   if (unpacker === undefined) return path;
@@ -113,7 +118,7 @@ async function saveImage(image: string, path: string, env: World["env"], signal:
   );
 }
 
-/** Returns why the program could not save the image. */
+/** Saves an image by the program. Returns the reason if the program failed. */
 async function save(
   program: string,
   image: string,

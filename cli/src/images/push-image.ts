@@ -19,17 +19,20 @@ export interface PushOptions {
   readonly onProgress: (sentBytes: number, totalBytes: number) => void;
 }
 
-/** The size of the frames in which the coordinator counts its buffers. */
+/** The size of one frame. The coordinator limits its buffers in frames. */
 const MAX_FRAME_BYTES = 32 * 1024;
 
-/** Sends the layers that the node lacks, as fast as it takes them. Returns the bytes that were sent, once the node has the image. */
+/**
+ * Sends the layers that the node lacks, at the speed at which the node accepts them. Returns the
+ * number of sent bytes once the node has the image.
+ */
 export async function pushImage(call: PushCall, options: PushOptions): Promise<number> {
   const { start, archive, image, signal, onProgress } = options;
   const { manifest, config } = image;
   const cancel = (): void => call.cancel();
   signal.addEventListener("abort", cancel, { once: true });
   const over = new AbortController();
-  // Readers of the call get this error too. Without a listener it would end the process.
+  // Readers of the call receive this error as well. Without a listener it would end the process.
   call.on("error", () => over.abort());
   try {
     const { node, image: name, namespace } = start;
@@ -43,7 +46,7 @@ export async function pushImage(call: PushCall, options: PushOptions): Promise<n
       : first.value.missingDigests.map((digest) => [digest, partOf(options, digest)] as const);
     const total = parts.reduce((bytes, [, { sizeBytes }]) => bytes + sizeBytes, 0);
     const answered = readToEnd(answers).finally(() => over.abort());
-    // Read below, after sending has stopped.
+    // The result is awaited below, after sending has stopped.
     answered.catch(() => undefined);
     let sent = 0;
     for (const [digest, part] of parts) {

@@ -88,7 +88,7 @@ export const BEHAVIOR_FIELDS: Rules = {
   scaleUp: (field, into, _key, scope) => void readFields(field, SCALE_UP_FIELDS, scope, into),
 };
 
-/** Every field of a HorizontalPodAutoscaler, also of its first version. */
+/** The rules for all fields of a HorizontalPodAutoscaler, including its first version. */
 export const AUTOSCALER_FIELDS: Rules = {
   behavior: (field, into, _key, scope) => void readFields(field, BEHAVIOR_FIELDS, scope, into),
   maxReplicas: whole,
@@ -103,16 +103,16 @@ export const AUTOSCALER_FIELDS: Rules = {
 };
 
 const METRICS = ["target_cpu_utilization_percent", "target_memory_utilization_percent", "custom_metrics"];
-/** The target that a cluster takes for an autoscaler without a metric. */
+/** The default target of Kubernetes for an autoscaler without a metric. */
 const USUAL_PERCENT = 80;
 
-/** The `scaling` that an autoscaler gives a workload. */
+/** The `scaling` of a workload with an autoscaler. */
 export interface Scaling {
   readonly workload: Workload;
   readonly scaling: Draft;
 }
 
-/** Reads an autoscaler. The workload's replicas are the size to begin with, within the limits. */
+/** Reads an autoscaler. The workload's replicas become its initial size, within the limits. */
 export function readAutoscaler(
   { spec, field, namespace }: Item,
   workloads: readonly Workload[],

@@ -189,7 +189,7 @@ testFields("reference to all keys", container.ENV_SOURCE_FIELDS, {
   optional: ["true", "lost"],
 });
 
-test("all keys of an object become variables, where those of env go before them", () => {
+test("converts all keys of an object to variables, with precedence for those in env", () => {
   const scope = {
     ...NO_SCOPE,
     keysOf: (kind: string) => (kind === "Secret" ? ["A", "B", "not ok"] : undefined),
@@ -211,7 +211,7 @@ test("all keys of an object become variables, where those of env go before them"
   assert.match(losses[0]?.message ?? "", /all keys of the config map "gone", which is not in the files/);
 });
 
-test("faults of containers are reported at their place", () => {
+test("reports problems of containers at their positions", () => {
   for (const [yaml, path, message] of [
     ["{imag: a}", "imag", /unknown field \(did you mean "image"\?\)/],
     ["{livenessProbe: {httpGet: {port: web}}}", "livenessProbe.httpGet.port", /"web" is not the name/],

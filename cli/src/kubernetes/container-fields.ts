@@ -76,7 +76,7 @@ export const SECCOMP_FIELDS: Rules = {
   type: text,
 };
 
-/** Carries over a seccomp profile: its kind, or the profile's path on the host. */
+/** Converts a seccomp profile: its kind, or the profile's path on the host. */
 export const seccomp: Read = (field, into, _key, scope) => {
   const { type, path } = readFields(field, SECCOMP_FIELDS, scope);
   if (type === "Localhost" && typeof path === "string" && !path.startsWith("/"))
@@ -121,7 +121,7 @@ export const POD_SECURITY_FIELDS: Rules = {
   windowsOptions: WINDOWS,
 };
 
-/** Reads a list of resources; names with a domain are extended resources. */
+/** Reads a list of resources. Names with a domain are extended resources. */
 const amounts: Read = (field, into, key) => {
   const found: Draft = {};
   const extended: Record<string, string> = {};
@@ -233,7 +233,10 @@ export const ENV_FROM_FIELDS: Rules = {
 
 const VARIABLE = /^[-._a-zA-Z][-._a-zA-Z0-9]*$/;
 
-/** The variables for all keys of one object. Names that no variable can have are left out, as in a cluster. */
+/**
+ * Returns variables for all keys of one object. Keys that are not valid names of variables are
+ * omitted, as in Kubernetes.
+ */
 function variablesOf(item: Field, scope: Scope): Draft[] {
   const read = readFields(item, ENV_FROM_FIELDS, scope);
   const { map, secret } = read as Record<string, { readonly name?: string } | undefined>;
@@ -277,13 +280,13 @@ export const CONTAINER_FIELDS: Rules = {
   restartPolicy: noEffect("read with the init containers"),
   restartPolicyRules: lost("has no counterpart"),
   securityContext: (field, into, _key, scope) => {
-    // Without a word a cluster allows it, and Forage does not.
+    // Kubernetes allows privilege escalation by default, unlike Forage.
     const read = readFields(field, CONTAINER_SECURITY_FIELDS, scope, { allow_privilege_escalation: true });
     into.security_context = read;
   },
   startupProbe: part(PROBE_FIELDS),
   stdin: flag,
-  stdinOnce: lost("has no counterpart: standard input stays open"),
+  stdinOnce: lost("has no counterpart: standard input stays open until forage attach POD --end-input"),
   terminationMessagePath: noEffect("the status has the last lines of the log"),
   terminationMessagePolicy: noEffect("the status has the last lines of the log"),
   tty: flag,
@@ -292,7 +295,7 @@ export const CONTAINER_FIELDS: Rules = {
   workingDir: text,
 };
 
-/** Reads a container. Variables under `env` go before those of whole objects. */
+/** Reads a container. Variables in `env` take precedence over those from whole objects. */
 export function readContainer(field: Field, scope: Omit<Scope, "container">): Draft {
   const container = field.get("name")?.text() ?? "";
   const { env_from, env, ...rest } = readFields(field, CONTAINER_FIELDS, { ...scope, container });

@@ -27,7 +27,7 @@ function written({ parts, problems, losses }: Converted): readonly object[] {
 }
 
 describe("workloads", () => {
-  test("a StatefulSet with one replica has a claim of the name that it has in a cluster", () => {
+  test("gives a StatefulSet with one replica a claim with the name that it has in Kubernetes", () => {
     const claims =
       "volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: 1Gi}}}}]";
     const set = (more: string): string =>
@@ -45,13 +45,13 @@ describe("workloads", () => {
     assert.match(losses[0]?.message ?? "", /pods with ordinals/);
   });
 
-  test("a DaemonSet is a loss, and becomes a workload with one pod on a node at most", () => {
+  test("reports a DaemonSet as a loss, and converts it to a workload with at most one pod on each node", () => {
     const { parts, losses } = convert(`{apiVersion: apps/v1, kind: DaemonSet, ${META}, spec: {${POD}}}`);
     assert.match(losses[0]?.message ?? "", /a DaemonSet has no counterpart/);
     assert.match(JSON.stringify(parts[0]?.written), /"topology_key":"kubernetes.io\/hostname"/);
   });
 
-  test("init containers that stay running are sidecars, and a lost volume takes its mounts along", () => {
+  test("converts restarting init containers to sidecars, and omits the mounts of lost volumes", () => {
     const { parts, losses } = convert(
       `{apiVersion: apps/v1, kind: Deployment, ${META}, spec: {template: {spec: {
         initContainers: [{name: proxy, image: p, restartPolicy: Always}, {name: first, image: f}],
@@ -77,7 +77,7 @@ describe("workloads", () => {
     ]);
   });
 
-  test("an autoscaler gives its workload limits, a size within them and a target", () => {
+  test("gives the autoscaler's workload limits, a size within them and a target", () => {
     const [workload] = written(
       convert(`${DEPLOYMENT}\n---\n${autoscaler("minReplicas: 2, maxReplicas: 5")}`),
     );
@@ -93,7 +93,7 @@ describe("workloads", () => {
     assert.match(convert(two).problems[0]?.message ?? "", /as another autoscaler does/);
   });
 
-  test("a job without retries says so, and has one container", () => {
+  test("keeps the absence of retries of a job, and accepts only one container", () => {
     const job = (spec: string, more = ""): string =>
       `{apiVersion: batch/v1, kind: Job, ${META}, spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}${more}]${spec}}}}}`;
     assert.deepEqual(written(convert(job("")))[0], {
@@ -112,7 +112,7 @@ describe("workloads", () => {
 });
 
 describe("services and routes", () => {
-  test("a service leads to the workload that it selects, by the names of its ports", () => {
+  test("connects a service with the workload that it selects, by the names of its ports", () => {
     const [, made] = written(
       convert(
         `${DEPLOYMENT}\n---\n${service("selector: {app: web}, ports: [{port: 80, targetPort: http}]")}`,
@@ -124,7 +124,7 @@ describe("services and routes", () => {
     });
   });
 
-  test("a service that selects none or several workloads is refused", () => {
+  test("refuses a service that selects no workload or several", () => {
     const selecting = service("selector: {app: web}, ports: [{port: 80}]");
     assert.match(convert(selecting).problems[0]?.message ?? "", /selects no workload of the files/);
     const other = DEPLOYMENT.replace(META, "metadata: {name: canary}");
@@ -136,7 +136,7 @@ describe("services and routes", () => {
     }
   });
 
-  test("an ingress becomes a route for each host, with its certificate", () => {
+  test("converts an Ingress to one route for each host, with its certificate", () => {
     const rule = (host: string): string =>
       `{host: ${host}, http: {paths: [{path: /a, pathType: Exact, backend: {service: {name: web, port: {number: 80}}}}]}}`;
     const found = written(
@@ -158,7 +158,7 @@ describe("services and routes", () => {
     ]);
   });
 
-  test("settings of an ingress controller and ports without a number are reported", () => {
+  test("reports settings of an ingress controller, and ports without a number", () => {
     const backend = "defaultBackend: {service: {name: web, port: {name: http}}}";
     const { losses, problems } = convert(
       ingress(
@@ -175,7 +175,7 @@ describe("services and routes", () => {
   });
 });
 
-test("annotations of a service stay if Forage reads them, and are lost if they are settings of other programs", () => {
+test("keeps annotations of a service that Forage supports, and reports those of other programs as lost", () => {
   const annotations = [
     "forage.dev/load-balancer-ip: 10.0.0.1",
     "kubectl.kubernetes.io/last-applied-configuration: '{}'",
@@ -194,7 +194,7 @@ test("annotations of a service stay if Forage reads them, and are lost if they a
 });
 
 describe("objects", () => {
-  test("text of a secret goes before its data, and values are in no message", () => {
+  test("prefers the text of a secret to its data, and shows no values in messages", () => {
     const [made] = written(convert(secret("data: {a: b25l, c: Yw==}, stringData: {a: two}")));
     assert.deepEqual(made, { name: "web", labels: {}, secret: { data: { a: "dHdv", c: "Yw==" } } });
     const { problems } = convert(secret("data: {password: hunter2-canary}"));
@@ -202,7 +202,7 @@ describe("objects", () => {
     assert.doesNotMatch(JSON.stringify(problems), /hunter2/);
   });
 
-  test("a Docker configuration becomes the credential of its registry", () => {
+  test("converts a Docker configuration to a registry credential", () => {
     const config = (auths: object): string =>
       secret(
         `type: kubernetes.io/dockerconfigjson, data: {.dockerconfigjson: ${Buffer.from(JSON.stringify({ auths })).toString("base64")}}`,
@@ -222,7 +222,7 @@ describe("objects", () => {
     assert.match(convert(secret("type: own.example/x")).losses[0]?.message ?? "", /"own.example\/x" has no/);
   });
 
-  test("a namespace needs nothing, except for a policy that its labels ask for", () => {
+  test("needs no namespace objects, and reports policies requested by their labels", () => {
     const of = (labels: string): Converted =>
       convert(`{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: ${labels}}}`);
     assert.deepEqual(written(of("{team: a}")), []);
@@ -234,7 +234,7 @@ describe("objects", () => {
 });
 
 describe("kinds", () => {
-  test("other kinds are losses, and other versions are problems", () => {
+  test("reports other kinds as losses, and other versions as problems", () => {
     assert.match(
       convert("{apiVersion: apps/v1, kind: Deploymnt}").losses[0]?.message ?? "",
       /"Deploymnt" is not read \(did you mean "Deployment"\?\)/,
@@ -244,7 +244,7 @@ describe("kinds", () => {
     assert.match(convert("{apiVersion: v1, kind: Secret}").problems[0]?.message ?? "", /no metadata\.name/);
   });
 
-  test("a document that stands for too many values is refused", () => {
+  test("refuses a document that expands to too many values", () => {
     const words = Array.from({ length: 600 }, () => "w").join(", ");
     const containers = Array.from({ length: 600 }, (_, i) => `{name: c${i}, image: a, args: *many}`);
     const { problems } = convert(

@@ -12,16 +12,22 @@ import type { Draft, Scope } from "./rules.ts";
 import { readService } from "./service-fields.ts";
 import { readWorkload, type Workload } from "./workload-fields.ts";
 
-/** A resource or an object in the form of a manifest, with the part of the files that it was made from. */
+/**
+ * A resource or an object in the form of a manifest, with the part of the files from which it was
+ * converted.
+ */
 export interface ConvertedPart {
-  /** A bundle holds resources. Objects that pods refer to, such as secrets, are put on their own. */
+  /**
+   * Whether the part belongs to a bundle, or is an object such as a secret, which is put
+   * separately.
+   */
   readonly type: "resource" | "object";
-  /** Undefined if the files name none; empty if the kind belongs to none. */
+  /** The namespace; undefined if the files name none, and empty for cluster-scoped kinds. */
   readonly namespace: string | undefined;
   readonly written: Draft;
   readonly document: ManifestDocument;
   readonly node: ParsedNode;
-  /** The name that messages have for it: `Deployment/web`. */
+  /** The name in messages, such as `Deployment/web`. */
   readonly path: string;
 }
 
@@ -29,7 +35,7 @@ export interface Converted {
   readonly parts: readonly ConvertedPart[];
   /** The problems that make the files unusable. */
   readonly problems: readonly Problem[];
-  /** The parts that can't be carried over. */
+  /** The parts that can't be converted. */
   readonly losses: readonly Problem[];
 }
 
@@ -42,8 +48,8 @@ export function isKubernetes(document: ManifestDocument): boolean {
 }
 
 /**
- * Converts Kubernetes manifests to the resources of a manifest. All documents are read together, because services and autoscalers refer
- * to workloads of other documents. Pure.
+ * Converts Kubernetes manifests to resources of a manifest. All documents are read together,
+ * because services and autoscalers refer to workloads in other documents.
  */
 export function convertKubernetes(documents: readonly ManifestDocument[]): Converted {
   const problems: Problem[] = [];
@@ -60,7 +66,7 @@ export function convertKubernetes(documents: readonly ManifestDocument[]): Conve
   return { parts: [...new Converter(items).parts()], problems, losses };
 }
 
-/** One part before it is given the place that its item has. */
+/** A converted part without its position in the files. */
 interface Made {
   readonly type: ConvertedPart["type"];
   readonly written: Draft;
@@ -145,7 +151,9 @@ class Converter {
     }
   }
 
-  /** Returns a look-up of the keys of config maps and secrets of the item's namespace. */
+  /**
+   * Returns a function that looks up the keys of config maps and secrets in the item's namespace.
+   */
   #keysOf({ namespace }: Item): Scope["keysOf"] {
     return (kind, name) => {
       const found = this.#items.find(

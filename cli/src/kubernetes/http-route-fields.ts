@@ -28,7 +28,7 @@ export const MATCH_FIELDS: Rules = {
 
 export const HEADER_VALUE_FIELDS: Rules = { name: text, value: text };
 
-/** A list of names and values, which a manifest writes as a mapping. */
+/** Converts a list of names and values to a mapping. */
 const headers: Read = (field, into, key, scope) => {
   const pairs = field.items().map((item) => readFields(item, HEADER_VALUE_FIELDS, scope));
   into[key] = Object.fromEntries(pairs.map(({ name, value }) => [String(name), String(value ?? "")]));
@@ -104,7 +104,7 @@ export const ROUTE_BACKEND_FIELDS: Rules = {
   },
 };
 
-/** `1m30s` as the seconds of a manifest. */
+/** Converts a duration such as `1m30s` to seconds. */
 const duration: Read = (field, into, key) => {
   const parts = [...field.text().matchAll(/(\d{1,5})(h|ms|m|s)/g)];
   if (parts.length === 0 || parts.map(([each]) => each).join("") !== field.text()) {
@@ -148,7 +148,7 @@ export const PARENT_FIELDS: Rules = {
   sectionName: lost("has no counterpart: a gateway listens on its two ports"),
 };
 
-/** Every field of an HTTPRoute. */
+/** The rules for all fields of an HTTPRoute. */
 export const HTTP_ROUTE_FIELDS: Rules = {
   hostnames: texts,
   parentRefs: (field, into, _key, scope) => {
@@ -160,7 +160,7 @@ export const HTTP_ROUTE_FIELDS: Rules = {
   useDefaultGateways: noEffect("a route without a gateway is the default one's"),
 };
 
-/** Reads an HTTPRoute into the `route` of a manifest. */
+/** Reads an HTTPRoute as the `route` of a manifest. */
 export function readHttpRoute({ spec, field }: Item): Draft | undefined {
   if (spec === undefined) return field.fail("has no spec");
   const { rules = [], ...read } = readFields(spec, HTTP_ROUTE_FIELDS, NO_SCOPE);
@@ -173,7 +173,8 @@ function ruleOf({ backend_refs, timeouts, ...rule }: Draft, spec: Field, index: 
   const filters = (rule.filters ?? []) as readonly Draft[];
   if (backends.length === 0 && !filters.some(({ request_redirect }) => request_redirect !== undefined))
     spec.get("rules")?.items()[index]?.fail("has neither backendRefs nor a redirect");
-  // A backend without a weight has the weight 1 in a cluster, and none here if another one has a weight.
+  // In Kubernetes, a backend without a weight has the weight 1; in Forage it has none if another
+  // backend has a weight.
   const hasWeights = backends.some(({ weight }) => weight !== undefined);
   return {
     ...rule,

@@ -16,7 +16,10 @@ import {
   whole,
 } from "./rules.ts";
 
-/** The port's number of a service that the files have; undefined if they don't name it. */
+/**
+ * Returns the number of a named port of a service in the files; undefined if the files do not
+ * contain it.
+ */
 export type PortOf = (namespace: string | undefined, service: string, port: string) => number | undefined;
 
 export const BACKEND_PORT_FIELDS: Rules = { name: text, number: whole };
@@ -48,7 +51,7 @@ export const INGRESS_HTTP_FIELDS: Rules = { paths: list(INGRESS_PATH_FIELDS) };
 export const INGRESS_RULE_FIELDS: Rules = { host: text, http: part(INGRESS_HTTP_FIELDS) };
 export const INGRESS_TLS_FIELDS: Rules = { hosts: texts, secretName: text };
 
-/** Every field of an ingress. */
+/** The rules for all fields of an Ingress. */
 export const INGRESS_FIELDS: Rules = {
   defaultBackend: backend,
   ingressClassName: noEffect("the default gateway serves it"),
@@ -66,7 +69,10 @@ interface Rule {
   readonly http?: { readonly paths?: readonly Draft[] };
 }
 
-/** Reads an ingress into routes, one for each host, because each may have its own rules and certificate. */
+/**
+ * Converts an Ingress to one route for each host, because each may have its own rules and
+ * certificate.
+ */
 export function readIngress(
   item: Item,
   portOf: PortOf,
@@ -118,7 +124,10 @@ function backendOf(field: Field, { namespace }: Item, portOf: PortOf): Draft {
   return { service: name, ...(number !== undefined && { port: number }) };
 }
 
-/** Without a secret, and where cert-manager would make it, the cluster's issuer makes the certificate. */
+/**
+ * Returns the TLS settings of a host. Without a secret, or if cert-manager would create the secret,
+ * the cluster's issuer issues the certificate.
+ */
 function tlsOf(host: string, all: readonly Tls[], { annotations }: Item): Draft | undefined {
   const own = all.find(({ hosts = [] }) => (hosts.length === 0 ? host !== "" : hosts.includes(host)));
   if (own === undefined) return undefined;
@@ -128,12 +137,18 @@ function tlsOf(host: string, all: readonly Tls[], { annotations }: Item): Draft 
 }
 
 const ISSUER = /^cert-manager\.io\/(cluster-)?issuer$/;
-/** Annotations about the class and the certificate, which are read on their own. */
+/** Annotations for the class and the certificate, which are read elsewhere. */
 const READ_ELSEWHERE = /^cert-manager\.io\/|^kubernetes\.io\/(ingress\.class|tls-acme)$/;
-/** The gateway answers plain HTTP with 308 for hostnames that have a certificate. */
+/**
+ * Annotations that redirect to HTTPS. Forage's gateway always redirects plain HTTP by 308 for
+ * hostnames with a certificate.
+ */
 const REDIRECTS = /^nginx\.ingress\.kubernetes\.io\/(force-)?ssl-redirect$/;
 
-/** Controllers of ingresses read annotations as settings, which routes don't have. */
+/**
+ * Reports annotations that ingress controllers use as settings, because routes have no such
+ * settings.
+ */
 function loseAnnotations({ field }: Item): void {
   for (const [key, value] of field.get("metadata")?.get("annotations")?.entries() ?? []) {
     if (OF_TOOLS.test(key) || READ_ELSEWHERE.test(key) || (REDIRECTS.test(key) && value.text() === "true"))
@@ -142,7 +157,7 @@ function loseAnnotations({ field }: Item): void {
   }
 }
 
-/** `shop` and `a.example` → `shop-a-example` */
+/** Builds a name from a name and a host: `shop` and `a.example` become `shop-a-example`. */
 function nameOf(name: string, host: string): string {
   const words = host === "" ? "default" : host.replace(/^\*/, "any").replaceAll(/[^a-z\d]+/g, "-");
   return `${name}-${words}`.slice(0, 63).replace(/-+$/, "");

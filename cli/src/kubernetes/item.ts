@@ -3,11 +3,11 @@ import type { Field } from "../conversion/field.ts";
 import { METADATA_FIELDS } from "./metadata-fields.ts";
 import { NO_SCOPE, noEffect, type Rules, readFields, textsOf } from "./rules.ts";
 
-/** One object of the files. */
+/** One object in the files. */
 export interface Item {
   readonly kind: string;
   readonly name: string;
-  /** Undefined if the object names none; empty if its kind belongs to none. */
+  /** The namespace; undefined if the object names none, and empty for cluster-scoped kinds. */
   readonly namespace: string | undefined;
   /** The object as a whole. */
   readonly field: Field;
@@ -16,7 +16,7 @@ export interface Item {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** The versions of each kind that are read. */
+/** The supported versions of each kind. */
 export const VERSIONS: Readonly<Record<string, readonly string[]>> = {
   ConfigMap: ["v1"],
   CronJob: ["batch/v1"],
@@ -34,7 +34,7 @@ export const VERSIONS: Readonly<Record<string, readonly string[]>> = {
   StatefulSet: ["apps/v1"],
 };
 
-/** Kinds whose own fields stand beside `metadata`, not below `spec`. */
+/** Kinds whose fields are at the top level, and not below `spec`. */
 const WITHOUT_SPEC = ["ConfigMap", "Namespace", "PriorityClass", "Secret"];
 
 const ELSEWHERE = noEffect("read on its own");
@@ -46,13 +46,16 @@ export const ITEM_FIELDS: Rules = {
   status: noEffect("the server of a cluster sets it"),
 };
 
-/** The objects of a document: one, or those of a list. */
+/** Returns the objects of a document: one, or the items of a list. */
 export function objectsOf(root: Field): readonly Field[] {
   const items = root.get("items");
   return root.get("kind")?.text().endsWith("List") === true && items !== undefined ? items.items() : [root];
 }
 
-/** Reads what all kinds have. Returns undefined, with a problem or a loss, if the object is not read. */
+/**
+ * Reads the fields common to all kinds. Returns undefined, after reporting a problem or a loss, if
+ * the object is not supported.
+ */
 export function readItem(field: Field): Item | undefined {
   const [kind = "", apiVersion = ""] = [field.get("kind")?.text(), field.get("apiVersion")?.text()];
   const versions = Object.hasOwn(VERSIONS, kind) ? VERSIONS[kind] : undefined;

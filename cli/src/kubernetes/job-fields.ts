@@ -15,7 +15,7 @@ import {
 
 const TEMPLATE = noEffect("read on its own");
 
-/** Every field of a job. */
+/** The rules for all fields of a job. */
 export const JOB_FIELDS: Rules = {
   activeDeadlineSeconds: nonZero("no deadline"),
   backoffLimit: (field, into) => {
@@ -38,7 +38,7 @@ export const JOB_FIELDS: Rules = {
   ttlSecondsAfterFinished: nonZero("that the job stays"),
 };
 
-/** Every field of a cron job. */
+/** The rules for all fields of a cron job. */
 export const CRON_JOB_FIELDS: Rules = {
   concurrencyPolicy: text,
   failedJobsHistoryLimit: nonZero("1"),
@@ -90,7 +90,7 @@ function jobOf(spec: Field, keysOf: Scope["keysOf"]): Draft | undefined {
   };
 }
 
-/** A job has one container. */
+/** Reports further containers, because a job has only one. */
 function loseOthers(pods: Field, { sidecars, initContainers }: Template): void {
   const spec = pods.get("spec");
   const reason = "has no counterpart: a job has one container";

@@ -2,7 +2,7 @@ import { noEffect, type Rules, textMap } from "./rules.ts";
 
 const SERVER = noEffect("the server of a cluster sets it");
 
-/** The fields of any object's metadata; name and namespace are read on their own. */
+/** The rules for the metadata of all objects. Name and namespace are read elsewhere. */
 export const METADATA_FIELDS: Rules = {
   annotations: noEffect("tools read it; those that a kind gives a meaning are read there"),
   creationTimestamp: SERVER,
@@ -21,7 +21,10 @@ export const METADATA_FIELDS: Rules = {
   uid: SERVER,
 };
 
-/** The fields of a template's metadata; its labels and annotations are those of the pods. */
+/**
+ * The rules for the metadata of a pod template. Its labels and annotations become those of the
+ * pods.
+ */
 export const TEMPLATE_METADATA_FIELDS: Rules = {
   ...METADATA_FIELDS,
   annotations: textMap,
@@ -29,5 +32,5 @@ export const TEMPLATE_METADATA_FIELDS: Rules = {
   labels: textMap,
 };
 
-/** Annotations that tools write for themselves: they say nothing about how a resource works. */
+/** Annotations that tools write for their own use, and that do not change how a resource works. */
 export const OF_TOOLS = /^(kubectl\.kubernetes\.io|meta\.helm\.sh|argocd\.argoproj\.io)\//;

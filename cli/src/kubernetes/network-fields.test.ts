@@ -45,7 +45,7 @@ testFields("client's affinity", service.CLIENT_IP_FIELDS, {
   timeoutSeconds: ["60", { annotations: { "forage.dev/session-affinity-seconds": "60" } }],
 });
 
-test("every field of an Ingress and of its paths is read; the class has no effect", () => {
+test("reads every field of an Ingress and of its paths, and ignores the class", () => {
   const backend = "{service: {name: a}}";
   const { draft, problems, losses } = read(
     ingress.INGRESS_FIELDS,

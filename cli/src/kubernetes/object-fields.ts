@@ -1,4 +1,5 @@
 import type { Field } from "../conversion/field.ts";
+import { decodeBase64, encodeBase64 } from "./base64.ts";
 import type { Item } from "./item.ts";
 import {
   type Draft,
@@ -25,7 +26,7 @@ const OBJECT: Rules = {
 
 const BASE64 = /^(?:[A-Za-z\d+/]{4})*(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3}=)?$/;
 
-/** Reads values in base64, which may be broken into lines. */
+/** Reads values in base64, which may contain line breaks. */
 const encoded = (field: Field, into: Draft): void => {
   for (const [key, value] of field.entries()) {
     const base64 = value.kind === "null" ? "" : value.text().replaceAll(/\s/g, "");
@@ -34,8 +35,7 @@ const encoded = (field: Field, into: Draft): void => {
   }
 };
 const plain = (field: Field, into: Draft): void => {
-  for (const [key, value] of Object.entries(textsOf(field)))
-    put(into, key, Buffer.from(value).toString("base64"));
+  for (const [key, value] of Object.entries(textsOf(field))) put(into, key, encodeBase64(value));
 };
 function put(into: Draft, key: string, base64: string): void {
   into.data = { ...(into.data as object), [key]: base64 };
@@ -105,7 +105,7 @@ export const NAMESPACE_FIELDS: Rules = {
   spec: part({ finalizers: noEffect("the server of a cluster sets it") }),
 };
 
-/** The specification of an object of the coordinator: `{ config_map: … }`. */
+/** Returns the specification of an object, such as `{ config_map: … }`. */
 export function readConfigMap({ field }: Item): Draft {
   return { config_map: { data: {}, ...readFields(field, CONFIG_MAP_FIELDS, NO_SCOPE) } };
 }
@@ -118,7 +118,10 @@ export function readPriorityClass({ field }: Item): Draft {
   return { priority_class: readFields(field, PRIORITY_CLASS_FIELDS, NO_SCOPE) };
 }
 
-/** A namespace exists as soon as something is in it. Its labels may ask for a policy. */
+/**
+ * Reads a namespace. It needs no conversion, because a namespace exists once it contains something.
+ * Labels that request a policy are reported.
+ */
 export function readNamespace({ field, labels }: Item): undefined {
   readFields(field, NAMESPACE_FIELDS, NO_SCOPE);
   const asked = Object.keys(labels).find((key) => key.startsWith("pod-security.kubernetes.io/enforce"));
@@ -133,7 +136,7 @@ export function readNamespace({ field, labels }: Item): undefined {
 const KEYED_TYPES = ["", "Opaque", "kubernetes.io/tls", "kubernetes.io/basic-auth", "kubernetes.io/ssh-auth"];
 const DOCKER_CONFIG = "kubernetes.io/dockerconfigjson";
 
-/** A secret, or the credential of a registry. Its values are in no message. */
+/** Reads a secret, which may become a registry credential. Its values appear in no message. */
 export function readSecret({ field }: Item): Draft | undefined {
   const { type = "", data = {} } = readFields(field, SECRET_FIELDS, NO_SCOPE) as {
     readonly type?: string;
@@ -151,7 +154,7 @@ export function readSecret({ field }: Item): Draft | undefined {
 }
 
 function credentialOf(field: Field, data: Readonly<Record<string, string>>): Draft | undefined {
-  const servers = serversOf(Buffer.from(data[".dockerconfigjson"] ?? "", "base64").toString());
+  const servers = serversOf(data[".dockerconfigjson"] ?? "");
   if (servers === undefined)
     return field.fail("holds no .dockerconfigjson with auths, each with a username and a password");
   const [first, ...more] = servers;
@@ -160,17 +163,17 @@ function credentialOf(field: Field, data: Readonly<Record<string, string>>): Dra
   return { registry_credential: first };
 }
 
-/** The registries of a Docker configuration; undefined if it is malformed. */
-function serversOf(json: string): Draft[] | undefined {
+/** Returns the registries of a Docker configuration in base64; undefined if it is malformed. */
+function serversOf(base64: string): Draft[] | undefined {
   try {
-    const { auths } = JSON.parse(json) as { readonly auths?: unknown };
+    const { auths } = JSON.parse(decodeBase64(base64)) as { readonly auths?: unknown };
     if (typeof auths !== "object" || auths === null) return undefined;
     return Object.entries(auths as Record<string, Draft>).map(([address, entry]) => {
-      const [user, ...rest] = Buffer.from(String(entry.auth ?? ""), "base64")
-        .toString()
-        .split(":");
-      const username = typeof entry.username === "string" ? entry.username : user;
-      const password = typeof entry.password === "string" ? entry.password : rest.join(":");
+      const { username: ownName, password: ownPassword, auth } = entry;
+      const isWritten = typeof ownName === "string" && typeof ownPassword === "string";
+      const [user, ...rest] = isWritten ? [] : decodeBase64(String(auth ?? "")).split(":");
+      const username = typeof ownName === "string" ? ownName : user;
+      const password = typeof ownPassword === "string" ? ownPassword : rest.join(":");
       if (!username || !password) throw new TypeError("an entry has no user or password");
       return { server: serverOf(address), username, password };
     });
@@ -179,7 +182,10 @@ function serversOf(json: string): Draft[] | undefined {
   }
 }
 
-/** `https://index.docker.io/v1/` is Docker Hub's old name. */
+/**
+ * Returns the server of a registry's address. `https://index.docker.io/v1/` is an old name of
+ * Docker Hub.
+ */
 function serverOf(address: string): string {
   const host = address.replace(/^https?:\/\//, "").replace(/\/.*$/, "");
   return host === "index.docker.io" ? "docker.io" : host;

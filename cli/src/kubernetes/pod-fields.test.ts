@@ -31,7 +31,7 @@ testFields("template's metadata", TEMPLATE_METADATA_FIELDS, {
   labels: ["{a: b}", { labels: { a: "b" } }],
 });
 describe("metadata", () => {
-  test("generateName is refused, the other fields have no effect", () => {
+  test("refuses generateName, and ignores the other fields", () => {
     const { generateName: _, ...rest } = METADATA_FIELDS;
     assert.deepEqual(
       Object.entries(rest).filter(([, rule]) => !("noEffect" in rule)),

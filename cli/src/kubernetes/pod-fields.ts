@@ -33,7 +33,7 @@ export const DNS_FIELDS: Rules = {
 };
 export const PULL_SECRET_FIELDS: Rules = { name: text };
 
-/** Every field of a pod. */
+/** The rules for all fields of a pod. */
 export const POD_FIELDS: Rules = {
   activeDeadlineSeconds: lost("has no counterpart for pods: jobs have a deadline"),
   affinity: part(AFFINITY_FIELDS),
@@ -111,11 +111,14 @@ export interface Template {
   readonly volumes: readonly Draft[];
   readonly pod: Draft;
   readonly labels: Readonly<Record<string, string>>;
-  /** The numbers of the ports that its containers name. */
+  /** The numbers of the ports that the pod's containers name. */
   readonly ports: ReadonlyMap<string, number>;
 }
 
-/** Reads the template of a workload's pods. The first container is the main one, and the others are sidecars. */
+/**
+ * Reads the template of a workload's pods. The first container becomes the main one, and the others
+ * become sidecars.
+ */
 export function readTemplate(template: Field, keysOf: Scope["keysOf"]): Template | undefined {
   const spec = template.get("spec");
   if (spec === undefined) return template.fail("has no spec with containers");
@@ -146,7 +149,10 @@ export function readTemplate(template: Field, keysOf: Scope["keysOf"]): Template
   };
 }
 
-/** A pod with a service account gets its token. */
+/**
+ * Reports a service account whose token is not mounted, because in Forage a pod with a service
+ * account gets its token.
+ */
 function refuseToken(spec: Field, pod: Draft): void {
   const mount = spec.get("automountServiceAccountToken");
   if (mount !== undefined && mount.text() === "false" && pod.service_account_name !== undefined)

@@ -1,18 +1,18 @@
 import { didYouMean } from "../command/suggest.ts";
 import type { Field } from "../conversion/field.ts";
 
-/** Part of a manifest while it is put together, with the contract's names of fields. */
+/** Part of a manifest under construction, with the field names of the contract. */
 export type Draft = Record<string, unknown>;
 
-/** The parts of the files that other parts refer to. */
+/** The parts of the files to which other parts refer. */
 export interface Scope {
   /** The numbers of the ports that the pod's containers name. */
   readonly ports: ReadonlyMap<string, number>;
-  /** The name of the container that is read. */
+  /** The name of the container that is being read. */
   readonly container: string;
-  /** The volumes of the pod that are left out. Their mounts are left out, too. */
+  /** The pod's volumes that are omitted. Their mounts are omitted as well. */
   readonly lostVolumes: ReadonlySet<string>;
-  /** The keys of a config map or secret; undefined if the files have no such object. */
+  /** Returns the keys of a config map or secret; undefined if the files contain no such object. */
   readonly keysOf: (kind: "ConfigMap" | "Secret", name: string) => readonly string[] | undefined;
 }
 
@@ -24,15 +24,15 @@ export const NO_SCOPE: Scope = {
   keysOf: () => undefined,
 };
 
-/** Reads a field into the draft, under the contract's name for the key. */
+/** Reads a field into the draft. `key` is the field name of the contract. */
 export type Read = (field: Field, into: Draft, key: string, scope: Scope) => void;
 
-/** The effect of one field: it is carried over, or the reason why it is not. */
+/** The rule for one field: how it is converted, or the reason why it is not. */
 export type Rule =
   | Read
-  /** Can't be carried over. `false`, 0 and empty values are as good as none. */
+  /** The field can't be converted. `false`, 0 and empty values are ignored. */
   | { readonly lost: string }
-  /** Has no meaning here. The reason is for readers of the table. */
+  /** The field has no effect in Forage. The reason is for readers of the table. */
   | { readonly noEffect: string };
 
 export type Rules = Readonly<Record<string, Rule>>;
@@ -40,7 +40,9 @@ export type Rules = Readonly<Record<string, Rule>>;
 export const lost = (reason: string): Rule => ({ lost: reason });
 export const noEffect = (reason: string): Rule => ({ noEffect: reason });
 
-/** Reads each field of a mapping as its rule says; fields without a rule are problems. Returns `into`. */
+/**
+ * Reads each field of a mapping by its rule. Fields without a rule are problems. Returns `into`.
+ */
 export function readFields(field: Field, rules: Rules, scope: Scope, into: Draft = {}): Draft {
   for (const [key, value] of field.entries()) {
     if (value.kind === "null") continue;
@@ -78,7 +80,10 @@ export const textMap: Read = (field, into, key) => {
   into[snakeCase(key)] = textsOf(field);
 };
 
-/** A whole number other than 0, which in a manifest is the same as no number. */
+/**
+ * Reads a whole number other than 0, because a manifest does not distinguish 0 from an unset
+ * number.
+ */
 export function nonZero(meaningOfNone: string): Read {
   return (field, into, key) => {
     const number = field.whole();
@@ -87,26 +92,29 @@ export function nonZero(meaningOfNone: string): Read {
   };
 }
 
-/** A mapping with rules of its own. */
+/** Reads a mapping by its own rules. */
 export function part(rules: Rules): Read {
   return (field, into, key, scope) => {
     into[snakeCase(key)] = readFields(field, rules, scope);
   };
 }
 
-/** A list of mappings with rules of their own. */
+/** Reads a list of mappings by their own rules. */
 export function list(rules: Rules): Read {
   return (field, into, key, scope) => {
     into[snakeCase(key)] = field.items().map((item) => readFields(item, rules, scope));
   };
 }
 
-/** The same under another name of the contract. */
+/** Reads a field under another name of the contract. */
 export function as(name: string, read: Read): Read {
   return (field, into, _key, scope) => read(field, into, name, scope);
 }
 
-/** Carried over only if its text is one of these; they are left out if they are what holds here anyway. */
+/**
+ * Reads one of the given texts; reports others with the reason. With `isDefault`, the texts
+ * describe what Forage does anyway, and are omitted.
+ */
 export function oneOf(values: readonly string[], reason: string, isDefault = false): Read {
   return (field, into, key) => {
     const value = field.text();
@@ -115,7 +123,7 @@ export function oneOf(values: readonly string[], reason: string, isDefault = fal
   };
 }
 
-/** A number of a port, or the name that a container gives one. */
+/** Reads a port number, or the name that a container gives to a port. */
 export const port: Read = (field, into, key, { ports }) => {
   const written = field.text();
   const number = /^\d+$/.test(written) ? Number(written) : ports.get(written);
@@ -129,7 +137,7 @@ export function textsOf(field: Field): Record<string, string> {
   );
 }
 
-/** `httpGet` → `http_get` */
+/** Converts camelCase to snake_case: `httpGet` becomes `http_get`. */
 export function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

@@ -43,7 +43,7 @@ export const AFFINITY_CONFIG_FIELDS: Rules = {
   clientIP: (field, into, _key, scope) => void readFields(field, CLIENT_IP_FIELDS, scope, into),
 };
 
-/** Every field of a service. */
+/** The rules for all fields of a service. */
 export const SERVICE_FIELDS: Rules = {
   allocateLoadBalancerNodePorts: noEffect(
     "a load balancer has no node ports, except where nodePort requests one",
@@ -76,7 +76,10 @@ export const SERVICE_FIELDS: Rules = {
   },
 };
 
-/** Reads a service of the workload that its selector selects. Returns undefined if it is left out. */
+/**
+ * Reads a service of the workload that its selector selects. Returns undefined if the service is
+ * omitted.
+ */
 export function readService(item: Item, workloads: readonly Workload[]): Draft | undefined {
   const { spec, field } = item;
   if (spec === undefined) return field.fail("has no spec");
@@ -101,7 +104,10 @@ export function readService(item: Item, workloads: readonly Workload[]): Draft |
 const KNOWN =
   /^(config\.linkerd\.io|service\.kubernetes\.io|forage\.dev|balancer\.linkerd\.io|retry\.linkerd\.io|timeout\.linkerd\.io)\//;
 
-/** Annotations that Forage knows are carried over. Others are settings of a cloud's controllers or of other programs. */
+/**
+ * Returns the annotations that Forage supports. Others are settings of cloud controllers or other
+ * programs.
+ */
 function carriedAnnotations({ field, annotations }: Item): Readonly<Record<string, string>> {
   for (const [key, value] of field.get("metadata")?.get("annotations")?.entries() ?? []) {
     if (KNOWN.test(key) || OF_TOOLS.test(key)) continue;

@@ -14,7 +14,7 @@ import {
   text,
 } from "./rules.ts";
 
-/** Permission bits: octal with a leading 0, else decimal, as YAML in a cluster's files is read. */
+/** Reads permission bits: octal with a leading 0, else decimal, as Kubernetes reads YAML. */
 const mode: Read = (field, into, key) => {
   const written = field.text();
   const [, octal] = /^0o?([0-7]{1,4})$/.exec(written) ?? [];
@@ -96,11 +96,11 @@ export const VOLUME_FIELDS: Rules = {
 
 export interface Volumes {
   readonly volumes: readonly Draft[];
-  /** The names of volumes whose source can't be carried over. */
+  /** The names of volumes whose source can't be converted. */
   readonly lost: ReadonlySet<string>;
 }
 
-/** Reads the volumes of a pod. Without a source a volume is an empty directory. */
+/** Reads the volumes of a pod. A volume without a source is an empty directory. */
 export function readVolumes(field: Field | undefined, scope: Scope): Volumes {
   const volumes: Draft[] = [];
   const lostNames = new Set<string>();

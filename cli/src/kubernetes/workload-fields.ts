@@ -91,13 +91,13 @@ export const WORKLOAD_FIELDS = {
   DaemonSet: DAEMON_SET_FIELDS,
 };
 
-/** A workload that services and autoscalers of the files refer to. */
+/** A workload to which services and autoscalers in the files refer. */
 export interface Workload {
   readonly item: Item;
   readonly template: Template;
   /** The `container_service` of a manifest. */
   readonly spec: Draft;
-  /** The claims that a StatefulSet with one replica has, as objects. */
+  /** The claims of a StatefulSet with one replica, as objects. */
   readonly claims: readonly { readonly name: string; readonly field: Field; readonly claim: Draft }[];
 }
 
@@ -144,7 +144,10 @@ function specOf(kind: string, read: Draft, template: Template, claimed: readonly
   };
 }
 
-/** A StatefulSet and a DaemonSet stop a pod before they start the next one in its place, unless they say otherwise. */
+/**
+ * Returns the update strategy of a StatefulSet or DaemonSet: by default, a pod is stopped before
+ * its replacement starts.
+ */
 function oneByOne(written: unknown): Draft {
   const { rolling_update } = (written ?? {}) as { readonly rolling_update?: Draft };
   return {
@@ -181,7 +184,7 @@ interface TemplateClaim {
   readonly claim: Draft;
 }
 
-/** Reads claims of a StatefulSet. Their names are those that they have in a cluster. */
+/** Reads the claims of a StatefulSet, with the names that they have in Kubernetes. */
 function readClaims(item: Item, spec: Field, { replicas = 1 }: Draft): TemplateClaim[] {
   const field = spec.get("volumeClaimTemplates");
   const items = field?.items() ?? [];

@@ -1,13 +1,13 @@
 import type { Node, Resource } from "@forage/proto/forage/operator/v1/operator";
 
-/** An address at which a service or a route answers. */
+/** An address of a service or a route. */
 export interface Address {
   readonly address: string;
-  /** The clients that it is for, such as `in pods`. */
+  /** The clients that can use the address, such as `in pods`. */
   readonly reach: string;
 }
 
-/** Returns the addresses of the resources, those for clients outside of the cluster first. Pure. */
+/** Returns the addresses of the resources. Those for clients outside of the cluster come first. */
 export function addressesOf(resources: readonly Resource[], nodes: readonly Node[]): Address[] {
   return [
     ...resources.flatMap(routeAddresses),

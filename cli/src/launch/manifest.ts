@@ -1,15 +1,15 @@
 import type { Amount, Bind, Constraint, Environment, Mapping, Publication, RouteTarget } from "./parse.ts";
 
-/** All that `forage run` deploys, read from its command line. */
+/** Everything that `forage run` deploys, as read from its command line. */
 export interface Launch {
   readonly name: string;
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly image: string;
   readonly replicas: number;
-  /** Empty: the image's entrypoint. */
+  /** The command; empty means the image's entrypoint. */
   readonly command: readonly string[];
-  /** Empty: the image's arguments. */
+  /** The arguments; empty means those of the image. */
   readonly args: readonly string[];
   readonly environment: readonly Environment[];
   readonly binds: readonly Bind[];
@@ -22,14 +22,14 @@ export interface Launch {
   readonly constraints: readonly Constraint[];
   /** The HTTP path of the readiness probe on the first published port. */
   readonly healthPath: string | undefined;
-  /** Names of registry credentials. */
+  /** The names of registry credentials. */
   readonly registries: readonly string[];
 }
 
-/** The label that marks what `forage run` has made, with the name of the run. */
+/** The label of all resources created by `forage run`. Its value is the name of the run. */
 export const RUN_LABEL = "run";
 
-/** Returns the manifest that deploys the same, as `forage apply` reads it. Pure. */
+/** Returns the equivalent manifest for `forage apply`. */
 export function launchManifest(launch: Launch): Mapping {
   const { name, namespace, labels, publications } = launch;
   return {
@@ -72,7 +72,10 @@ function container(launch: Launch): Mapping {
   });
 }
 
-/** A container port can be published under several ports of the service. */
+/**
+ * Returns the distinct container ports. One container port can be published under several ports of
+ * the service.
+ */
 function distinctPorts(publications: readonly Publication[]): readonly Publication[] {
   const byTarget = new Map(publications.map((each) => [portName(each.target, each.protocol), each]));
   return [...byTarget.values()];
@@ -119,7 +122,7 @@ function service({ name, publications, serviceType }: Launch): Mapping {
   });
 }
 
-/** Returns one route for all hostnames, or one for each path where hostnames differ in their paths. */
+/** Returns one route for all hostnames, or one for each path if their paths differ. */
 function routes({ name, routes: targets, tls }: Launch): Mapping[] {
   const byPath = new Map<string, string[]>();
   for (const { hostname, path } of targets) byPath.set(path, [...(byPath.get(path) ?? []), hostname]);
@@ -146,7 +149,7 @@ function named(protocol: string): string | undefined {
   return protocol === "TCP" ? undefined : protocol;
 }
 
-/** Leaves out what has no value. */
+/** Returns the fields that have values. */
 function filled(fields: Mapping): Mapping {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => !isEmpty(value)));
 }

@@ -15,7 +15,7 @@ import {
 
 const refused = (error: unknown): boolean => error instanceof CliError && error.code === "USAGE";
 
-test("an image's name gives the name of the run", () => {
+test("derives the name of the run from the image's name", () => {
   const names: Record<string, string> = {
     nginx: "nginx",
     "registry.example:5000/team/Web_App:1.4": "web-app",
@@ -28,7 +28,7 @@ test("an image's name gives the name of the run", () => {
 });
 
 describe("ports, routes and amounts", () => {
-  test("are read", () => {
+  test("parses valid values", () => {
     assert.deepEqual(parsePublication("8080"), { port: 8080, target: 8080, protocol: "TCP" });
     assert.deepEqual(parsePublication("53:5353/udp"), { port: 53, target: 5353, protocol: "UDP" });
     assert.deepEqual(parseRoute("a.example"), { hostname: "a.example", path: "/" });
@@ -39,7 +39,7 @@ describe("ports, routes and amounts", () => {
     assert.equal(parseReplicas("--replicas", "0"), 0);
   });
 
-  test("are refused when they are none", () => {
+  test("refuses invalid values", () => {
     for (const text of ["", "0", "65536", "80:", ":80", "80:80:80", "80/icmp", "80-90"])
       assert.throws(() => parsePublication(text), refused, text);
     for (const text of ["", "/api", "a b", "a.example?x"])
@@ -52,14 +52,14 @@ describe("ports, routes and amounts", () => {
 });
 
 describe("environment, volumes and constraints", () => {
-  test("a variable has its own value, or the caller's", () => {
+  test("gives a variable its own value, or that of the caller's environment", () => {
     assert.deepEqual(parseEnvironment("A=b=c", {}), { name: "A", source: { value: "b=c" } });
     assert.deepEqual(parseEnvironment("A", { A: "" }), { name: "A", source: { value: "" } });
     assert.throws(() => parseEnvironment("A", {}), /is not set here/);
     assert.throws(() => parseEnvironment("=b", {}), refused);
   });
 
-  test("objects become variables or files", () => {
+  test("converts references to objects to variables or files", () => {
     assert.deepEqual(parseReference("secret", "P=db/password"), {
       variable: { name: "P", source: { secret_ref: { secret_name: "db", key: "password" } } },
     });
@@ -74,7 +74,7 @@ describe("environment, volumes and constraints", () => {
       assert.throws(() => parseReference("secret", text), refused, text);
   });
 
-  test("volumes are claims, directories of the host or empty", () => {
+  test("parses volumes from claims, directories of the host and empty directories", () => {
     assert.deepEqual(parseVolume("data:/d:ro"), {
       source: { pvc: { claim_name: "data" } },
       path: "/d",
@@ -86,7 +86,7 @@ describe("environment, volumes and constraints", () => {
       assert.throws(() => parseVolume(text), refused, text);
   });
 
-  test("constraints are conditions on labels", () => {
+  test("parses conditions for labels", () => {
     assert.deepEqual(parseConstraint("zone=a"), { key: "zone", operator: "In", values: ["a"] });
     assert.deepEqual(parseConstraint("zone!=a"), { key: "zone", operator: "NotIn", values: ["a"] });
     assert.deepEqual(parseConstraint("gpu"), { key: "gpu", operator: "Exists", values: [] });

@@ -1,9 +1,9 @@
 import { CliError } from "../errors.ts";
 
-/** Part of a manifest, with the names of its fields as they are written. */
+/** Part of a manifest, with field names as they are written. */
 export type Mapping = Readonly<Record<string, unknown>>;
 
-/** One port of the service, and the container's port that it leads to. */
+/** One port of the service, and the port of the container behind it. */
 export interface Publication {
   readonly port: number;
   readonly target: number;
@@ -12,17 +12,20 @@ export interface Publication {
 
 export interface RouteTarget {
   readonly hostname: string;
-  /** Begins with "/". */
+  /** The path, which begins with "/". */
   readonly path: string;
 }
 
-/** A variable of the container. `source` is its field of a manifest: `value`, `secret_ref` or `config_ref`. */
+/**
+ * A variable of the container. `source` is its field of a manifest: `value`, `secret_ref` or
+ * `config_ref`.
+ */
 export interface Environment {
   readonly name: string;
   readonly source: Mapping;
 }
 
-/** A volume with the place where the container sees it. `source` is its field of a manifest. */
+/** A volume with its path in the container. `source` is its field of a manifest. */
 export interface Bind {
   readonly source: Mapping;
   readonly path: string;
@@ -34,7 +37,7 @@ export interface Amount {
   readonly limit: string | undefined;
 }
 
-/** A condition on the labels of the nodes. */
+/** A condition for the labels of nodes. */
 export interface Constraint {
   readonly key: string;
   readonly operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
@@ -43,7 +46,10 @@ export interface Constraint {
 
 const MAX_NAME_LENGTH = 63;
 
-/** Returns the last part of an image's name as a DNS label: `registry.example/team/web_app:1` gives `web-app`. */
+/**
+ * Returns the last segment of an image's name as a DNS label: `registry.example/team/web_app:1`
+ * becomes `web-app`.
+ */
 export function nameOf(image: string): string {
   const [bare = ""] = image.split("@");
   const last = bare.slice(bare.lastIndexOf("/") + 1).replace(/:[^:]*$/, "");
@@ -56,7 +62,7 @@ export function nameOf(image: string): string {
   throw usage(`"${image}" gives no name: choose one with --name`);
 }
 
-/** `8080`, `80:8080`, `53:5353/udp`. */
+/** Parses a published port: `8080`, `80:8080`, `53:5353/udp`. */
 export function parsePublication(text: string): Publication {
   const [, first = "", second = first, protocol = "tcp"] =
     /^(\d{1,5})(?::(\d{1,5}))?(?:\/(tcp|udp|sctp))?$/i.exec(text) ?? [];
@@ -67,7 +73,10 @@ export function parsePublication(text: string): Publication {
   return { port, target, protocol: protocol.toUpperCase() as Publication["protocol"] };
 }
 
-/** `shop.example.com`, `shop.example.com/api`. The coordinator checks the hostname. */
+/**
+ * Parses a route: `shop.example.com`, `shop.example.com/api`. The coordinator validates the
+ * hostname.
+ */
 export function parseRoute(text: string): RouteTarget {
   const [, hostname, path = "/"] = /^(?:https?:\/\/)?([^/:\s?#]+)(\/[^\s?#]*)?$/.exec(text) ?? [];
   if (hostname === undefined)
@@ -75,7 +84,7 @@ export function parseRoute(text: string): RouteTarget {
   return { hostname, path };
 }
 
-/** `KEY=VALUE`, or `KEY` for the value that the variable has in the caller's environment. */
+/** Parses a variable: `KEY=VALUE`, or `KEY` for its value in the caller's environment. */
 export function parseEnvironment(
   text: string,
   env: Readonly<Record<string, string | undefined>>,
@@ -89,7 +98,7 @@ export function parseEnvironment(
   return { name, source: { value } };
 }
 
-/** A flag that takes values from an object: `VARIABLE=NAME/KEY` into the environment, `NAME:/PATH` into files. */
+/** Parses a reference to an object: `VARIABLE=NAME/KEY` for a variable, `NAME:/PATH` for files. */
 export function parseReference(
   kind: "secret" | "config",
   text: string,
@@ -108,7 +117,10 @@ export function parseReference(
   return { bind: { source, path, readOnly: true } };
 }
 
-/** `/path` for an empty directory, `CLAIM:/path`, `/host/path:/path`; with `:ro` at its end read-only. */
+/**
+ * Parses a volume: `/path` for an empty directory, `CLAIM:/path`, `/host/path:/path`. The suffix
+ * `:ro` makes it read-only.
+ */
 export function parseVolume(text: string): Bind {
   const [, source, path, mode] = /^(?:([^:]+):)?(\/[^:]*)(?::(ro|rw))?$/.exec(text) ?? [];
   if (path === undefined)
@@ -119,7 +131,9 @@ export function parseVolume(text: string): Bind {
   return { source: { pvc: { claim_name: source } }, path, readOnly };
 }
 
-/** `500m`, or `500m:1` with a limit. Memory without a limit of its own is limited to its request. */
+/**
+ * Parses an amount: `500m`, or `500m:1` with a limit. The default limit of memory is its request.
+ */
 export function parseAmount(flag: "--cpu" | "--memory", text: string): Amount {
   const [request = "", limit, ...rest] = text.split(":");
   if (request === "" || limit === "" || rest.length > 0)
@@ -128,7 +142,7 @@ export function parseAmount(flag: "--cpu" | "--memory", text: string): Amount {
   return flag === "--memory" ? { request, limit: request } : { request, limit: undefined };
 }
 
-/** `KEY=VALUE`, `KEY!=VALUE`, `KEY` and `!KEY`. */
+/** Parses a constraint: `KEY=VALUE`, `KEY!=VALUE`, `KEY` or `!KEY`. */
 export function parseConstraint(text: string): Constraint {
   const [, key, operator, value] = /^([^=!\s]+)(!=|=)([^=!\s]+)$/.exec(text) ?? [];
   if (key !== undefined && value !== undefined)
@@ -138,13 +152,13 @@ export function parseConstraint(text: string): Constraint {
   throw usage(`--constraint: "${text}" is not KEY=VALUE, KEY!=VALUE, KEY or !KEY`);
 }
 
-/** The coordinator's own limit. */
+/** The most replicas, the same as the coordinator's limit. */
 const MAX_REPLICAS = 10_000;
 
-/** Returns a number of replicas. Throws USAGE for anything else. */
+/** Parses a number of replicas. Throws USAGE if it is invalid. */
 export function parseReplicas(flag: string, text: string): number {
   const number = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(number <= MAX_REPLICAS)) throw usage(`${flag}: "${text}" is no number from 0 to ${MAX_REPLICAS}`);
+  if (!(number <= MAX_REPLICAS)) throw usage(`${flag}: "${text}" is not a number from 0 to ${MAX_REPLICAS}`);
   return number;
 }
 

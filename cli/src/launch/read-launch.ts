@@ -15,73 +15,73 @@ import {
   parseVolume,
 } from "./parse.ts";
 
-/** The flags of `forage run` that go into the manifest. */
+/** The flags of `forage run` that determine the manifest. */
 export const LAUNCH_FLAGS = {
   name: {
-    kind: "text",
+    type: "text",
     hint: "NAME",
     help: "what it is called; the last part of the image's name by default",
   },
-  replicas: { kind: "text", hint: "NUMBER", help: "how many pods; 1 by default" },
+  replicas: { type: "text", hint: "NUMBER", help: "how many pods; 1 by default" },
   publish: {
-    kind: "list",
+    type: "list",
     short: "p",
     hint: "[PORT:]CONTAINER_PORT[/udp]",
     help: "make a service with this port",
   },
   type: {
-    kind: "text",
+    type: "text",
     hint: "TYPE",
     choices: ["ClusterIP", "NodePort", "LoadBalancer", "Headless"],
     help: "type of the service; ClusterIP by default",
   },
   route: {
-    kind: "list",
+    type: "list",
     hint: "HOSTNAME[/PATH]",
     help: "lead requests for this name to the first port of the service",
   },
-  tls: { kind: "switch", help: "the routes terminate TLS, with a certificate of the coordinator's issuer" },
+  tls: { type: "switch", help: "the routes terminate TLS, with a certificate of the coordinator's issuer" },
   env: {
-    kind: "list",
+    type: "list",
     short: "e",
     hint: "KEY[=VALUE]",
     help: "variable; without VALUE, the variable of this shell",
   },
-  "env-file": { kind: "list", hint: "FILE", help: "variables from lines of KEY=VALUE; - for standard input" },
+  "env-file": { type: "list", hint: "FILE", help: "variables from lines of KEY=VALUE; - for standard input" },
   secret: {
-    kind: "list",
+    type: "list",
     hint: "VARIABLE=NAME/KEY|NAME:/PATH",
     help: "a secret's key as a variable, or all its keys as files",
   },
   "config-map": {
-    kind: "list",
+    type: "list",
     hint: "VARIABLE=NAME/KEY|NAME:/PATH",
     help: "a config map's key as a variable, or all its keys as files",
   },
   volume: {
-    kind: "list",
+    type: "list",
     short: "v",
     hint: "[CLAIM:|/HOST/PATH:]/PATH[:ro]",
     help: "a claim, a directory of the host or an empty directory",
   },
-  cpu: { kind: "text", hint: "REQUEST[:LIMIT]", help: "cores, such as 250m or 250m:1" },
+  cpu: { type: "text", hint: "REQUEST[:LIMIT]", help: "cores, such as 250m or 250m:1" },
   memory: {
-    kind: "text",
+    type: "text",
     hint: "REQUEST[:LIMIT]",
     help: "bytes, such as 128Mi; one amount is request and limit",
   },
   constraint: {
-    kind: "list",
+    type: "list",
     hint: "KEY=VALUE|KEY!=VALUE|KEY|!KEY",
     help: "only nodes with, or without, this label",
   },
-  command: { kind: "list", hint: "WORD", help: "instead of the image's entrypoint; once for each word" },
+  command: { type: "list", hint: "WORD", help: "instead of the image's entrypoint; once for each word" },
   health: {
-    kind: "text",
+    type: "text",
     hint: "PATH",
     help: "a pod is ready when its first published port answers this HTTP path",
   },
-  registry: { kind: "list", hint: "NAME", help: "registry credential with which the image is pulled" },
+  registry: { type: "list", hint: "NAME", help: "registry credential with which the image is pulled" },
 } as const;
 
 export interface LaunchInput {
@@ -96,7 +96,7 @@ export interface LaunchInput {
   readonly fileVariables: readonly Environment[];
 }
 
-/** Reads the command line of `forage run`. Throws USAGE for anything that it does not understand. Pure. */
+/** Parses the command line of `forage run`. Throws USAGE if it is invalid. */
 export function readLaunch(input: LaunchInput): Launch {
   const { image, flags } = input;
   const references = [
@@ -134,7 +134,7 @@ export function readLaunch(input: LaunchInput): Launch {
   return launch;
 }
 
-/** Checks that the flags which need a port have one. */
+/** Throws USAGE if a flag needs a port and there is none. */
 function checkPorts({ publications, routes, tls, healthPath }: Launch, type: string | undefined): void {
   const needs: readonly (readonly [flag: string, given: boolean])[] = [
     ["--route", routes.length > 0],
@@ -149,7 +149,7 @@ function checkPorts({ publications, routes, tls, healthPath }: Launch, type: str
     throw new CliError("USAGE", "--route and --health use the first --publish, which must be a TCP port");
 }
 
-/** A later variable of the same name replaces an earlier one, so that `--env` overrides a file. */
+/** Keeps the last of several variables of the same name, so that `--env` overrides a file. */
 function distinct(variables: readonly Environment[]): Environment[] {
   return [...new Map(variables.map((variable) => [variable.name, variable])).values()];
 }

@@ -5,7 +5,7 @@ import { defineCommand, groupCommands } from "../command/definition.ts";
 import { loadProgram } from "../commands/program.ts";
 import { manPages } from "./man-page.ts";
 
-test("every command has a page with its usage, its options and its place", async () => {
+test("creates a page for every command with its synopsis, its options and its parent commands", async () => {
   const pages = manPages(await loadProgram());
   const page = pages.find(({ name }) => name === "forage-node-drain");
   assert.match(page?.text ?? "", /^\.TH "FORAGE-NODE-DRAIN" "1"/);
@@ -15,7 +15,7 @@ test("every command has a page with its usage, its options and its place", async
   assert.equal(new Set(pages.map(({ name }) => name)).size, pages.length);
 });
 
-test("text that man would take for its own commands is shown as it is", () => {
+test("escapes text that man would interpret as commands", () => {
   const run = async (): Promise<never> => assert.fail("not run");
   const details = ".dots and \\ stay\n'quoted too'";
   const program = groupCommands("forage", "Run", [
@@ -28,7 +28,7 @@ test("text that man would take for its own commands is shown as it is", () => {
 
 const withoutGroff = spawnSync("groff", ["--version"]).error === undefined ? false : "groff is not installed";
 
-test("groff finds nothing wrong with the pages", { skip: withoutGroff }, async () => {
+test("creates pages that groff accepts without warnings", { skip: withoutGroff }, async () => {
   const all = manPages(await loadProgram())
     .map(({ text }) => text)
     .join("");

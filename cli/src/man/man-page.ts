@@ -5,13 +5,13 @@ import { aliasText, flagText, synopsis } from "../command/usage.ts";
 
 /** A manual page of section 1. */
 export interface ManPage {
-  /** `forage-node-ls` */
+  /** The name of the page, such as `forage-node-ls`. */
   readonly name: string;
-  /** Its source, for man. */
+  /** The source of the page in man's format. */
   readonly text: string;
 }
 
-/** Returns one page for the program and one for each command and group. */
+/** Returns one page for the program, and one for each command and group. */
 export function manPages(program: Command): ManPage[] {
   const pages: ManPage[] = [];
   const visit = (path: readonly Command[], command: Command): void => {
@@ -59,7 +59,7 @@ function operandLines({ name, help, choices }: Operand): string[] {
 function flagLines(flags: Flags): string[] {
   return Object.entries<Flag>(flags).flatMap(([name, flag]) => [
     ...item(flagText(name, flag).trim()),
-    `${escaped(flag.help)}${flag.kind === "list" ? " (repeatable)" : ""}.`,
+    `${escaped(flag.help)}${flag.type === "list" ? " (repeatable)" : ""}.`,
   ]);
 }
 
@@ -67,12 +67,17 @@ function item(term: string): string[] {
   return [".TP", `.B ${escaped(term)}`];
 }
 
-/** A detail's own line breaks are kept: some hold commands to copy. */
+/**
+ * Splits a text into lines. Line breaks in details are kept, because some contain commands to copy.
+ */
 function textLines(text: string): string[] {
   return text.split("\n").flatMap((line, index) => [...(index > 0 ? [".br"] : []), escaped(line)]);
 }
 
-/** A backslash begins a request, a dash would become a hyphen, and a dot or an apostrophe at the start of a line a command. */
+/**
+ * Escapes a text for man: a backslash would start an escape, a dash would become a hyphen, and a
+ * dot or apostrophe at the start of a line would be a command.
+ */
 function escaped(text: string): string {
   const plain = text.replaceAll("\\", "\\e").replaceAll("-", "\\-").replaceAll("…", "...");
   return /^[.']/.test(plain) ? `\\&${plain}` : plain;

@@ -7,7 +7,7 @@ import { formatProblem } from "./problem.ts";
 
 const options = { namespace: "default", flagNamespace: undefined };
 
-/** Namespace, labels, and `kind name` of each bundle. */
+/** Returns namespace, labels and `kind name` of each resource for each bundle. */
 function shapes(texts: readonly string[], given: Partial<Parameters<typeof readBundles>[1]> = {}): unknown {
   const sources = texts.map((text, index) => ({ name: `f${index}`, text }));
   return readBundles(sources, { ...options, ...given }).map(
@@ -41,17 +41,17 @@ function problems(
 const service = (name: string) => `name: ${name}\nservice: {target: t}\n`;
 
 describe("documents that form a bundle", () => {
-  test("a document with resources", () => {
+  test("reads a document with resources as a bundle", () => {
     const text =
       "namespace: shop\nlabels: {app: web}\nresources:\n- {name: a, service: {}}\n- {name: b, route: {}}\n";
     assert.deepEqual(shapes([text]), [["shop", "app=web", "service a, route b"]]);
   });
 
-  test("a single resource, in the default namespace without labels", () => {
+  test("reads a single resource into the default namespace without labels", () => {
     assert.deepEqual(shapes([service("a")]), [["default", "", "service a"]]);
   });
 
-  test("a header gives namespace and labels to the single resources that follow it in its file", () => {
+  test("applies namespace and labels of a header to the single resources that follow it in its file", () => {
     const header = "namespace: shop\nlabels: {app: web}\napply_id: x\n";
     assert.deepEqual(shapes([[header, service("a"), service("b")].join("---\n"), service("c")]), [
       ["shop", "app=web", "service a, service b", "x"],
@@ -59,12 +59,12 @@ describe("documents that form a bundle", () => {
     ]);
   });
 
-  test("a resource after a bundle belongs to it", () => {
+  test("adds a resource after a bundle to that bundle", () => {
     const bundle = "namespace: shop\nresources: [{name: a, service: {}}]\n";
     assert.deepEqual(shapes([[bundle, service("b")].join("---\n")]), [["shop", "", "service a, service b"]]);
   });
 
-  test("same namespace and labels over several files are one bundle, in order", () => {
+  test("joins resources of the same namespace and labels in several files into one bundle, in order", () => {
     const one = (name: string, labels: string) =>
       `namespace: shop\nlabels: ${labels}\nresources: [{name: ${name}, service: {}}]\n`;
     assert.deepEqual(shapes([one("a", "{x: 1a, y: 2b}"), one("b", "{x: 1a}"), one("c", "{y: 2b, x: 1a}")]), [
@@ -73,7 +73,7 @@ describe("documents that form a bundle", () => {
     ]);
   });
 
-  test("the namespace of the manifest over the default one; -n must agree", () => {
+  test("prefers the manifest's namespace to the default, and requires that -n agrees", () => {
     const text = "namespace: shop\nresources: [{name: a, service: {}}]\n";
     assert.deepEqual(shapes([text], { namespace: "other" }), [["shop", "", "service a"]]);
     assert.deepEqual(shapes([text], { namespace: "shop", flagNamespace: "shop" }), [
@@ -87,13 +87,13 @@ describe("documents that form a bundle", () => {
     ]);
   });
 
-  test("a default namespace and the same one by name are one bundle", () => {
+  test("joins resources in the default namespace with those that name it", () => {
     assert.deepEqual(shapes([service("a"), "namespace: default\nresources: [{name: b, service: {}}]"]), [
       ["default", "", "service a, service b"],
     ]);
   });
 
-  test("JSON, camelCase and empty documents", () => {
+  test("accepts JSON, camelCase and empty documents", () => {
     const json = JSON.stringify({
       namespace: "shop",
       applyId: "7",
@@ -105,7 +105,7 @@ describe("documents that form a bundle", () => {
     ]);
   });
 
-  test("an apply id may stand in one of the documents of a bundle", () => {
+  test("accepts an apply id in any one document of a bundle", () => {
     const text = `${service("a")}---\napply_id: x\nresources: [{name: b, service: {}}]\n`;
     assert.deepEqual(shapes([text]), [["default", "", "service a, service b", "x"]]);
   });
@@ -158,7 +158,7 @@ describe("refused documents", () => {
   for (const [title, texts, expected] of cases)
     test(title, () => assert.deepEqual(problems(texts), expected));
 
-  test("of very many problems the first are shown, the rest counted", () => {
+  test("shows the first of very many problems, and the number of the others", () => {
     const text = Array.from({ length: 30 }, (_, i) => `unknown_${i}_field: 1`).join("\n");
     const shown = problems([`name: a\nservice: {}\n${text}`]);
     assert.equal(shown.length, 21);
@@ -166,7 +166,7 @@ describe("refused documents", () => {
   });
 });
 
-describe("finds the place in the manifest for a violation of the coordinator", () => {
+describe("locates a violation of the coordinator in the manifest", () => {
   const text = `namespace: shop
 labels:
   app.example/x: "1"
@@ -210,7 +210,7 @@ service:
     });
   }
 
-  test("paths", () => {
+  test("splits paths into steps", () => {
     assert.deepEqual(splitPath('a_b[0].c["d.e"].f[g/h]["q\\"r"]'), ["a_b", 0, "c", "d.e", "f", "g/h", 'q"r']);
   });
 });
@@ -219,7 +219,7 @@ for (const [what, text] of [
   ["lists in one line", `a: ${"[".repeat(20_000)}${"]".repeat(20_000)}`],
   ["maps over lines", Array.from({ length: 3_000 }, (_, depth) => `${" ".repeat(depth)}a:`).join("\n")],
 ] as const) {
-  test(`a manifest that is nested too deeply is refused in one clear line: ${what}`, () => {
+  test(`refuses a manifest that is nested too deeply in one clear line: ${what}`, () => {
     const [problem, ...others] = problems([text]);
     assert.match(problem ?? "", /^f0:\d+:\d+: .*nested too deeply/);
     assert.deepEqual(others, []);

@@ -9,36 +9,26 @@ import { type ConvertedPart, convertKubernetes, isKubernetes } from "../kubernet
 import { MessageChecker } from "./check-message.ts";
 import { withDefaultReplicas } from "./default-replicas.ts";
 import { findPair, isMap, keyText, type ManifestDocument, parseSource } from "./document.ts";
+import type { BundleOrigins, Origin } from "./origin.ts";
 import { manifestError, type Problem } from "./problem.ts";
-import type { Source } from "./read-sources.ts";
+import type { Source } from "./source.ts";
 
-/** A node of a manifest and the document it belongs to. */
-export interface Origin {
-  readonly document: ManifestDocument;
-  readonly node: ParsedNode;
-  /** The path from the document's root to the node. */
-  readonly path: string;
-  /** Whether the node was converted from another notation. The paths of a manifest's fields end at such a node. */
-  readonly isConverted?: boolean;
-}
-
-/** The content of one ApplyResources, with the source position of each part. */
-export interface Bundle {
+/** The content of one ApplyResources request, with the source position of each part. */
+export interface Bundle extends BundleOrigins {
   readonly request: ApplyResourcesRequest;
-  /** The document that gives namespace, labels and apply id; undefined if none does. */
-  readonly header: Origin | undefined;
-  /** The origins of `request.resources`, in their order. */
-  readonly resources: readonly Origin[];
 }
 
-/** An object that pods refer to, such as a secret. It is put on its own, before the bundles are applied. */
+/**
+ * An object to which pods refer, such as a secret. Each is put separately, before the bundles are
+ * applied.
+ */
 export interface ManifestObject {
-  /** With its namespace; priority classes have none. */
+  /** The object with its namespace. Priority classes have none. */
   readonly object: ApiObject;
   readonly origin: Origin;
 }
 
-/** The content of manifests. */
+/** The content of all manifests. */
 export interface Manifest {
   readonly bundles: readonly Bundle[];
   readonly objects: readonly ManifestObject[];
@@ -47,16 +37,16 @@ export interface Manifest {
 export interface BundleOptions {
   /** The namespace of resources whose manifest names none. */
   readonly namespace: string;
-  /** A namespace that manifests must not contradict. */
+  /** The namespace that manifests must not contradict. */
   readonly flagNamespace: string | undefined;
-  /** Files in other notations: Compose files and Kubernetes manifests. Without it they are refused. */
+  /** The conversion of Compose files and Kubernetes manifests. If absent, they are refused. */
   readonly conversion?: ConversionOptions;
 }
 
 export interface ConversionOptions {
   /** The variables that files may use. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Receives each part that can't be carried over. Without it such a part is a problem. */
+  /** Called with each part that can't be converted. If undefined, such a part is a problem. */
   readonly onLoss: ((problem: Problem) => void) | undefined;
 }
 
@@ -77,9 +67,9 @@ const RESOURCE_TYPE = "forest.v1.ForageResource";
 const OBJECT_TYPE = "forage.operator.v1.Object";
 
 /**
- * Reads manifests, or throws with every problem found. A document with `resources` is a bundle. One without them that has a namespace or
- * labels gives these to the single resources that follow it in the same file. Resources of the same namespace and labels form one bundle,
- * in the order they were written.
+ * Reads manifests, or throws all problems. A document with `resources` is a bundle. A document with
+ * only a namespace or labels applies them to the single resources that follow it in the same file.
+ * Resources of the same namespace and labels form one bundle, in their written order.
  */
 export function readManifest(sources: readonly Source[], options: BundleOptions): Manifest {
   const reader = new BundleReader(options);
@@ -101,7 +91,7 @@ export function readBundles(
 class BundleReader {
   readonly problems: Problem[] = [];
   readonly objects: ManifestObject[] = [];
-  /** Documents of Kubernetes, which are converted together. */
+  /** Kubernetes documents, which are converted together. */
   readonly #kubernetes: ManifestDocument[] = [];
   readonly #options: BundleOptions;
   readonly #drafts = new Map<string, Draft>();
@@ -156,7 +146,7 @@ class BundleReader {
     }));
   }
 
-  /** Converts the documents that refer to each other, once all are read. */
+  /** Converts the documents that refer to each other, after all were read. */
   convert(): void {
     const { conversion } = this.#options;
     if (conversion === undefined || this.#kubernetes.length === 0) return;
@@ -238,7 +228,7 @@ class BundleReader {
     if (object !== undefined) this.#add(scope, ForageResource.fromJSON(object), origin);
   }
 
-  /** Checks a converted message as if it stood in a manifest; its problems are reported at its origin. */
+  /** Checks a converted message like one in a manifest. Problems are reported at its origin. */
   #checkConverted(written: object, type: string, origin: Origin): JsonObject | undefined {
     const [document] = parseSource({ name: "", text: JSON.stringify(written) }).documents;
     if (document === undefined) throw new TypeError("a converted message has no document");

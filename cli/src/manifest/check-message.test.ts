@@ -6,7 +6,7 @@ import { MessageChecker } from "./check-message.ts";
 import { parseSource } from "./document.ts";
 import { formatProblem } from "./problem.ts";
 
-/** A schema with every kind of field, as the contract has neither bytes nor an enum that a manifest can hold. */
+/** A schema with every kind of field, because no manifest of the contract has bytes or an enum. */
 const every: Schema = {
   "t.All": {
     name: "t.All",
@@ -86,7 +86,7 @@ describe("input that proto-JSON allows", () => {
     test(JSON.stringify(text), () => assert.deepEqual(check(text), { object, problems: [] }));
   }
 
-  test("a key that is no ordinary name of an object", () => {
+  test("accepts unusual keys such as names of JavaScript's object members", () => {
     const { object, problems } = check("labels: {__proto__: a, constructor: b}");
     assert.deepEqual(problems, []);
     assert.deepEqual(Object.entries(object?.labels as object), [
@@ -150,25 +150,25 @@ describe("input that proto-JSON refuses", () => {
     test(JSON.stringify(text), () => assert.deepEqual(check(text).problems, problems));
   }
 
-  test("reports broken YAML with its position", () => {
+  test("reports invalid YAML with its position", () => {
     const [problem = ""] = check("text: [a\nsmall: 1").problems;
     assert.match(problem, /^m:2:1: /);
     assert.match(check("text: !wrong a").problems[0] ?? "", /^m:1:7: .*tag/);
     assert.match(check("a:\n\tb: 1").problems[0] ?? "", /^m:2:1: Tabs/);
   });
 
-  test("all problems are found, not only the first", () => {
+  test("reports all problems, not only the first", () => {
     assert.equal(check("text: 1\nsmall: x\nunknown: 1").problems.length, 3);
   });
 });
 
 describe("manifests made to exhaust us", () => {
-  test("an anchor that contains itself", () => {
+  test("refuses an anchor that contains itself", () => {
     const { problems } = check("inner_message: &a\n  inner_message: *a");
     assert.match(problems[0] ?? "", /is nested too deeply|there is no anchor/);
   });
 
-  test("a few lines of aliases that stand for billions of values", () => {
+  test("refuses a few lines of aliases that expand to billions of values", () => {
     const levels = Array.from({ length: 12 }, (_, i) => {
       const inner =
         i === 0
@@ -183,7 +183,7 @@ describe("manifests made to exhaust us", () => {
   });
 });
 
-test("the contract's own messages", () => {
+test("checks the contract's own messages", () => {
   const text = `
 resources:
   - name: web

@@ -5,18 +5,21 @@ import { isNull, keyText, type ManifestDocument } from "./document.ts";
 import type { Problem } from "./problem.ts";
 
 /**
- * The limit of values in one document. Repeated aliases count each time, because a few lines of aliases can stand for
- * billions.
+ * The most values in one document. Repeated aliases count each time, because a few lines of aliases
+ * can expand to billions of values.
  */
 const MAX_VALUES = 200_000;
 
-/** A value of the document. `undefined` is a value that was left out, such as that of `key:`; faults of it are reported `near`. */
+/**
+ * A value of the document. It is `undefined` if no value was given, as in `key:`; its problems are
+ * then reported at `near`.
+ */
 interface Place {
   readonly node: ParsedNode | undefined;
   readonly near: ParsedNode;
 }
 
-/** Checks one document against its schema. Finds every problem, not only the first. */
+/** Checks one document against its schema, and reports all problems. */
 export class MessageChecker {
   readonly problems: Problem[] = [];
   readonly #reader: JsonMessageReader<Place>;
@@ -33,29 +36,31 @@ export class MessageChecker {
     });
   }
 
-  /** Undefined if the node isn't even a mapping. Fields with problems are left out. */
+  /**
+   * Returns the message without fields that have problems; undefined if the node is not a mapping.
+   */
   check(node: ParsedNode, type: string, path: string): JsonObject | undefined {
     return this.#reader.read({ node, near: node }, type, path);
   }
 
   #view(place: Place, path: string): JsonView<Place> {
     const { node } = place;
-    if (node === undefined) return { kind: "null" };
+    if (node === undefined) return { type: "null" };
     if (++this.#values === MAX_VALUES)
       this.#fail(place, path, `the document stands for more than ${MAX_VALUES} values`);
-    if (this.#values >= MAX_VALUES) return { kind: "unknown" };
+    if (this.#values >= MAX_VALUES) return { type: "unknown" };
     const resolved = this.#document.resolve(node);
     if (resolved === undefined) {
       this.#fail(place, path, "there is no anchor of this name before it");
-      return { kind: "unknown" };
+      return { type: "unknown" };
     }
-    if (isNull(resolved)) return { kind: "null" };
-    if (isMap(resolved)) return { kind: "object", entries: entriesOf(resolved as YAMLMap.Parsed) };
+    if (isNull(resolved)) return { type: "null" };
+    if (isMap(resolved)) return { type: "object", entries: entriesOf(resolved as YAMLMap.Parsed) };
     if (isSeq(resolved)) {
       const items = resolved.items as (ParsedNode | null)[];
-      return { kind: "list", items: items.map((item) => ({ node: item ?? undefined, near: item ?? node })) };
+      return { type: "list", items: items.map((item) => ({ node: item ?? undefined, near: item ?? node })) };
     }
-    return { kind: "scalar", value: resolved.value, source: resolved.source ?? "" };
+    return { type: "scalar", value: resolved.value, source: resolved.source ?? "" };
   }
 
   #fail({ node, near }: Place, path: string, message: string): void {

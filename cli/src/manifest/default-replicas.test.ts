@@ -18,7 +18,7 @@ for (const [scaling, expected] of [
   ["{ replicas: 3 }", 3],
   ["{ autoscaling: { max_replicas: 4 } }", 0],
 ] as const) {
-  test(`scaling: ${scaling} ${expected === undefined ? "is left out" : "is sent"}`, () => {
+  test(`${expected === undefined ? "omits" : "sends"} scaling: ${scaling}`, () => {
     const service = `container_service: { scaling: ${scaling}, container: { name: web, image: web } }`;
     assert.equal(scalingOf(`name: web\n${service}`), expected);
     assert.equal(scalingOf(`resources:\n  - name: web\n    ${service}`), expected);

@@ -3,8 +3,8 @@ import { isScalar, type ParsedNode } from "yaml";
 import { findPair, isMap } from "./document.ts";
 
 /**
- * Removes a `scaling` without replicas, which means the default of one. On the wire 0 replicas and unset ones are the same; the
- * manifest distinguishes them.
+ * Removes a `scaling` without replicas, which means the default of one. Messages can't distinguish
+ * 0 replicas from an unset number, but the manifest can.
  */
 export function withDefaultReplicas(resource: ForageResource, node: ParsedNode): ForageResource {
   const { spec } = resource;

@@ -11,17 +11,25 @@ import {
   type YAMLMap,
 } from "yaml";
 import type { Position, Problem } from "./problem.ts";
-import type { Source } from "./read-sources.ts";
+import type { Source } from "./source.ts";
 
-/** A node that is no alias any more. */
+/** The most values that the aliases of one anchor may expand to. */
+const MAX_ALIASES = 100;
+
+/** A node after its aliases were resolved. */
 export type Node = Exclude<ParsedNode, Alias.Parsed>;
 
-/** One document of a file, with what it takes to say where something in it stands. */
+/** One document of a file, with the data to find positions in it. */
 export interface ManifestDocument {
   readonly root: ParsedNode;
-  /** Follows aliases; undefined when there is no such anchor. */
+  /** Resolves aliases. Returns undefined if there is no such anchor. */
   readonly resolve: (node: ParsedNode) => Node | undefined;
   readonly positionOf: (node: { readonly range?: Range | null | undefined }) => Position;
+  /**
+   * Returns the document's value. Throws ReferenceError if aliases expand to far more than is
+   * written.
+   */
+  readonly toValue: () => unknown;
 }
 
 export interface ParsedSource {
@@ -29,7 +37,10 @@ export interface ParsedSource {
   readonly problems: readonly Problem[];
 }
 
-/** Splits a file into its documents; empty ones are left out. JSON is YAML, too. */
+/**
+ * Splits a file into its documents. Empty documents are omitted. JSON is also accepted, because it
+ * is YAML.
+ */
 export function parseSource({ name, text }: Source): ParsedSource {
   const lineCounter = new LineCounter();
   const parsed = parseAllDocuments(text, {
@@ -44,11 +55,11 @@ export function parseSource({ name, text }: Source): ParsedSource {
   };
   const documents: ManifestDocument[] = [];
   const problems: Problem[] = [];
-  // Without any document, yaml gives an empty array with the stream's own errors on it.
+  // For a file without documents, the parser returns an empty array with the errors of the stream.
   for (const document of "empty" in parsed ? [] : parsed) {
     for (const { pos, message, code } of [...document.errors, ...document.warnings]) {
       if (isOverflow(message)) {
-        // The parser goes on after it, and what it finds then is about its own state.
+        // Errors after an overflow are caused by the overflow, so they are not reported.
         problems.push({ position: at(pos[0]), path: "", message: TOO_DEEP });
         return { documents: [], problems };
       }
@@ -64,6 +75,7 @@ export function parseSource({ name, text }: Source): ParsedSource {
       root,
       resolve: aliasResolver(document),
       positionOf: ({ range }) => at(range?.[0] ?? 0),
+      toValue: () => document.toJS({ maxAliasCount: MAX_ALIASES }) as unknown,
     });
   }
   return { documents, problems };
@@ -71,12 +83,15 @@ export function parseSource({ name, text }: Source): ParsedSource {
 
 const TOO_DEEP = "this is nested too deeply to be read: no manifest needs more than 100 levels";
 
-/** Reports whether the parser, which is recursive, ran out of stack. */
+/** The error messages of Node, Chromium and Safari, of the parser, and of Firefox. */
+const OVERFLOWS = ["Maximum call stack size exceeded", "Stack overflow", "too much recursion"];
+
+/** Reports whether the recursive parser exceeded the stack. */
 function isOverflow(message: string): boolean {
-  return message.includes("Maximum call stack size exceeded") || message.includes("Stack overflow");
+  return OVERFLOWS.some((text) => message.includes(text));
 }
 
-/** The pair of a mapping that has one of these keys. */
+/** Returns the pair of a mapping that has one of these keys; undefined if there is none. */
 export function findPair(
   map: YAMLMap.Parsed,
   names: readonly string[],
@@ -94,14 +109,17 @@ export function isNull(node: Node | null): boolean {
 
 export { isMap };
 
-/** Remembers what it has found: yaml looks through the whole document for each alias. */
+/**
+ * Returns a function that resolves aliases and caches the results, because the library searches the
+ * whole document for each alias.
+ */
 function aliasResolver(document: Document.Parsed): (node: ParsedNode) => Node | undefined {
   const found = new Map<Alias.Parsed, Node | undefined>();
   return (node) => {
     if (!isAlias(node)) return node;
     if (found.has(node)) return found.get(node);
     const target = node.resolve(document);
-    // An alias to an alias can't be written.
+    // An alias can't refer to another alias.
     const resolved = target === undefined || isAlias(target) ? undefined : (target as Node);
     found.set(node, resolved);
     return resolved;

@@ -3,7 +3,9 @@ import type { Bundle } from "./bundles.ts";
 import { locate } from "./locate.ts";
 import { ManifestError, manifestError } from "./problem.ts";
 
-/** The coordinator's complaints with the places in the manifest that they are about. */
+/**
+ * Converts violations that the coordinator found to an error with their positions in the manifest.
+ */
 export function explainViolations(bundle: Bundle, error: CallError): Error {
   const located = error.violations.map((violation) => ({ violation, problem: locate(bundle, violation) }));
   const problems = located.flatMap(({ problem }) => problem ?? []);

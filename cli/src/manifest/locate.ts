@@ -1,11 +1,19 @@
 import { isMap, isScalar, isSeq, type ParsedNode, type YAMLMap } from "yaml";
-import type { Violation } from "../client/explain.ts";
-import type { Bundle, Origin } from "./bundles.ts";
 import { findPair } from "./document.ts";
+import type { BundleOrigins, Origin } from "./origin.ts";
 import type { Problem } from "./problem.ts";
 
-/** Finds what the coordinator complains about in the manifest; undefined when no document has to do with it. */
-export function locate(bundle: Bundle, { field, description }: Violation): Problem | undefined {
+/**
+ * A field that the coordinator refused, with its path, such as
+ * `resources[0].container_service.container.image`, and the reason.
+ */
+interface Violation {
+  readonly field: string;
+  readonly description: string;
+}
+
+/** Finds the position of a violation in the manifest; undefined if it concerns no document. */
+export function locate(bundle: BundleOrigins, { field, description }: Violation): Problem | undefined {
   const steps = splitPath(field);
   const [first, index, ...rest] = steps;
   if (first === "resources" && typeof index === "number") {
@@ -15,7 +23,10 @@ export function locate(bundle: Bundle, { field, description }: Violation): Probl
   return bundle.header === undefined ? undefined : follow(bundle.header, steps, description, field);
 }
 
-/** Follows the path as far as it exists in the source. A missing field is located at the name of its parent. */
+/**
+ * Follows the path as far as it exists in the source. A missing field is located at the key of its
+ * parent.
+ */
 function follow(origin: Origin, steps: readonly Step[], message: string, path?: string): Problem {
   const { document } = origin;
   if (origin.isConverted === true) {
@@ -44,7 +55,7 @@ interface Found {
 
 type Step = string | number;
 
-/** `a_b[0].c["d.e"]` → `a_b`, 0, `c`, `d.e` */
+/** Splits a path into steps: `a_b[0].c["d.e"]` becomes `a_b`, 0, `c`, `d.e`. */
 export function splitPath(path: string): Step[] {
   const steps: Step[] = [];
   for (const [, name, index, quoted, bare] of path.matchAll(

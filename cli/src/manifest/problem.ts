@@ -1,6 +1,6 @@
 import { CliError } from "../errors.ts";
 
-/** A place in a manifest; line and column count from 1. */
+/** A position in a manifest. Line and column start at 1. */
 export interface Position {
   readonly file: string;
   readonly line: number;
@@ -9,21 +9,27 @@ export interface Position {
 
 export interface Problem {
   readonly position: Position;
-  /** The field's path, such as `resources[0].container_service.container.image`. Empty for a document as a whole. */
+  /**
+   * The path of the field, such as `resources[0].container_service.container.image`. Empty for a
+   * document as a whole.
+   */
   readonly path: string;
   readonly message: string;
 }
 
-/** One broken template must not push the first and most useful lines off the screen. */
+/**
+ * The most problems shown: one broken template must not push the first and most useful ones off the
+ * screen.
+ */
 const MAX_SHOWN = 20;
 
-/** `hello.yaml:3:5: resources[0].name: must be text` */
+/** Formats a problem: `hello.yaml:3:5: resources[0].name: must be text`. */
 export function formatProblem({ position, path, message }: Problem): string {
   const { file, line, column } = position;
   return `${file}:${line}:${column}: ${path === "" ? "" : `${path}: `}${message}`;
 }
 
-/** A manifest that can't be used, with the place of each problem. */
+/** The error for an invalid manifest, with the position of each problem. */
 export class ManifestError extends CliError {
   readonly problems: readonly Problem[];
 

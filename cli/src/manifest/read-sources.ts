@@ -2,18 +2,16 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { CliError } from "../errors.ts";
+import type { Source } from "./source.ts";
 
-/** A manifest's text with the name that messages call it by. */
-export interface Source {
-  readonly name: string;
-  readonly text: string;
-}
-
-/** The coordinator takes 4 MiB a request; more isn't a manifest. */
+/** The size limit of a file. The coordinator accepts requests of up to 4 MiB. */
 const MAX_BYTES = 16 * 1024 * 1024;
 const ENDINGS = [".yaml", ".yml", ".json"];
 
-/** Reads what `-f` names: files, directories (their manifests by name, not those below), `-` for standard input. */
+/**
+ * Reads the arguments of `-f`: files, directories (their manifests sorted by name, without
+ * subdirectories), or `-` for standard input.
+ */
 export async function readSources(names: readonly string[], stdin: Readable): Promise<Source[]> {
   if (names.length === 0)
     throw new CliError("USAGE", "no manifest: name one with -f FILE, a directory, or - for standard input");

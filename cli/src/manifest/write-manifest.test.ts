@@ -12,7 +12,7 @@ function read(text: string) {
   return readBundles([{ name: "a.yaml", text }], NOWHERE).flatMap(({ request }) => request.resources);
 }
 
-test("a resource that is written and read again is the same", () => {
+test("writes a resource that reads back as equal", () => {
   const text = `
 - name: a
   container_service:
@@ -41,7 +41,7 @@ test("a resource that is written and read again is the same", () => {
   assert.doesNotMatch(JSON.stringify(written), /secretName|emptyDir|podConfig/);
 });
 
-test("every example is written and read again", () => {
+test("writes every example so that it reads back as equal", () => {
   const text = readFileSync(join(import.meta.dirname, "../../../examples/hello.yaml"), "utf8");
   const resources = read(text);
   assert.deepEqual(read(renderDocument("yaml", { resources: resources.map(writeResource) })), resources);

@@ -5,13 +5,16 @@ const RESOURCE_TYPE = "forest.v1.ForageResource";
 
 type Mapping = Readonly<Record<string, unknown>>;
 
-/** Returns a resource as it is written in a manifest, with the contract's names of fields. Reading it gives the same resource. Pure. */
+/**
+ * Returns a resource in the form of a manifest, with the field names of the contract. Reading the
+ * result gives an equal resource.
+ */
 export function writeResource(resource: ForageResource): Mapping {
   const written = writeMessage(ForageResource.toJSON(resource) as Mapping, RESOURCE_TYPE);
   return withReplicas(written, resource);
 }
 
-/** Writes 0 replicas out, because a manifest without a number means one replica. */
+/** Writes 0 replicas explicitly, because a manifest without a number means one replica. */
 function withReplicas(written: Mapping, { spec }: ForageResource): Mapping {
   if (spec?.$case !== "containerService") return written;
   const { scaling } = spec.value;

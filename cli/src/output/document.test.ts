@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { parse } from "yaml";
 import { renderDocument } from "./document.ts";
 
-test("scripts are literal blocks in YAML, however long their lines are", () => {
+test("renders scripts as literal blocks in YAML, even with long lines", () => {
   const long = `echo ${"word ".repeat(40)}end`;
   const value = { command: ["sh", "-c", `set -e\n${long}\nexit 0\n`], empty: "", tail: "a\n\nb" };
   const text = renderDocument("yaml", value);
@@ -12,12 +12,12 @@ test("scripts are literal blocks in YAML, however long their lines are", () => {
   assert.deepEqual(parse(text), value);
 });
 
-test("a long line of text stays one line", () => {
+test("keeps a long line of text on one line", () => {
   const value = { message: "word ".repeat(60).trim() };
   assert.equal(renderDocument("yaml", value).split("\n").length, 2);
   assert.deepEqual(parse(renderDocument("yaml", value)), value);
 });
 
-test("each document ends with a line feed", () => {
+test("ends each document with a line feed", () => {
   for (const format of ["json", "yaml"] as const) assert.match(renderDocument(format, []), /^\[\]\n$/);
 });

@@ -1,6 +1,9 @@
 import { stringify } from "yaml";
 
-/** One JSON or YAML document with a line feed at its end. Texts of several lines, such as scripts, are YAML's literal blocks. */
+/**
+ * Renders one JSON or YAML document that ends with a line feed. Texts of several lines, such as
+ * scripts, become literal blocks in YAML.
+ */
 export function renderDocument(format: "json" | "yaml", value: unknown): string {
   return format === "json"
     ? `${JSON.stringify(value, null, 2)}\n`

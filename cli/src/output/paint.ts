@@ -11,7 +11,9 @@ const CODES: Readonly<Record<Style, readonly [number, number]>> = {
   strong: [1, 22],
 };
 
-/** Colours on a terminal only, and not when they are turned off. */
+/**
+ * Returns a function that colours text if the stream is a terminal and colours are not disabled.
+ */
 export function paintFor(stream: OutputStream, env: World["env"], noColor: boolean): Paint {
   const off = noColor || stream.isTTY !== true || (env.NO_COLOR ?? "") !== "" || env.TERM === "dumb";
   return off ? plain : colour;

@@ -1,6 +1,6 @@
 /**
- * Text of others for a terminal: what could move the cursor, colour the screen or hide other text is shown as `\x1b`,
- * and line ends too unless they are to stay.
+ * Makes text from other sources safe for a terminal: characters that could move the cursor, colour
+ * the screen or hide other text are shown as `\x1b`. Line ends are kept only with `lines`.
  */
 export function plainText(text: string, { lines = false }: { readonly lines?: boolean } = {}): string {
   return text.replaceAll(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (character) => {
@@ -14,9 +14,12 @@ export function plainText(text: string, { lines = false }: { readonly lines?: bo
   });
 }
 
-/** Columns a text takes: wide East Asian characters and emoji take two, combining marks none. */
+/**
+ * Returns the number of columns that a text occupies: wide East Asian characters and emoji occupy
+ * two, combining marks none.
+ */
 export function displayWidth(text: string): number {
-  // By far most text is plain.
+  // Most texts are ASCII.
   if (/^[\x20-\x7e]*$/.test(text)) return text.length;
   let width = 0;
   for (const character of text) {

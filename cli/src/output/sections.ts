@@ -1,7 +1,10 @@
 import type { Paint } from "./paint.ts";
 import { displayWidth, plainText } from "./plain-text.ts";
 
-/** A title with its values; an empty value is left out. More than one line is indented below the title. */
+/**
+ * A title with its value. Entries with an empty value are omitted. A value of several lines is
+ * indented below the title.
+ */
 export type Entry = readonly [title: string, value: string];
 
 export function renderEntries(entries: readonly Entry[], paint: Paint, indent = ""): string {

@@ -16,7 +16,7 @@ const columns: readonly Column<Row>[] = [
   { title: "WHY", value: ({ why }) => why ?? "", whenFilled: true },
 ];
 
-test("columns are aligned, empty cells marked, empty columns left out", () => {
+test("aligns columns, marks empty cells and omits empty columns", () => {
   const text = renderTable(
     columns,
     [
@@ -28,7 +28,7 @@ test("columns are aligned, empty cells marked, empty columns left out", () => {
   assert.equal(text, "NAME       COUNT\na              1\nlong-name    100\n");
 });
 
-test("wide has more columns, and no spaces at the ends of lines", () => {
+test("shows more columns with wide, and no spaces at the ends of lines", () => {
   const text = renderTable(
     columns,
     [
@@ -40,7 +40,7 @@ test("wide has more columns, and no spaces at the ends of lines", () => {
   assert.equal(text, "NAME  COUNT  DETAIL  WHY\na         1  A       x\nbb        2  BB      -\n");
 });
 
-test("colours don't disturb the alignment", () => {
+test("aligns coloured cells", () => {
   const text = renderTable(columns, [{ name: "a", count: 1 }], {
     wide: false,
     paint: (_style, cell) => `<${cell}>`,
@@ -48,7 +48,7 @@ test("colours don't disturb the alignment", () => {
   assert.equal(text, "NAME  COUNT\n<a>         1\n");
 });
 
-test("wide characters take two columns", () => {
+test("counts wide characters as two columns", () => {
   const text = renderTable(
     columns,
     [
@@ -61,12 +61,12 @@ test("wide characters take two columns", () => {
   assert.equal(displayWidth("🚀a"), 3);
 });
 
-test("text of others can't steer the terminal", () => {
+test("escapes control characters in text from other sources", () => {
   assert.equal(plainText("\u001b[2Ja\rb\nc\td\u202ee\u009b"), "\\x1b[2Ja\\x0db\\nc d\\u202ee\\x9b");
   assert.equal(plainText("a\nb", { lines: true }), "a\nb");
 });
 
-test("colours are for terminals that want them", () => {
+test("uses colours only for terminals that support them", () => {
   const terminal = Object.assign(Object.create(null), { isTTY: true });
   assert.notEqual(paintFor(terminal, {}, false)("bad", "x"), "x");
   assert.equal(paintFor(terminal, { NO_COLOR: "1" }, false)("bad", "x"), "x");

@@ -6,7 +6,7 @@ export interface Column<Row> {
   readonly value: (row: Row) => string;
   /** Whether the column is shown only with `-o wide`. */
   readonly wide?: boolean;
-  /** Whether the column is shown only when some row has a value for it. */
+  /** Whether the column is shown only if some row has a value for it. */
   readonly whenFilled?: boolean;
   readonly alignRight?: boolean;
   readonly style?: (row: Row) => Style | undefined;
@@ -14,7 +14,10 @@ export interface Column<Row> {
 
 const GAP = "  ";
 
-/** Aligned lines with a title line; empty cells show `-`. Each line ends with a line feed. */
+/**
+ * Renders aligned lines below a header. Empty cells are shown as `-`. Each line ends with a line
+ * feed.
+ */
 export function renderTable<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],

@@ -25,7 +25,10 @@ function anEvent(value: RolloutStatus): RolloutEvent {
 
 const soon: typeof pause = (_, signal) => pause(1, signal);
 
-/** Follows a rollout. Each stream sends its statuses and ends, or fails. Each GetRollout returns the state of the last event. */
+/**
+ * Follows a rollout. Each stream sends its statuses and then ends or fails. Each GetRollout call
+ * returns the state of the last event.
+ */
 function follow(
   streams: readonly Step[],
   { clockMs = () => 0, wait = soon }: { clockMs?: () => number; wait?: typeof pause } = {},
@@ -70,13 +73,13 @@ function follow(
 const { PENDING, IN_PROGRESS, SUCCEEDED } = RolloutStatus;
 
 describe("following a rollout", () => {
-  test("to its end", async () => {
+  test("follows a rollout to its end", async () => {
     const { result, seen, opened } = follow([[PENDING, IN_PROGRESS, SUCCEEDED]]);
     assert.equal((await result).finished, true);
     assert.deepEqual([seen, opened()], [[PENDING, IN_PROGRESS, SUCCEEDED], 1]);
   });
 
-  test("through a coordinator that is away for a while", async () => {
+  test("continues after the coordinator was away for a while", async () => {
     const away = callError(status.UNAVAILABLE);
     const { result, seen, lost } = follow([[PENDING], away, away, [PENDING, SUCCEEDED]]);
     await result;
@@ -89,13 +92,13 @@ describe("following a rollout", () => {
     );
   });
 
-  test("through a stream that ends well before the rollout has, as a stopping coordinator's does", async () => {
+  test("continues after a stream that ends regularly before the rollout, as that of a stopping coordinator does", async () => {
     const { result, opened } = follow([[IN_PROGRESS], [SUCCEEDED]]);
     await result;
     assert.equal(opened(), 2);
   });
 
-  test("ever less often while the coordinator is away, at least every five seconds", async () => {
+  test("increases the delays while the coordinator is away, up to five seconds", async () => {
     const waitsMs: number[] = [];
     const { result, abort } = follow([callError(status.UNAVAILABLE)], {
       wait: async (ms, signal) => {
@@ -108,13 +111,13 @@ describe("following a rollout", () => {
     assert.deepEqual(waitsMs, [125, 250, 500, 1_000, 2_000, 2_500, 2_500, 2_500]);
   });
 
-  test("not where trying again won't help", async () => {
+  test("fails at once with an error for which a retry is useless", async () => {
     const { result, lost } = follow([[PENDING], callError(status.NOT_FOUND, "no such rollout")]);
     await assert.rejects(result, /no such rollout/);
     assert.deepEqual(lost, []);
   });
 
-  test("not for ever", async () => {
+  test("fails when the coordinator is away for too long", async () => {
     let nowMs = 0;
     const { result, opened } = follow([callError(status.UNAVAILABLE)], {
       clockMs: () => {
@@ -129,7 +132,7 @@ describe("following a rollout", () => {
     assert.equal(opened(), 3);
   });
 
-  test("until it is interrupted, also between attempts", async () => {
+  test("ends when it is interrupted, even between attempts", async () => {
     const { result, abort } = follow([callError(status.UNAVAILABLE)]);
     abort.abort(new CliError("INTERRUPTED", "interrupted"));
     await assert.rejects(result, (error) => error instanceof CliError && error.code === "INTERRUPTED");

@@ -9,26 +9,32 @@ export interface FollowOptions {
   readonly coordinator: Pick<Coordinator, "call" | "stream">;
   readonly signal: AbortSignal;
   readonly nowMs: () => number;
-  /** 0 to 1, spreads the attempts of many clients. */
+  /** Returns a number from 0 to 1, which spreads the attempts of many clients. */
   readonly random: () => number;
   readonly onState: (state: ResourceState) => void;
-  /** The coordinator can't be reached at the moment. */
+  /** Called when the coordinator can't be reached. */
   readonly onLost: () => void;
-  /** Called when the coordinator answers again. */
+  /** Called when the coordinator can be reached again. */
   readonly onFound: () => void;
-  /** Waits between attempts. Default: in real time. */
+  /** Waits between attempts. Default: `pause`, in real time. */
   readonly wait?: typeof pause;
 }
 
 const FIRST_PAUSE_MS = 250;
-/** Short enough to seem immediate after a restart, and long enough to cause little load. */
+/**
+ * The longest delay between attempts: short enough to seem immediate after a restart, and long
+ * enough to cause little load.
+ */
 const LONGEST_PAUSE_MS = 5_000;
-/** An upgrade of the coordinator's host takes minutes; after that someone should look. */
+/**
+ * The time without an answer after which following fails. An upgrade of the coordinator's host
+ * takes minutes.
+ */
 const LONGEST_SILENCE_MS = 10 * 60_000;
 
 /**
- * Reports every change until the rollout has ended, and returns its final state. Opens a stream again that breaks or that a
- * stopping coordinator ends; the new stream starts with the complete state.
+ * Reports every change until the rollout has ended, and returns its final state. Reopens a stream
+ * that breaks or that ends with the coordinator; the new stream begins with the complete state.
  */
 export async function followRollout(rolloutId: string, options: FollowOptions): Promise<GetRolloutResponse> {
   const { coordinator, signal, nowMs, wait = pause } = options;

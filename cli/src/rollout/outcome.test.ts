@@ -17,7 +17,7 @@ function aState(status: RolloutStatus, reason = ""): RolloutResourceState {
   return { ...about, status, message: "", reason, finishedAt: undefined, now: "" };
 }
 
-test("exit codes", () => {
+test("returns the exit code of the worst resource", () => {
   const cases: [readonly ResourceState[], number][] = [
     [[], EXIT.ok],
     [[done, done], EXIT.ok],
@@ -36,14 +36,14 @@ test("exit codes", () => {
   );
 });
 
-test("a rollout is over when it says so or all of it has ended", () => {
+test("treats a rollout as ended if it is marked so or if all its resources have ended", () => {
   assert.equal(isOver({ finished: true, resources: [] }), true);
   assert.equal(isOver({ finished: false, resources: [] }), false);
   assert.equal(isOver({ finished: false, resources: [done, failed] }), true);
   assert.equal(isOver({ finished: false, resources: [done, going] }), false);
 });
 
-test("summaries", () => {
+test("summarizes a rollout in one line", () => {
   const rollout = { rolloutId: "r-1", namespace: "a", createdAt: undefined, finished: true };
   const cases: [ReturnType<typeof aState>[], boolean, number | undefined, string][] = [
     [[done], true, 1234, "rollout r-1 done: 1 resource in 1.2s"],

@@ -1,7 +1,7 @@
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 
-/** The state of one resource of a rollout. `reason` is known only from GetRollout. */
+/** The state of one resource of a rollout. `reason` is available only from GetRollout. */
 export interface ResourceState {
   readonly kind: string;
   readonly name: string;
@@ -9,7 +9,7 @@ export interface ResourceState {
   readonly message: string;
   readonly action?: string;
   readonly reason?: string;
-  /** The present state, if its rollout has ended. */
+  /** The present state of the resource if its rollout has ended. */
   readonly now?: string;
 }
 
@@ -21,7 +21,10 @@ export function isFinal(status: RolloutStatus): boolean {
   );
 }
 
-/** Reports whether nothing of it will change any more; the coordinator's own note of that comes a moment later. */
+/**
+ * Reports whether all resources have reached a final state. The coordinator records the end of the
+ * rollout slightly later.
+ */
 export function isOver({
   finished,
   resources,
@@ -32,12 +35,15 @@ export function isOver({
   return finished || (resources.length > 0 && resources.every(({ status }) => isFinal(status)));
 }
 
-/** The worst of its resources; 0 only if all have succeeded. */
+/** Returns the exit code of the worst resource; 0 only if all succeeded. */
 export function outcomeOf(resources: readonly ResourceState[]): ExitCode {
   return worst(resources.map(outcomeOfOne));
 }
 
-/** A real failure outweighs an undone one, and that one that found no node: more capacity won't mend the others. */
+/**
+ * Returns the worst of exit codes. A failure is worse than a rollback, which is worse than a
+ * resource without a node: more capacity would not fix the former.
+ */
 export function worst(codes: readonly ExitCode[]): ExitCode {
   const order: readonly ExitCode[] = [EXIT.failed, EXIT.rolledBack, EXIT.notPlaced, EXIT.timedOut];
   return order.find((code) => codes.includes(code)) ?? EXIT.ok;
@@ -56,7 +62,7 @@ export function statusWord(status: RolloutStatus): string {
     case RolloutStatus.ROLLED_BACK:
       return "rolled back";
     default:
-      // Also a status that only a newer coordinator has.
+      // This includes a status that only a newer coordinator has.
       return "unknown";
   }
 }

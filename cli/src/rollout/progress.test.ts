@@ -23,7 +23,10 @@ function aState(name: string, status: RolloutStatus, message = ""): ResourceStat
   return { kind: "service", name, status, message };
 }
 
-/** Returns what a terminal shows after this output. Understands only the sequences that Redraw uses. */
+/**
+ * Returns the content of a terminal's screen after this output. Supports only the sequences that
+ * Redraw uses.
+ */
 function screen(written: string): string[] {
   const lines: string[] = [""];
   let row = 0;
@@ -45,7 +48,7 @@ describe("on a terminal", () => {
     return { stream, progress: showProgress(stream as OutputStream, plain) };
   };
 
-  test("one line per resource, drawn over", () => {
+  test("redraws one line for each resource", () => {
     const { stream, progress } = start();
     progress.state("r", aState("a", RolloutStatus.PENDING));
     progress.state("r", aState("longer", RolloutStatus.IN_PROGRESS, "1/2 ready"));
@@ -65,20 +68,20 @@ describe("on a terminal", () => {
     assert.deepEqual(screen(stream.written).slice(2), ["service/longer: failed: no", "    way"]);
   });
 
-  test("lines never wrap", () => {
+  test("never wraps lines", () => {
     const { stream, progress } = start({ columns: 30 });
     progress.state("r", aState("a", RolloutStatus.IN_PROGRESS, "日本".repeat(30)));
     const [line = ""] = screen(stream.written);
     assert.equal(line, "… service/a  in progress  日…");
   });
 
-  test("a terminal that doesn't know its size counts as one of the usual size", () => {
+  test("assumes the usual size for a terminal that does not know its size", () => {
     const { stream, progress } = start({ columns: 0, rows: 0 });
     for (let i = 0; i < 6; i++) progress.state("r", aState(`s${i}`, RolloutStatus.PENDING, "no node fits"));
     assert.equal(screen(stream.written)[5], "… service/s5  pending      no node fits");
   });
 
-  test("of more resources than rows those that move are shown", () => {
+  test("shows resources in progress if there are more than rows", () => {
     const { stream, progress } = start({ rows: 6 });
     for (let i = 0; i < 20; i++) progress.state("r", aState(`s${i}`, RolloutStatus.PENDING));
     for (let i = 0; i < 18; i++) progress.state("r", aState(`s${i}`, RolloutStatus.SUCCEEDED));
@@ -91,7 +94,7 @@ describe("on a terminal", () => {
 });
 
 describe("elsewhere", () => {
-  test("one line per change, nothing twice, causes in full", () => {
+  test("prints one line for each change, without repetition and with whole messages", () => {
     const stream = new FakeStream({});
     const progress = showProgress(stream as OutputStream, plain);
     progress.state("r", aState("a", RolloutStatus.PENDING));

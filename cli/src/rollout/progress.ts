@@ -5,21 +5,24 @@ import type { OutputStream } from "../world.ts";
 import { isFinal, type ResourceState, statusWord } from "./outcome.ts";
 import { Redraw } from "./redraw.ts";
 
-/** Shows rollouts while they go. */
+/** Shows the progress of rollouts. */
 export interface Progress {
-  /** The same key again replaces what was shown for it. */
+  /** Shows the state of a resource. Replaces its former state. */
   state(rolloutId: string, state: ResourceState): void;
   note(text: string): void;
-  /** Keeps the last picture, and prints in full what it had no room for. */
+  /** Keeps the last lines on the screen, and prints failures in full that were shortened. */
   close(failed: readonly ResourceState[]): void;
 }
 
-/** Shows the progress: one redrawn line per resource on a terminal, otherwise one line per change. */
+/**
+ * Shows the progress: one redrawn line for each resource on a terminal, otherwise one line for each
+ * change.
+ */
 export function showProgress(stream: OutputStream, paint: Paint): Progress {
   return stream.isTTY === true ? new RedrawnProgress(stream, paint) : new WrittenProgress(stream, paint);
 }
 
-/** The whole message, the last log lines below it. */
+/** Returns the whole message of a resource, with the last lines of its log below. */
 function describeState({ kind, name, status, message }: ResourceState, paint: Paint): string {
   const [first = "", ...rest] = plainText(message, { lines: true }).trim().split("\n");
   const head = `${kind}/${name}: ${paint(styleOf(status), statusWord(status))}${first === "" ? "" : `: ${first}`}`;
@@ -39,7 +42,7 @@ class WrittenProgress implements Progress {
   state(rolloutId: string, state: ResourceState): void {
     const key = `${rolloutId} ${state.kind}/${state.name}`;
     const text = describeState(state, this.#paint);
-    // After a reconnection the stream sends every status again.
+    // After a reconnection, the stream sends every status again.
     if (this.#last.get(key) === text) return;
     this.#last.set(key, text);
     this.#stream.write(`${text}\n`);
@@ -52,7 +55,7 @@ class WrittenProgress implements Progress {
   }
 
   close(): void {
-    // Each line was written in full.
+    // Each line was already printed in full.
   }
 }
 
@@ -88,7 +91,7 @@ class RedrawnProgress implements Progress {
   #draw(): void {
     const states = [...this.#states.values()];
     const width = Math.max(0, ...states.map(({ kind, name }) => kind.length + name.length + 1));
-    // When not all fit, those that still move matter more.
+    // If not all fit, resources that are still in progress are shown first.
     const fitting = this.#redraw.maxLines - 2;
     const shown =
       states.length <= fitting ? states : states.filter(({ status }) => !isFinal(status)).slice(0, fitting);

@@ -7,7 +7,7 @@ import { isFinal, isOver, outcomeOf } from "./outcome.ts";
 /** The duration below which tenths of seconds are shown. */
 const PRECISE_BELOW_MS = 10_000;
 
-/** Returns a rollout's state in a line: `rollout r-1 done: 2 resources in 3.2s`. */
+/** Describes the state of a rollout in one line: `rollout r-1 done: 2 resources in 3.2s`. */
 export function summarize(rollout: GetRolloutResponse, tookMs?: number): string {
   const { rolloutId, resources } = rollout;
   const count = resources.length === 1 ? "1 resource" : `${resources.length} resources`;
@@ -22,7 +22,10 @@ export function summarize(rollout: GetRolloutResponse, tookMs?: number): string 
   return `rollout ${rolloutId} ${verdict(outcomeOf(resources))}: ${names} (${bad.length} of ${count})${took}`;
 }
 
-/** `, ended 3h ago`: what the rollout's messages say was so then. Empty while it goes on. */
+/**
+ * Returns a text such as `, ended 3h ago`, because the messages of a rollout describe that time.
+ * Empty while the rollout is in progress.
+ */
 export function endedText(rollout: GetRolloutResponse, nowMs: number): string {
   const times = rollout.resources.flatMap(({ finishedAt }) =>
     finishedAt === undefined ? [] : [toMs(finishedAt)],

@@ -7,26 +7,32 @@ export type CopyCall = ClientDuplexStream<CopyRequest, CopyResponse>;
 export interface CopyOptions {
   readonly start: CopyStart;
   readonly signal: AbortSignal;
-  /** Receives the remarks of the other side about files that it has left out, in whole lines. */
+  /** Called with remarks of the other side about omitted files, in whole lines. */
   readonly remark: (lines: string) => void;
 }
 
-/** The size of the frames in which the coordinator counts its buffers. */
+/** The size of one frame. The coordinator limits its buffers in frames. */
 const MAX_FRAME_BYTES = 32 * 1024;
 
-/** Writes what comes out of a container, as fast as the disk takes it. Throws ArchiveErrors, and what the call fails with. */
+/**
+ * Writes files received from a container, at the speed of the disk. Throws ArchiveError, and the
+ * errors of the call.
+ */
 export async function copyOut(
   call: CopyCall,
   options: CopyOptions,
   receive: Omit<ReceiveOptions, "links">,
 ): Promise<void> {
   await during(call, options, async () => {
-    // The other side is no more trusted than the container is.
+    // The received data is no more trustworthy than the container.
     await receiveTree(dataOf(call, options), { ...receive, links: "within" });
   });
 }
 
-/** Sends a file or directory into a container, as fast as it is taken there. Resolves once all of it is there. */
+/**
+ * Sends a file or directory into a container, at the speed at which the node reads. Resolves once
+ * the node has stored everything.
+ */
 export async function copyInto(
   call: CopyCall,
   options: CopyOptions,
@@ -42,7 +48,7 @@ export async function copyInto(
         over.abort();
       }
     })();
-    // The code below reads the result, after sending has stopped.
+    // The result is awaited below, after sending has stopped.
     answered.catch(() => {});
     for await (const chunk of sendTree(place, send)) {
       for (let at = 0; at < chunk.length && !over.signal.aborted; at += MAX_FRAME_BYTES)
@@ -57,7 +63,7 @@ export async function copyInto(
 async function during(call: CopyCall, options: CopyOptions, run: () => Promise<void>): Promise<void> {
   const cancel = (): void => call.cancel();
   options.signal.addEventListener("abort", cancel, { once: true });
-  // Readers of the call get this error too. Without a listener it would end the process.
+  // Readers of the call receive this error as well. Without a listener it would end the process.
   call.on("error", () => {});
   try {
     call.write({ frame: { $case: "start", value: options.start } });

@@ -1,17 +1,20 @@
 import { CliError } from "../errors.ts";
 
-/** Cuts the keys that end a session out of input. */
+/** Detects the keys in the input that end a session, and removes them. */
 export class DetachKeys {
   readonly #keys: Buffer;
-  /** The bytes of a sequence that has begun. They are passed on if it doesn't go on. */
+  /**
+   * The number of bytes of a started key sequence. They are passed on if the sequence does not
+   * continue.
+   */
   #begun = 0;
 
   constructor(keys: Buffer) {
     this.#keys = keys;
   }
 
-  /** Returns the input to pass on, and whether the keys have come. */
-  take(input: Buffer): { readonly data: Buffer; readonly isDetached: boolean } {
+  /** Returns the input to pass on, and whether the sequence is complete. */
+  filter(input: Buffer): { readonly data: Buffer; readonly isDetached: boolean } {
     const passed: Buffer[] = [];
     for (const byte of input) {
       if (byte === this.#keys[this.#begun]) {
@@ -30,7 +33,9 @@ export class DetachKeys {
 const KEY = /^(?:ctrl-([a-z@[\\\]^_])|([\x21-\x7e]))$/;
 const MAX_KEYS = 8;
 
-/** Reads `ctrl-p,ctrl-q`: single characters, and those with the control key. */
+/**
+ * Parses a sequence such as `ctrl-p,ctrl-q`: single characters, with or without the control key.
+ */
 export function parseDetachKeys(text: string): Buffer {
   const keys = text.split(",");
   const bytes = keys.map((key) => {
@@ -39,7 +44,7 @@ export function parseDetachKeys(text: string): Buffer {
     if (plain !== undefined) return plain.charCodeAt(0);
     throw new CliError(
       "USAGE",
-      `--detach-keys: "${key}" is no key: use a character, or ctrl- and a letter or one of @ [ \\ ] ^ _`,
+      `--detach-keys: "${key}" is not a key: use a character, or ctrl- and a letter or one of @ [ \\ ] ^ _`,
     );
   });
   if (bytes.length > MAX_KEYS) throw new CliError("USAGE", `--detach-keys: at most ${MAX_KEYS} keys`);

@@ -10,7 +10,7 @@ export type ExecCall = Pick<
   "write" | "on" | "once" | "off" | "end" | "cancel" | typeof Symbol.asyncIterator
 >;
 
-/** The size of the frames in which the coordinator counts its buffers. */
+/** The size of one frame. The coordinator limits its buffers in frames. */
 const MAX_FRAME_BYTES = 32 * 1024;
 
 export interface ExecOptions {
@@ -18,21 +18,29 @@ export interface ExecOptions {
   readonly command: readonly string[];
   readonly stdin: boolean;
   readonly tty: boolean;
-  /** Whether the session is for the container's own program, in place of a command. */
+  /**
+   * Whether the session is attached to the container's own program instead of running a command.
+   * With `tty`, that program already has a terminal.
+   */
   readonly attach?: boolean;
-  /** Ends the session when the keys come in the input. */
+  /** With `attach`: whether the end of the input closes the program's standard input. */
+  readonly endInput?: boolean;
+  /** The keys in the input that end the session. */
   readonly detach?: DetachKeys | undefined;
   readonly world: Pick<World, "stdin" | "stdout" | "stderr">;
   readonly signal: AbortSignal;
 }
 
-/** Runs a command in a container: input goes in, output comes out, each only as fast as the other side takes it. Returns its exit code; undefined if the session ended without one. */
+/**
+ * Runs a command in a container. Input and output are each transferred only as fast as the receiver
+ * reads. Returns the exit code; undefined if the session ended without one.
+ */
 export async function runExec(call: ExecCall, options: ExecOptions): Promise<number | undefined> {
-  const { world, signal, tty, stdin, attach = false, detach } = options;
+  const { world, signal, tty, stdin, attach = false, endInput = false, detach } = options;
   const terminal = tty ? new Terminal(world, { raw: stdin }) : undefined;
   const cancel = (): void => call.cancel();
   signal.addEventListener("abort", cancel, { once: true });
-  // The loop below gets this error too. Without a listener it would end the process.
+  // The loop below receives this error as well. Without a listener it would end the process.
   call.on("error", () => {});
   try {
     const size = terminal?.size();
@@ -41,7 +49,11 @@ export async function runExec(call: ExecCall, options: ExecOptions): Promise<num
         $case: "start",
         value: {
           ...options.start,
-          options: { command: [...options.command], stdin, tty, size, ...(attach && { attach }) },
+          options: {
+            ...{ command: [...options.command], stdin, tty: tty && !attach, size },
+            ...(attach && { attach }),
+            ...(endInput && { endInput }),
+          },
         },
       },
     });
@@ -83,7 +95,9 @@ async function receive(
   return exitCode;
 }
 
-/** Returns how to stop. Standard input is read no faster than the call takes it. */
+/**
+ * Sends standard input, no faster than the call accepts it. Returns a function that stops sending.
+ */
 function sendInput(
   call: ExecCall,
   stdin: World["stdin"],
@@ -91,7 +105,7 @@ function sendInput(
   onDetach: () => void,
 ): () => void {
   const onData = (input: Buffer): void => {
-    const { data: chunk, isDetached } = detach?.take(input) ?? { data: input, isDetached: false };
+    const { data: chunk, isDetached } = detach?.filter(input) ?? { data: input, isDetached: false };
     let flowing = true;
     for (let start = 0; start < chunk.length; start += MAX_FRAME_BYTES) {
       const value = chunk.subarray(start, start + MAX_FRAME_BYTES);
@@ -117,7 +131,7 @@ function sendInput(
     stdin.off("end", onEnd);
     call.off("drain", onDrain);
     stdin.pause();
-    // A pipe that stays open on the other side would keep us alive.
+    // A pipe that the other side keeps open would keep this process alive.
     stdin.unref?.();
   };
 }

@@ -11,7 +11,10 @@ const aPod = (id: string, state: "running" | "terminated" = "running") =>
     }),
   });
 
-/** Follows a log over several rounds. Each round has the output of one stream and the pod's state after it. */
+/**
+ * Follows a log over several rounds. Each round has the output of one stream, and the pod's state
+ * after it.
+ */
 async function follow(
   rounds: readonly { readonly says: string; readonly afterwards: Pod | undefined }[],
   restarts: boolean,
@@ -39,7 +42,7 @@ async function follow(
   return { shown, asked };
 }
 
-test("a stream that ends while its container runs is opened again, and goes on where it was", async () => {
+test("reopens a stream that ends while its container runs, and continues at the same position", async () => {
   const { shown, asked } = await follow(
     [
       { says: "a\nb\n", afterwards: aPod("c1") },
@@ -51,7 +54,7 @@ test("a stream that ends while its container runs is opened again, and goes on w
   assert.deepEqual(asked, [2, 10_000]);
 });
 
-test("a restarted container is followed from its first line, if restarts are followed", async () => {
+test("follows a restarted container from its first line if restarts are followed", async () => {
   const rounds = [
     { says: "a\n", afterwards: aPod("c2") },
     { says: "b\n", afterwards: undefined },

@@ -6,31 +6,38 @@ import { Overlap } from "./overlap.ts";
 
 export interface FollowLogOptions {
   readonly open: (options: LogOptions) => AsyncIterable<LogsResponse>;
-  /** The pod as it is now; undefined: it is gone. */
+  /** Returns the pod's present state; undefined if it was deleted. */
   readonly look: () => Promise<Pod | undefined>;
-  /** Empty: the main one. */
+  /** The name of the container; empty means the main one. */
   readonly container: string;
   readonly log: LogOptions;
-  /** Whether to go on with the container's next run. */
+  /** Whether to continue with the next run after a restart of the container. */
   readonly restarts: boolean;
   readonly show: (data: Uint8Array) => Promise<void>;
-  /** Called once when the stream breaks, until it is open again. */
+  /** Called when the stream breaks, once until it is open again. */
   readonly onLost: (error: unknown) => void;
-  /** 0 to 1, spreads the attempts of many clients. */
+  /** Returns a number from 0 to 1, which spreads the attempts of many clients. */
   readonly random: () => number;
   readonly signal: AbortSignal;
 }
 
-/** The longest time between attempts. */
+/** The longest delay between attempts. */
 const LOOK_AGAIN_MS = 2_000;
-/** Lines to read again after a broken stream. They contain what was written meanwhile, unless that was a large amount. */
+/**
+ * The number of lines to read again after a broken stream. They overlap with the shown lines,
+ * unless much was written in between.
+ */
 const RESUME_LINES = 10_000;
-/** If the last shown lines have not appeared for this time in a log that is read again, the log no longer contains them. */
+/**
+ * The time without data after which the log is assumed not to contain the last shown lines any
+ * more.
+ */
 const RESUME_QUIET_MS = 2_000;
 
 /**
- * Shows a container's log for as long as it grows, over restarts of coordinator and agent and broken connections, without showing
- * anything twice. Ends with the container, or with its pod. Rejects with what makes no sense to try again.
+ * Shows a container's log until the container or its pod ends. Survives restarts of coordinator and
+ * agent and broken connections, without showing anything twice. Rejects with errors for which a
+ * retry is useless.
  */
 export async function followLog(options: FollowLogOptions): Promise<void> {
   const { signal, container, look, show } = options;
@@ -46,7 +53,7 @@ export async function followLog(options: FollowLogOptions): Promise<void> {
         lost = false;
         shown = true;
         quiet.heard();
-        await show(overlap.take(data));
+        await show(overlap.push(data));
       }
     } catch (error) {
       if (signal.aborted || !(error instanceof CallError) || !(error.passing || shown)) throw error;
@@ -66,7 +73,7 @@ export async function followLog(options: FollowLogOptions): Promise<void> {
   }
 }
 
-/** Waits until there is something to read again; undefined: there never will be. */
+/** Waits until there is a run to read; undefined if there will be none. */
 async function nextRun(
   { look, container, restarts, random, signal }: FollowLogOptions,
   id: string | undefined,
@@ -84,13 +91,13 @@ async function nextRun(
   }
 }
 
-/** The container's present run, as far as its pod will still do anything. The main one comes last. */
+/** Returns the status of the container if it may still write; the main container comes last. */
 function runOf(pod: Pod | undefined, container: string): ContainerStatus | undefined {
   const containers = pod?.status?.containers ?? [];
   return container === "" ? containers.at(-1) : containers.find(({ name }) => name === container);
 }
 
-/** Calls its callback once after data has arrived and then paused. */
+/** Calls back once when data has arrived and then stopped for some time. */
 class Quiet {
   readonly #run: () => Promise<void>;
   #timer: NodeJS.Timeout | undefined;

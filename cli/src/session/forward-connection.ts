@@ -9,13 +9,13 @@ import { write } from "./write.ts";
 
 export type ForwardCall = ClientDuplexStream<PortForwardRequest, PortForwardResponse>;
 
-/** The size of the frames in which the coordinator counts its buffers. */
+/** The size of one frame. The coordinator limits its buffers in frames. */
 const MAX_FRAME_BYTES = 32 * 1024;
 
 /**
- * Joins a local connection with a connection to a pod's port. Passes the end of each side on, and reads each side only as fast as
- * the other accepts data. Resolves when both have ended or the local side has gone. Rejects when the pod's side fails, after it
- * has reset the local one.
+ * Connects a local connection with a port of a pod. Passes on the end of each side, and reads each
+ * side only as fast as the other accepts data. Resolves when both sides have ended or the local
+ * side has disconnected. If the pod's side fails, resets the local side and rejects.
  */
 export async function forwardConnection(
   socket: Socket,
@@ -35,7 +35,7 @@ export async function forwardConnection(
     leave();
   });
   signal.addEventListener("abort", leave, { once: true });
-  // The loop below gets this error too. Without a listener it would end the process.
+  // The loop below receives this error as well. Without a listener it would end the process.
   call.on("error", end);
   call.write({ frame: { $case: "start", value: start } });
   void sendAll(socket, call, over.signal);
@@ -47,7 +47,7 @@ export async function forwardConnection(
     }
     socket.end();
   } catch (error) {
-    // The data is incomplete, and the client must not mistake it for the whole.
+    // The data is incomplete, so the client must not see a regular end.
     socket.resetAndDestroy();
     if (!gone && !signal.aborted) throw error;
   } finally {
@@ -68,7 +68,7 @@ async function sendAll(socket: Socket, call: ForwardCall, over: AbortSignal): Pr
     }
     if (!over.aborted) call.write({ frame: { $case: "closed", value: true } });
   } catch {
-    // The local side broke. Its own listener reports the error.
+    // The local side failed. Its own listener reports the error.
   }
 }
 

@@ -5,7 +5,7 @@ import { Lines, prefixLines } from "./lines.ts";
 const bytes = (text: string) => Buffer.from(text);
 const text = (part: Uint8Array) => Buffer.from(part).toString();
 
-test("lines come out whole, however they come in", () => {
+test("returns whole lines from chunks of any size", () => {
   const lines = new Lines();
   assert.deepEqual(
     ["a", "b\nc", "\n\nd\ne"].map((part) => text(lines.push(bytes(part)))),
@@ -15,13 +15,13 @@ test("lines come out whole, however they come in", () => {
   assert.equal(text(lines.end()), "");
 });
 
-test("characters cut in the middle are put together", () => {
+test("joins characters that were split between chunks", () => {
   const lines = new Lines();
   const whole = bytes("é\n");
   assert.equal(text(lines.push(whole.subarray(0, 1))) + text(lines.push(whole.subarray(1))), "é\n");
 });
 
-test("a line without end is passed on in parts", () => {
+test("passes on a line without end in parts", () => {
   const lines = new Lines();
   assert.equal(lines.push(Buffer.alloc(60_000, "x")).length, 0);
   assert.equal(lines.push(Buffer.alloc(60_000, "x")).length, 120_001);

@@ -1,13 +1,16 @@
-/** A line that never ends must not fill our memory; beyond this it is passed on in parts. */
+/** The limit of buffered data without a line end. A longer line is passed on in parts. */
 const MAX_PENDING_BYTES = 64 * 1024;
 const LINE_FEED = 10;
 
-/** Cuts a byte stream into whole lines, so that several streams can be mixed. */
+/** Splits a byte stream into whole lines, so that several streams can be mixed. */
 export class Lines {
   #pending: Uint8Array[] = [];
   #pendingBytes = 0;
 
-  /** Returns all lines that the chunk completes, as one piece that ends with a line feed. Empty if there is none. */
+  /**
+   * Returns all lines that the chunk completes, as one piece that ends with a line feed; empty if
+   * there are none.
+   */
   push(chunk: Uint8Array): Uint8Array {
     const end = chunk.lastIndexOf(LINE_FEED) + 1;
     if (end === 0 && this.#pendingBytes + chunk.length <= MAX_PENDING_BYTES) {
@@ -24,7 +27,7 @@ export class Lines {
     return Buffer.concat(whole);
   }
 
-  /** Returns the rest without a line feed, with a line feed added. */
+  /** Returns the remaining data, with a line feed added if it has none. */
   end(): Uint8Array {
     if (this.#pendingBytes === 0) return new Uint8Array();
     const rest = Buffer.concat([...this.#pending, Buffer.of(LINE_FEED)]);
@@ -39,7 +42,7 @@ export class Lines {
   }
 }
 
-/** Puts a prefix before each line of a piece that ends with a line feed. */
+/** Adds a prefix to each line of a piece that ends with a line feed. */
 export function prefixLines(lines: Uint8Array, prefix: string): Uint8Array {
   const head = Buffer.from(prefix);
   const parts: Uint8Array[] = [];

@@ -1,16 +1,19 @@
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { CliError } from "../errors.ts";
 
-/** A browser opens a dozen; each is a stream through coordinator and agent. */
+/**
+ * The most open connections; each is a stream through coordinator and agent. A browser opens about
+ * a dozen.
+ */
 const MAX_CONNECTIONS = 100;
 
 export interface PortListener {
-  /** The chosen port if 0 was requested. */
+  /** The port, which is chosen by the system if 0 was requested. */
   readonly port: number;
   close(): void;
 }
 
-/** Takes connections at a port of this machine; `refused` is called for those beyond the limit. */
+/** Listens on a port of this machine. `refused` is called for connections beyond the limit. */
 export async function listen(
   { address, port }: { readonly address: string; readonly port: number },
   on: { readonly connection: (socket: Socket) => void; readonly refused: (limit: number) => void },

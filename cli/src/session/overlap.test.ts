@@ -6,9 +6,9 @@ const text = (part: Uint8Array) => Buffer.from(part).toString();
 
 function shown(before: string, again: readonly string[]): string {
   const overlap = new Overlap();
-  let all = text(overlap.take(Buffer.from(before)));
+  let all = text(overlap.push(Buffer.from(before)));
   overlap.restart();
-  for (const part of again) all += text(overlap.take(Buffer.from(part)));
+  for (const part of again) all += text(overlap.push(Buffer.from(part)));
   return all + text(overlap.flush());
 }
 
@@ -23,21 +23,21 @@ test("shows each line once, whichever part of the log the second stream repeats"
   }
 });
 
-test("a log that no longer has what was shown is shown whole", () => {
+test("shows the whole log if it no longer contains the shown lines", () => {
   assert.equal(shown("old\n", ["new 1\n", "new 2\n"]), "old\nnew 1\nnew 2\n");
 });
 
-test("without shown lines, the second stream is shown completely", () => {
+test("shows the whole second stream if no lines were shown before", () => {
   const overlap = new Overlap();
   overlap.restart();
-  assert.equal(text(overlap.take(Buffer.from("a\n"))), "a\n");
+  assert.equal(text(overlap.push(Buffer.from("a\n"))), "a\n");
 });
 
-test("the held-back text is bounded", () => {
+test("limits the buffered text", () => {
   const overlap = new Overlap();
-  overlap.take(Buffer.from("never again\n"));
+  overlap.push(Buffer.from("never again\n"));
   overlap.restart();
   let bytes = 0;
-  for (let i = 0; i < 40; i++) bytes += overlap.take(Buffer.alloc(64 * 1024, "x")).length;
+  for (let i = 0; i < 40; i++) bytes += overlap.push(Buffer.alloc(64 * 1024, "x")).length;
   assert.equal(bytes, 40 * 64 * 1024);
 });

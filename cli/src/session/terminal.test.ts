@@ -13,7 +13,7 @@ function aTerminal(raw: boolean) {
   return { terminal: new Terminal({ stdin, stdout }, { raw }), modes, stdout };
 }
 
-test("raw while it is used, as it was afterwards, once", () => {
+test("sets raw mode, and restores the terminal once", () => {
   const { terminal, modes } = aTerminal(true);
   assert.deepEqual(modes, [true]);
   terminal.close();
@@ -21,7 +21,7 @@ test("raw while it is used, as it was afterwards, once", () => {
   assert.deepEqual(modes, [true, false]);
 });
 
-test("left alone when only output is drawn on it", () => {
+test("does not change a terminal on which only output is drawn", () => {
   const { terminal, modes } = aTerminal(false);
   terminal.close();
   assert.deepEqual(modes, []);

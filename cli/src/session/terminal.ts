@@ -2,8 +2,8 @@ import type { TerminalSize } from "@forage/proto/forage/agent/v1/agent";
 import type { World } from "../world.ts";
 
 /**
- * The user's terminal while a program elsewhere draws on it. `close` gives it back as it was; should the process end
- * without, node does.
+ * Controls the user's terminal while a remote program draws on it. `close` restores its settings;
+ * if the process ends without it, node restores them.
  */
 export class Terminal {
   readonly #world: Pick<World, "stdin" | "stdout">;
@@ -18,7 +18,7 @@ export class Terminal {
 
   size(): TerminalSize | undefined {
     const { columns, rows } = this.#world.stdout;
-    // A terminal that doesn't know its size, as a serial console, says 0.
+    // A terminal that does not know its size, such as a serial console, reports 0.
     return columns && rows ? { columns, rows } : undefined;
   }
 

@@ -1,6 +1,6 @@
 import type { Writable } from "node:stream";
 
-/** Writes and waits while the reader is behind; an aborted signal ends the wait. */
+/** Writes data, and waits while the reader is slower. The signal ends the wait. */
 export async function write(
   stream: Writable,
   chunk: Uint8Array | string,

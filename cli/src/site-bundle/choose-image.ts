@@ -3,27 +3,28 @@ import type { ArchiveFile } from "../images/archive-file.ts";
 import { type ArchiveEntry, type ArchiveImage, digestOf } from "../images/archive-images.ts";
 import { digestIn } from "../images/image-name.ts";
 
-/** An entry of an archive that may be the image that is looked for. */
+/** An entry of an archive that may be the image to find. */
 export interface Candidate {
   readonly archive: ArchiveFile;
   readonly entry: ArchiveEntry;
 }
 
-/** An image with its parts. */
+/** A chosen image with its parts. */
 export interface ChosenImage {
   readonly name: string;
-  /** The manifest or index that the name stands for. */
+  /** The manifest or index to which the name refers. */
   readonly top: Buffer;
   readonly topType: string;
-  /** By architecture. */
+  /** The image for each architecture. */
   readonly platforms: ReadonlyMap<string, Candidate & { readonly image: ArchiveImage }>;
 }
 
 const OCI = "application/vnd.oci.image";
 
 /**
- * Chooses the platforms of an image from all archives that have it; the first archive wins. Without `wanted` these are all that are
- * complete. Throws REFUSED when a platform is missing, or when the name has another digest.
+ * Chooses the platforms of an image from all archives that have it; the first archive has
+ * precedence. Without `wanted`, all complete platforms are chosen. Throws REFUSED if a platform is
+ * missing, or if the digest differs from that in the name.
  */
 export async function chooseImage(
   name: string,
@@ -46,7 +47,10 @@ export async function chooseImage(
   return chosen;
 }
 
-/** Returns the archive's own index if there is one archive, because names with a digest mean it. */
+/**
+ * Returns the archive's own index if all platforms are from one archive, because names with a
+ * digest refer to it.
+ */
 function topOf(platforms: ChosenImage["platforms"]): Pick<ChosenImage, "top" | "topType"> {
   const [first, ...others] = platforms.values();
   if (first !== undefined && others.every(({ entry }) => entry === first.entry)) {
@@ -74,7 +78,7 @@ function typeOf(document: Buffer, kind: "index" | "manifest"): string {
   return typeof mediaType === "string" ? mediaType : `${OCI}.${kind}.v1+json`;
 }
 
-/** A name with a digest means a manifest or an index. */
+/** Throws unless the digest in a name is that of the manifest or index. */
 function assertDigest({ name, top, platforms }: ChosenImage): void {
   const digest = digestIn(name);
   const [only, ...others] = platforms.values();

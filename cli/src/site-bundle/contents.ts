@@ -1,22 +1,22 @@
 import { CliError } from "../errors.ts";
 import { fullName } from "../images/image-name.ts";
 
-/** The list of what a site bundle holds. It is a file of the bundle. */
+/** The list of contents of a site bundle, which is one of its files. */
 export interface BundleContents {
   readonly images: readonly BundleImage[];
   readonly files: readonly BundleFileEntry[];
 }
 
 export interface BundleImage {
-  /** In full form: `docker.io/library/web:1`. */
+  /** The full name: `docker.io/library/web:1`. */
   readonly name: string;
-  /** The digest of the manifest or index that the name stands for. */
+  /** The digest of the manifest or index to which the name refers. */
   readonly digest: string;
   /** The platforms whose layers are in the bundle, such as `amd64`. */
   readonly architectures: readonly string[];
 }
 
-/** A file besides the images: the manifests, or a package. */
+/** A file that is not part of an image: the manifests, or a package. */
 export interface BundleFileEntry {
   readonly path: string;
   readonly digest: string;
@@ -25,7 +25,7 @@ export interface BundleFileEntry {
 
 export const CONTENTS_PATH = "forage-bundle.json";
 export const MANIFESTS_PATH = "manifests.yaml";
-/** Each image is read and sent on its own; a site has tens of them. */
+/** The most images. Each is read and sent separately; a site has tens of them. */
 export const IMAGES_MAX = 1_000;
 const VERSION = 1;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
@@ -35,7 +35,7 @@ export function writeContents({ images, files }: BundleContents): Buffer {
   return Buffer.from(`${JSON.stringify({ version: VERSION, images, files }, undefined, 2)}\n`);
 }
 
-/** Throws REFUSED with the wrong field. Fields that are not known are ignored. */
+/** Parses the list. Throws REFUSED with the invalid field. Unknown fields are ignored. */
 export function parseContents(bytes: Buffer, archive: string): BundleContents {
   const fail = (why: string): never => {
     throw new CliError("REFUSED", `${archive}: ${CONTENTS_PATH}: ${why}`);

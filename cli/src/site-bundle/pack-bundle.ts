@@ -14,9 +14,9 @@ import {
 } from "./contents.ts";
 
 export interface BundleInput {
-  /** Names in full form, each once. */
+  /** The full names, each once. */
   readonly images: readonly string[];
-  /** Empty: every platform that is there. */
+  /** The platforms; empty means all available ones. */
   readonly architectures: readonly string[];
   readonly manifests: Buffer | undefined;
   readonly packages: readonly Package[];
@@ -26,7 +26,7 @@ export interface BundleInput {
 }
 
 export interface Package {
-  /** The name of the file in the bundle, without a directory. */
+  /** The file name in the bundle, without a directory. */
   readonly name: string;
   /** The path on this machine. */
   readonly path: string;
@@ -39,8 +39,9 @@ export interface FoundImage {
 }
 
 /**
- * Packs a site bundle: an OCI layout in a tar with the images, the manifests, packages and a list of contents. Layers that images share are
- * written once, and every digest is checked. Equal input gives equal bytes. Holds a chunk of a layer in memory.
+ * Yields a site bundle: an OCI layout in a tar archive with the images, manifests, packages and a
+ * list of contents. Layers shared by images are written once, and every digest is verified. Equal
+ * input gives equal bytes. At most a chunk of a layer is in memory.
  */
 export async function* packBundle(input: BundleInput): AsyncGenerator<Buffer> {
   const written = new Set<string>();
@@ -121,7 +122,7 @@ async function* packLayer(archive: ArchiveFile, digest: string, part: ArchivePar
   yield paddingFor(part.sizeBytes);
 }
 
-/** Returns the file's digest. */
+/** Yields a file. Returns its digest. */
 async function* packFile(path: string, file: Package): AsyncGenerator<Buffer, string> {
   yield header(path, file.sizeBytes);
   const hash = createHash("sha256");

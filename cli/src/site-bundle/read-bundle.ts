@@ -10,27 +10,27 @@ import {
   parseContents,
 } from "./contents.ts";
 
-/** A site bundle in which every digest is right. */
+/** A site bundle whose digests were all verified. */
 export interface SiteBundle {
   readonly archive: ArchiveFile;
   readonly contents: BundleContents;
   readonly images: readonly StoredImage[];
-  /** The text of the manifests, if there are any. */
+  /** The text of the manifests; undefined if there are none. */
   readonly manifests: string | undefined;
 }
 
 export interface StoredImage extends BundleImage {
   readonly entry: ArchiveEntry;
-  /** All layers of all platforms. */
+  /** The size of all layers of all platforms. */
   readonly sizeBytes: number;
 }
 
-/** Reads a bundle and checks all of it. Throws REFUSED for a bundle that is damaged or not complete. */
+/** Reads a bundle and verifies all of it. Throws REFUSED if it is damaged or incomplete. */
 export async function readBundle(archive: ArchiveFile): Promise<SiteBundle> {
   if (archive.part(CONTENTS_PATH) === undefined)
     throw new CliError(
       "REFUSED",
-      `${archive.path} is no site bundle, it has no ${CONTENTS_PATH}: archives of images are for image push`,
+      `${archive.path} is not a site bundle, it has no ${CONTENTS_PATH}: archives of images are for image push`,
     );
   const contents = parseContents(await archive.document(CONTENTS_PATH), archive.path);
   for (const { path, digest } of contents.files) {

@@ -2,25 +2,28 @@ import type { Container, ForageResource } from "@forage/proto/forest/v1/forage";
 import { digestIn, fullName, isMoving } from "../images/image-name.ts";
 import type { Bundle } from "../manifest/bundles.ts";
 
-/** An image that manifests name. */
+/** An image to which manifests refer. */
 export interface UsedImage {
-  /** In full form. */
+  /** The full name. */
   readonly name: string;
-  /** As the manifest has it. */
+  /** The name as written in the manifest. */
   readonly written: string;
   /** The namespaces whose pods use it, sorted. */
   readonly namespaces: readonly string[];
-  /** Whether a node without a registry can't start a container from it: its pull policy asks the registry each time. */
+  /**
+   * Whether a node always needs a registry to start a container from it, because its pull policy
+   * queries the registry each time.
+   */
   readonly needsRegistry: boolean;
 }
 
-/** Returns the images of all containers of the manifests, each once, in the order of their names. Pure. */
+/** Returns the images of all containers of the manifests, each once, sorted by name. */
 export function usedImages(bundles: readonly Bundle[]): readonly UsedImage[] {
   const uses = bundles.flatMap(({ request: { namespace, resources } }) =>
     resources.flatMap(containersOf).map(({ image, imagePullPolicy }) => {
       const name = fullName(image);
       const asks = imagePullPolicy === "" ? isMoving(name) : imagePullPolicy === "Always";
-      // nerdctl does not find an image that was sent under a name with a digest.
+      // nerdctl does not find an image that was pushed under a name with a digest.
       const needsRegistry = asks || digestIn(name) !== undefined;
       return { name, written: image, namespace, needsRegistry };
     }),

@@ -6,8 +6,9 @@ import { messageOf } from "@forage/common/message-of";
 import { CliError } from "../errors.ts";
 
 /**
- * Writes a new file that only its owner can read, and returns its size. It has its name once it is complete and on disk; a failure leaves
- * no file. The ending `.gz` or `.zst` compresses it.
+ * Writes a new file that only its owner can read. Returns its size. The file gets its name once it
+ * is complete and on disk; a failure leaves no file. It is compressed if its name ends with `.gz`
+ * or `.zst`.
  */
 export async function writeFile(
   path: string,

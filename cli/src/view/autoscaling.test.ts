@@ -4,7 +4,7 @@ import { AutoscalingStatus } from "@forage/proto/forage/operator/v1/operator";
 import { plain } from "../output/paint.ts";
 import { describeAutoscaling } from "./autoscaling.ts";
 
-test("a decision is shown with what it was made of", () => {
+test("shows a decision with its inputs", () => {
   const status = AutoscalingStatus.fromPartial({
     minReplicas: 1,
     maxReplicas: 5,
@@ -34,7 +34,7 @@ test("a decision is shown with what it was made of", () => {
     assert.match(text, expected);
 });
 
-test("one that stays says nothing of another size, and nothing is shown of none", () => {
+test("omits an unchanged size, and shows nothing without an autoscaler", () => {
   const status = AutoscalingStatus.fromPartial({ currentReplicas: 2, desiredReplicas: 2 });
   assert.doesNotMatch(describeAutoscaling(status, 0, plain), /Wanted/);
   assert.match(describeAutoscaling(status, 0, plain), /Last change: +never/);

@@ -4,7 +4,7 @@ import { renderEntries } from "../output/sections.ts";
 import { type Column, renderTable } from "../output/table.ts";
 import { age, dateTime } from "./timestamp.ts";
 
-/** Returns the autoscaler's status of a workload. Empty without an autoscaler. */
+/** Describes the state of a workload's autoscaler; empty if it has none. */
 export function describeAutoscaling(
   status: AutoscalingStatus | undefined,
   nowMs: number,

@@ -61,7 +61,7 @@ function certificateStyle({ state, message }: Certificate): Style {
   return state === "issuing" || state === "unused" ? "busy" : "bad";
 }
 
-/** `60d`, or `-3h` for what has passed. */
+/** Formats the time until an expiry: `60d`, or `-3h` if it has passed. */
 function until(time: WireTime | undefined, nowMs: number): string {
   if (time === undefined) return "";
   const leftMs = toMs(time) - nowMs;

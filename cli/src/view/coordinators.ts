@@ -17,7 +17,7 @@ export function coordinatorColumns(nowMs: number): Column<Coordinator>[] {
   ];
 }
 
-/** The revisions of the store that a follower had not read at its last report. */
+/** Returns the number of revisions of the store that a follower had not read at its last report. */
 function behindText({ leads, revisionsBehind }: Coordinator): string {
   return leads ? "" : String(revisionsBehind);
 }

@@ -8,7 +8,7 @@ import type { ObjectKind } from "./object-kinds.ts";
 import { dataSizes, objectColumns } from "./objects.ts";
 import { age, dateTime, type WireTime } from "./timestamp.ts";
 
-/** One object with its keys and sizes; with its values if `values` holds them. */
+/** Describes one object with its keys and sizes, and with its values if `values` contains them. */
 export function describeObject(
   kind: ObjectKind,
   object: ApiObject,
@@ -61,7 +61,7 @@ function dataTable(object: ApiObject, withValues: boolean, paint: Paint): string
   );
 }
 
-/** Text as it is, on one line; anything else by its kind. */
+/** Returns a text on one line, or a remark for other data. */
 function valueText(value: Uint8Array | undefined): string {
   if (value === undefined) return "";
   try {

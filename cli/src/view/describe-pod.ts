@@ -10,7 +10,10 @@ import { hostPorts, podProblem, podState } from "./pods.ts";
 import { age, dateTime, toMs, type WireTime } from "./timestamp.ts";
 import { podVolumeRows, volumeColumns, volumeRows } from "./volumes.ts";
 
-/** `workload` is what the pod's workload is now: older coordinators do not send the pod's own template. */
+/**
+ * Describes a pod. `workload` is its workload, because older coordinators do not send the pod's own
+ * template.
+ */
 export function describePod(
   pod: Pod,
   workload: ForageResource | undefined,
@@ -53,7 +56,10 @@ export function describePod(
   return head + containers.join("") + renderSection("Volumes", volumeTable, paint);
 }
 
-/** `kept`: the pod is gone, and this is the container's last status. */
+/**
+ * Describes a container. With `kept`, the pod no longer exists, and this is the container's last
+ * status.
+ */
 function describeContainer(container: ContainerStatus, kept: boolean, nowMs: number, paint: Paint): string {
   return renderEntries(
     [
@@ -66,7 +72,7 @@ function describeContainer(container: ContainerStatus, kept: boolean, nowMs: num
         "Last end",
         container.lastTermination === undefined ? "" : terminationText(container.lastTermination, nowMs),
       ],
-      // The first of them is the last end.
+      // The first of them is the last termination.
       [
         "Before",
         container.terminations
@@ -80,7 +86,7 @@ function describeContainer(container: ContainerStatus, kept: boolean, nowMs: num
   );
 }
 
-/** Returns the state in which the container was when its pod was stopped. */
+/** Describes the state that the container had when its pod was stopped. */
 function lastStateText(container: ContainerStatus, nowMs: number): string {
   const { state } = container;
   if (state?.$case === "running") return "was running when the pod was stopped";
@@ -114,7 +120,7 @@ function terminationText(ended: ContainerTerminated, nowMs: number): string {
   return `${terminationLine(ended, nowMs)}${lines === "" ? "" : `; last lines:\n${lines}`}`;
 }
 
-/** `exited with code 3 (Error) 12s ago after 3s` */
+/** Returns a text such as `exited with code 3 (Error) 12s ago after 3s`. */
 function terminationLine(
   { exitCode, signal, reason, startedAt, finishedAt }: ContainerTerminated,
   nowMs: number,

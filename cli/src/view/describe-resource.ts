@@ -15,7 +15,7 @@ import { readiness } from "./resources.ts";
 import { describeRoute } from "./routes.ts";
 import { age, dateTime } from "./timestamp.ts";
 
-/** A resource and what belongs to it. */
+/** A resource and the objects that belong to it. */
 export interface ResourceDetail {
   readonly resource: Resource;
   readonly pods: readonly Pod[];
@@ -73,7 +73,7 @@ function nodePortsText({ nodePorts }: Resource): string {
   return nodePorts.map(({ port, protocol, nodePort }) => `${nodePort} → ${port}/${protocol}`).join(", ");
 }
 
-/** Returns the rollout's state, and its message about this resource. */
+/** Describes the rollout's state, with its message about this resource. */
 function rolloutText(rollout: GetRolloutResponse, kind: string, name: string, nowMs: number): string {
   const own = rollout.resources.find((resource) => resource.kind === kind && resource.name === name);
   const message =

@@ -5,7 +5,10 @@ import { renderDocument } from "../output/document.ts";
 import type { Paint } from "../output/paint.ts";
 import { plainText } from "../output/plain-text.ts";
 
-/** Describes one resource that an apply would change, create or remove. `wanted` is the manifest's resource. */
+/**
+ * Describes one resource that an apply would change, create or remove. `wanted` is the resource in
+ * the manifest.
+ */
 export function describeDifference(
   namespace: string,
   { kind, name, action, changes }: PlannedResource,
@@ -30,7 +33,7 @@ function linesOf(
     .map((line) => paint("good", plainText(`+ ${line}`)));
 }
 
-/** Describes the change of one field: what is deployed, and what the manifests say. */
+/** Describes the change of one field: the deployed value, and the value in the manifests. */
 export function changeLines({ path, before, after }: FieldChange, paint: Paint): string[] {
   return [
     ...(before === undefined ? [] : [paint("bad", plainText(`- ${path}: ${JSON.stringify(before)}`))]),

@@ -1,6 +1,9 @@
 import type { DrainPod, WatchDrainResponse } from "@forage/proto/forage/operator/v1/operator";
 
-/** Returns what has changed since the last response: pods that have left, and pods that wait for a new reason. */
+/**
+ * Describes the changes since the last response: pods that have left, and pods that wait for a new
+ * reason.
+ */
 export function drainLines(before: WatchDrainResponse | undefined, now: WatchDrainResponse): string[] {
   const earlier = new Map((before?.waiting ?? []).map((pod) => [nameOf(pod), pod.why]));
   const waiting = new Set(now.waiting.map(nameOf));

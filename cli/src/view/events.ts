@@ -26,7 +26,7 @@ export function eventColumns({
   ];
 }
 
-/** One line for a stream, in which later events can't be aligned with. */
+/** Formats an event as one line of a stream, whose later lines can't be aligned with it. */
 export function eventLine(event: Event, withNamespace: boolean, paint: Paint): string {
   const { type, reason, kind, name, message, count } = event;
   const about = `${withNamespace && event.namespace !== "" ? `${event.namespace}/` : ""}${kind}/${name}`;
@@ -37,7 +37,7 @@ export function eventLine(event: Event, withNamespace: boolean, paint: Paint): s
   return `${dateTime(event.lastAt)}  ${style === undefined ? word : paint(style, word)}  ${text}\n`;
 }
 
-/** Returns the newest events of the described object. */
+/** Renders a table of the newest events of one object. */
 export function eventTable(events: readonly Event[], nowMs: number, paint: Paint): string {
   if (events.length === 0) return "";
   return renderTable(eventColumns({ nowMs, withNamespace: false }), events, { wide: false, paint });

@@ -58,7 +58,7 @@ export function jobStatus({ job, deleting }: Resource): string {
   return job.condition === "" ? "Running" : job.condition;
 }
 
-/** `2/5`; of a queue of work that has no number of its own: `2`. */
+/** Returns completions such as `2/5`, or `2` for a work queue without a fixed number. */
 export function completions({ succeeded, completions: wanted }: JobState): string {
   return wanted === 0 ? String(succeeded) : `${succeeded}/${wanted}`;
 }
@@ -68,7 +68,7 @@ export function jobStyle({ job, deleting }: Resource): Style {
   return !deleting && job?.condition === "Failed" ? "bad" : "busy";
 }
 
-/** Returns the state of a job. Empty if the resource is no job. */
+/** Describes the state of a job; empty for other resources. */
 export function describeJob(resource: Resource, nowMs: number, paint: Paint): string {
   const { job } = resource;
   if (job === undefined) return "";
@@ -91,7 +91,7 @@ export function describeJob(resource: Resource, nowMs: number, paint: Paint): st
   );
 }
 
-/** Returns the state of a cron job. Empty if the resource is no cron job. */
+/** Describes the state of a cron job; empty for other resources. */
 export function describeCronJob(cron: CronJobState | undefined, paint: Paint): string {
   if (cron === undefined) return "";
   return renderEntries(

@@ -10,7 +10,10 @@ const SHORT_FORMS: Readonly<Record<string, ResourceKind>> = {
   cj: "cron_job",
 };
 
-/** Takes `container_service`, `container-services`, `ContainerService`, `cs`, …; undefined for anything else. */
+/**
+ * Parses a kind in any spelling: `container_service`, `container-services`, `ContainerService`,
+ * `cs`, …; undefined for other texts.
+ */
 export function parseKind(text: string): ResourceKind | undefined {
   const plain = text.replaceAll(/[-_]/g, "").toLowerCase();
   if (Object.hasOwn(SHORT_FORMS, plain)) return SHORT_FORMS[plain];

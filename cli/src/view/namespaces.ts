@@ -15,7 +15,7 @@ export function namespaceColumns(): Column<Namespace>[] {
   ];
 }
 
-/** Returns one line for each policy, including the default ones. */
+/** A policy of a namespace as shown in one line, including the default ones. */
 export interface ShownPolicy {
   readonly namespace: string;
   readonly policy: PodPolicy;
@@ -32,7 +32,7 @@ export function shownPolicies({ name, policies }: Namespace): ShownPolicy[] {
   return [...own, ...missing.map((policy) => ({ namespace: name, policy, isDefault: true }))];
 }
 
-/** A warning for each resource that the namespace's policies would refuse today. */
+/** Returns a warning for each resource that violates the namespace's present policies. */
 export function violationLines({ name, violations, violatingResources }: Namespace): string[] {
   const lines = violations.map(
     (it) => `warning: ${it.kind}/${it.name} violates the policy: ${it.field}: ${it.message}`,

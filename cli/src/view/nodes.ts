@@ -41,7 +41,10 @@ export function certificateLeft(ends: Node["certificateEnds"], nowMs: number): s
   return leftMs >= DAY_MS ? `${Math.floor(leftMs / DAY_MS)}d` : formatAge(leftMs);
 }
 
-/** Returns the states of a node. Unreachable means that no heartbeats arrive; NotReady means that the node reports so itself. */
+/**
+ * Returns the states of a node. Unreachable means that no heartbeats arrive; NotReady means that
+ * the node itself reports a problem.
+ */
 export function nodeState({ ready, unreachable, unschedulable, drain }: Node): string {
   const health = ready ? "Ready" : unreachable ? "Unreachable" : "NotReady";
   const words = { draining: "Draining", drained: "Drained", failed: "Unschedulable" };
@@ -49,13 +52,16 @@ export function nodeState({ ready, unreachable, unschedulable, drain }: Node): s
   return unschedulable ? `${health},${drained}` : health;
 }
 
-/** Returns the reason why a node is not ready and the duration, or the reason why it could not be drained. */
+/**
+ * Returns the reason and duration for which a node is not ready, or the reason why it could not be
+ * drained.
+ */
 export function nodeProblem({ ready, message, notReadySince, drain }: Node, nowMs: number): string {
   if (ready) return drain?.state === "failed" ? `not drained: ${drain.message}` : "";
   return notReadySince === undefined ? message : `${message} (for ${age(notReadySince, nowMs)})`;
 }
 
-/** `a=1,b=2`, sorted. */
+/** Formats labels as `a=1,b=2`, sorted. */
 export function labelText(labels: Readonly<Record<string, string>>): string {
   return Object.keys(labels)
     .sort()
@@ -63,7 +69,7 @@ export function labelText(labels: Readonly<Record<string, string>>): string {
     .join(",");
 }
 
-/** Requested of what pods may take: `1500m/3800m`. */
+/** Returns the requested and the allocatable amount: `1500m/3800m`. */
 function share({ requested, report }: Node, resource: string): string {
   const allocatable = report?.allocatable[resource];
   if (allocatable === undefined) return "";

@@ -1,4 +1,7 @@
-/** The kinds of OperatorService's objects, by their names on the wire. Pods refer to such objects by name. */
+/**
+ * The kinds of OperatorService's objects, by their names on the wire. Pods refer to such objects by
+ * name.
+ */
 export const OBJECT_KINDS = [
   "secret",
   "config_map",
@@ -8,7 +11,7 @@ export const OBJECT_KINDS = [
 ] as const;
 export type ObjectKind = (typeof OBJECT_KINDS)[number];
 
-/** The words for each kind in commands, in lists and before names. */
+/** The words for each kind in commands and lists. */
 export const OBJECT_WORDS: Readonly<Record<ObjectKind, { readonly one: string; readonly many: string }>> = {
   secret: { one: "secret", many: "secrets" },
   config_map: { one: "config", many: "configs" },
@@ -28,7 +31,10 @@ const OTHERS: Readonly<Record<string, ObjectKind>> = {
   pc: "priority_class",
 };
 
-/** Takes `secret`, `secrets`, `config_map`, `priority-classes`, …; undefined for anything else. */
+/**
+ * Parses a kind in any spelling: `secret`, `secrets`, `config_map`, `priority-classes`, …;
+ * undefined for other texts.
+ */
 export function parseObjectKind(text: string): ObjectKind | undefined {
   const plain = simplify(text);
   if (Object.hasOwn(OTHERS, plain)) return OTHERS[plain];

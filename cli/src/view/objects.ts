@@ -27,12 +27,12 @@ export function objectColumns(
   ];
 }
 
-/** Key to size in bytes, sorted; of secrets and config maps. */
+/** Returns the keys of a secret or config map with the sizes of their values in bytes, sorted. */
 export function dataSizes({ spec }: ApiObject): readonly (readonly [key: string, bytes: number])[] {
   if (spec?.$case !== "secret" && spec?.$case !== "configMap") return [];
   const { data, sizes } = spec.value;
-  const told = Object.entries(data).map(([key, value]) => [key, value.length] as const);
-  return [...new Map([...Object.entries(sizes), ...told])].sort(([a], [b]) => (a < b ? -1 : 1));
+  const fromData = Object.entries(data).map(([key, value]) => [key, value.length] as const);
+  return [...new Map([...Object.entries(sizes), ...fromData])].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
 const data: readonly Column<ApiObject>[] = [

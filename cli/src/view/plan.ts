@@ -7,7 +7,7 @@ import type {
 import type { Paint, Style } from "../output/paint.ts";
 import { plainText } from "../output/plain-text.ts";
 
-/** Prints equal rounds once. */
+/** Prints the number of a round once for all its steps. */
 interface Rounds {
   readonly first: number;
   readonly last: number;
@@ -21,7 +21,10 @@ const marks: Readonly<Record<string, readonly [string, Style | undefined]>> = {
   unchanged: ["=", undefined],
 };
 
-/** Describes what an apply would do with one resource: the fields that change, then its steps, round by round. */
+/**
+ * Describes what an apply would do with one resource: the changed fields, then the steps, round by
+ * round.
+ */
 export function describePlanned(resource: PlannedResource, paint: Paint): string {
   const { kind, name, action, changes, steps, notes } = resource;
   const [mark, style] = marks[action] ?? ["?", undefined];
@@ -81,7 +84,7 @@ function roundsOf(steps: readonly PlannedStep[]): Rounds[] {
   return found;
 }
 
-/** Other pods, but otherwise the same. */
+/** Reports whether two rounds have the same steps, except for the names of pods. */
 function sameWay(a: readonly PlannedStep[], b: readonly PlannedStep[]): boolean {
   const words = (steps: readonly PlannedStep[]): string =>
     JSON.stringify(

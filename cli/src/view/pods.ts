@@ -9,7 +9,7 @@ import type { Style } from "../output/paint.ts";
 import type { Column } from "../output/table.ts";
 import { age, dateTime } from "./timestamp.ts";
 
-/** The length of a uid's prefix: enough to tell pods apart, and short enough to type. */
+/** The length of a uid's prefix: long enough to distinguish pods, and short enough to type. */
 const SHORT_UID_LENGTH = 8;
 
 export function podColumns({
@@ -45,7 +45,7 @@ export function shortUid(uid: string): string {
   return uid.slice(0, SHORT_UID_LENGTH);
 }
 
-/** One word for what a pod is doing. */
+/** Returns the state of a pod in one word. */
 export function podState(pod: Pod): string {
   if (pod.keptUntil !== undefined) return "Failed";
   if (pod.stopping) return "Stopping";
@@ -61,7 +61,7 @@ export function podState(pod: Pod): string {
   return phaseName(pod.status.phase);
 }
 
-/** Returns the reason why a pod is not ready. Empty without one. */
+/** Returns the reason why a pod is not ready, or an empty text. */
 export function podProblem(pod: Pod): string {
   if (pod.keptUntil !== undefined) return keptProblem(pod);
   if (pod.unschedulable !== "") return pod.unschedulable;
@@ -78,7 +78,8 @@ function keptProblem({ status, keptUntil }: Pod): string {
 }
 
 function statusProblem(status: PodStatus): string {
-  // The pod's own message says why a running container is not ready. Completed init containers are no failure.
+  // The pod's own message explains why a running container is not ready. Completed init containers
+  // are not failures.
   const ended = status.containers.filter(
     ({ init, ready, state }) => !(init && ready) && state?.$case !== "running",
   );

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { shortQuantity } from "./quantity.ts";
 
-test("binary quantities are shortened, others left alone", () => {
+test("shortens binary quantities, and leaves others unchanged", () => {
   const cases: Record<string, string> = {
     "23449891Ki": "22.4Gi",
     "1048576Ki": "1Gi",

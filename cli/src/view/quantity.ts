@@ -1,11 +1,12 @@
 const UNITS: readonly string[] = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 
 /**
- * Shortens a quantity for people: `23449891Ki` becomes `22.4Gi`. Leaves text that is no whole number of binary units as it is.
+ * Shortens a quantity for display: `23449891Ki` becomes `22.4Gi`. Texts other than whole numbers of
+ * binary units are returned unchanged.
  */
 export function shortQuantity(text: string): string {
   const [, digits, unit = ""] = /^(\d+)(Ki|Mi|Gi|Ti|Pi)?$/.exec(text) ?? [];
-  // Plain numbers are counts (pods, cores) unless they are as large as only bytes can be.
+  // Plain numbers are counts (pods, cores), unless they are so large that they must be bytes.
   if (digits === undefined || (unit === "" && digits.length < 7)) return text;
   let value = Number(digits);
   let index = UNITS.indexOf(unit);

@@ -35,7 +35,10 @@ export function resourceColumns({
   ];
 }
 
-/** `2/3` of a workload's pods, the number of a service's endpoints, how a route is served, or that it is going away. */
+/**
+ * Returns `2/3` for a workload's pods, the number of a service's endpoints, the state of a route,
+ * or that the resource is being deleted.
+ */
 export function readiness(resource: Resource): string {
   if (resource.deleting) return "deleting";
   if (resource.kind === "container_service") return `${resource.readyReplicas}/${resource.replicas}`;
@@ -43,7 +46,7 @@ export function readiness(resource: Resource): string {
   return resource.kind === "service" ? String(resource.readyEndpoints) : routeWord(resource);
 }
 
-/** The image of a workload, the target and ports of a service. */
+/** Returns the image of a workload, or the target and ports of a service. */
 export function specDetail({ spec }: Resource): string {
   const chosen = spec?.spec;
   if (chosen?.$case === "containerService") return chosen.value.container?.image ?? "";
@@ -57,8 +60,8 @@ export function specDetail({ spec }: Resource): string {
 }
 
 /**
- * `10.96.3.7`, with the ports that are open on every host: `10.96.3.7 80:30080`, or what it is reached by from outside:
- * `10.96.3.7 outside:192.0.2.50`; of a route its hostnames.
+ * Returns the address of a service with its node ports (`10.96.3.7 80:30080`) or its external
+ * address (`10.96.3.7 outside:192.0.2.50`), or the hostnames of a route.
  */
 function addressText(resource: Resource): string {
   const { virtualIps, nodePorts, loadBalancerIps } = resource;

@@ -10,7 +10,7 @@ import { renderSection } from "../output/sections.ts";
 import { type Column, renderTable } from "../output/table.ts";
 import { age, dateTime } from "./timestamp.ts";
 
-/** Routes, and services with an inline route. */
+/** Returns the columns of routes, and of services with an inline route. */
 export function routeColumns(nowMs: number, withNamespace: boolean): Column<Resource>[] {
   const namespace: Column<Resource> = { title: "NAMESPACE", value: (resource) => resource.namespace };
   return [
@@ -25,7 +25,10 @@ export function routeColumns(nowMs: number, withNamespace: boolean): Column<Reso
   ];
 }
 
-/** Returns `InForce`, or one word for the first requirement of the route that is not met. Empty if the resource is no route. */
+/**
+ * Returns `InForce`, or one word for the first unmet requirement of the route. Empty for other
+ * resources.
+ */
 export function routeWord({ route }: Pick<Resource, "route">): string {
   return route === undefined ? "" : (wrongOf(route)[0]?.reason ?? "InForce");
 }
@@ -37,7 +40,10 @@ export function routeStyle({ route }: Pick<Resource, "route">): Style | undefine
   return first.type === "Programmed" ? "busy" : "bad";
 }
 
-/** `app.example.com,*.example.org`; "*" for all that no other route names. */
+/**
+ * Returns the hostnames of a route, such as `app.example.com,*.example.org`; "*" means all hosts
+ * without a route of their own.
+ */
 export function hostnamesText({ route }: Pick<Resource, "route">): string {
   return (route?.hostnames ?? []).map(({ hostname }) => hostname).join(",");
 }
@@ -79,7 +85,9 @@ export function describeRoute(route: RouteState | undefined, paint: Paint): stri
   );
 }
 
-/** `default: ready, Envoy 1.40.0`. Empty: the node is no gateway. */
+/**
+ * Describes a gateway, such as `default: ready, Envoy 1.40.0`; empty if the node is not a gateway.
+ */
 export function gatewayText(gateway: GatewayState | undefined): string {
   if (gateway === undefined) return "";
   const { name, ready, upToDate, message, proxyVersion } = gateway;
@@ -92,7 +100,10 @@ export function gatewayText(gateway: GatewayState | undefined): string {
   return `${name}: ${parts.join(", ")}`;
 }
 
-/** A conflict is wrong when it is there, everything else when it isn't. */
+/**
+ * Returns the conditions that indicate a problem: "Conflicted" if it is true, all others if they
+ * are false.
+ */
 function wrongOf(route: RouteState | undefined): RouteCondition[] {
   return (route?.conditions ?? []).filter(isWrong);
 }

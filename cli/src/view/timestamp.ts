@@ -1,6 +1,6 @@
 import { formatAge } from "../duration.ts";
 
-/** google.protobuf.Timestamp as it comes off the wire. */
+/** A google.protobuf.Timestamp as decoded from a message. */
 export interface WireTime {
   readonly seconds: bigint;
   readonly nanos: number;
@@ -15,12 +15,12 @@ export function toWireTime(epochMs: number): WireTime {
   return { seconds: BigInt(seconds), nanos: Math.floor((epochMs - seconds * 1000) * 1_000_000) };
 }
 
-/** Returns the age of a time. Empty without a time. */
+/** Returns the age of a time; empty without a time. */
 export function age(time: WireTime | undefined, nowMs: number): string {
   return time === undefined ? "" : formatAge(nowMs - toMs(time));
 }
 
-/** RFC 3339 in UTC, to the second; empty if it never was. */
+/** Formats a time in RFC 3339 in UTC, with seconds; empty without a time. */
 export function dateTime(time: WireTime | undefined): string {
   return time === undefined ? "" : new Date(toMs(time)).toISOString().replace(/\.\d+Z$/, "Z");
 }

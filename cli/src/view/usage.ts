@@ -2,7 +2,7 @@ import type { Node, Pod, Usage } from "@forage/proto/forage/operator/v1/operator
 import { formatBytes, formatMilliCpu, parseAmount } from "@forage/scheduler";
 import type { Column } from "../output/table.ts";
 
-/** The orders of `forage top`. */
+/** The sort orders of `forage top`. */
 export const USAGE_ORDERS = ["cpu", "memory", "name"] as const;
 export type UsageOrder = (typeof USAGE_ORDERS)[number];
 
@@ -30,7 +30,7 @@ export function podUsageColumns(withNamespace: boolean): Column<Pod>[] {
   ];
 }
 
-/** Sorts by name, or the largest usage first. Rows without a value come last. */
+/** Compares by name, or by usage with the largest first. Rows without a value come last. */
 export function byUsage(order: UsageOrder): (a: Used, b: Used) => number {
   const byName = (a: Used, b: Used): number => (nameOf(a) < nameOf(b) ? -1 : 1);
   if (order === "name") return byName;
@@ -54,7 +54,10 @@ function memoryText({ usage }: { readonly usage?: Usage | undefined }): string {
   return usage === undefined ? "" : formatBytes(Number(usage.memoryBytes));
 }
 
-/** Returns what the host uses of what pods may take: `42%`. The system's own share counts, so it may be above 100 %. */
+/**
+ * Returns the host's use in percent of the amount that pods may request: `42%`. It includes the
+ * system's own use, so it may exceed 100 %.
+ */
 function share({ report, usage }: Node, resource: "cpu" | "memory"): string {
   const used = resource === "cpu" ? usage?.cpuMilli : usage?.memoryBytes;
   const allocatable = parseAmount(resource, report?.allocatable[resource] ?? "");

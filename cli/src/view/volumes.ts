@@ -13,22 +13,22 @@ export const volumeColumns: readonly Column<VolumeRow>[] = [
   { title: "MOUNTED AT", value: ({ mounts }) => mounts.join(", ") },
 ];
 
-/** The part of a pod's template, or of a workload's spec, that has to do with volumes. */
-export type PodParts = Pick<PodTemplate, "container" | "sidecars" | "initContainers" | "volumes">;
+/** The part of a pod's template, or of a workload's specification, that concerns volumes. */
+export type PodVolumes = Pick<PodTemplate, "container" | "sidecars" | "initContainers" | "volumes">;
 
-/** A workload's volumes with where its containers have them; empty for what has none. */
+/** Returns a workload's volumes with their mount paths; empty for other resources. */
 export function volumeRows(resource: ForageResource | undefined): readonly VolumeRow[] {
   const spec = resource?.spec;
   return spec?.$case === "containerService" ? podVolumeRows(spec.value) : [];
 }
 
-/** A pod's volumes with where its containers have them. */
+/** Returns a pod's volumes with their mount paths. */
 export function podVolumeRows({
   container,
   sidecars,
   initContainers,
   volumes,
-}: PodParts): readonly VolumeRow[] {
+}: PodVolumes): readonly VolumeRow[] {
   const containers = [...initContainers, ...sidecars, ...(container === undefined ? [] : [container])];
   return volumes.map((volume) => ({
     volume,

@@ -11,10 +11,13 @@ import type { Paint } from "../output/paint.ts";
 import { plainText } from "../output/plain-text.ts";
 import { type Column, renderTable } from "../output/table.ts";
 
-/** Nodes that are named in one line. */
+/** The most nodes that are named in one line. */
 const MAX_NAMED = 8;
 
-/** Describes what a trial showed: workload by workload, then how full the fleet would be. Ends with a line feed. */
+/**
+ * Describes the result of a dry run: workload by workload, then the utilization of the fleet. Ends
+ * with a line feed.
+ */
 export function describeWhatIf(found: WhatIfResponse, paint: Paint): string {
   const { workloads, resources, notes, losses, nodesTried, safe, estimated } = found;
   const isAny = nodesTried > 0;
@@ -29,7 +32,7 @@ export function describeWhatIf(found: WhatIfResponse, paint: Paint): string {
   return `${parts.join("\n")}${parts.length === 0 ? "" : "\n"}${paint(safe ? "good" : "bad", verdict)}\n`;
 }
 
-/** Describes how much more fits. Ends with a line feed. */
+/** Describes how many more pods fit. Ends with a line feed. */
 export function describeCapacity(found: CapacityResponse, paint: Paint): string {
   const { pods, more, podsIfPooled, nodes, runsOutFirst, why, requests } = found;
   const shape = Object.entries(requests)
@@ -119,7 +122,7 @@ function shareText(
   return `${amountText(resource, requested)} of ${amountText(resource, allocatable)}${share}`;
 }
 
-/** A coordinator of another version may send what can't be read. */
+/** Values from a coordinator of another version may be unparsable, and are shown as they are. */
 function amountText(resource: string, text: string): string {
   try {
     return formatAmount(resource, parseAmount(resource, text));
@@ -147,11 +150,11 @@ function verdictOf(safe: boolean, workloads: readonly WorkloadOutcome[]): string
       ? [`${short} ${noun(short, "service")} would fall below ${short === 1 ? "its" : "their"} minimum`]
       : []),
   ];
-  // With too many nodes lost at once the coordinator replaces no pod, and its note says so.
+  // If too many nodes are lost at once, the coordinator replaces no pods, as its note states.
   return parts.length === 0 ? "lost pods would not be replaced: the note says why" : parts.join(", and ");
 }
 
-/** Reports whether the workload falls below its minimum, and further than it is now. */
+/** Reports whether the workload falls below its minimum, and lower than it is now. */
 function isBelowMinimum({ readyBefore, readyLowest, minimum = 0 }: WorkloadOutcome): boolean {
   return readyLowest < Math.min(minimum, readyBefore);
 }

@@ -4,15 +4,15 @@ import { plainText } from "../output/plain-text.ts";
 import { renderSection } from "../output/sections.ts";
 import { eventTable } from "./events.ts";
 
-/** Returns the causes in their order, each with a remedy, and then the latest events. */
+/** Describes the causes in order, each with a remedy, followed by the latest events. */
 export function describeWhy(
   { summary, healthy, causes, events }: WhyResponse,
   nowMs: number,
   paint: Paint,
 ): string {
   const head = `${paint(healthy ? "good" : "bad", plainText(summary))}\n`;
-  const told = causes.map((cause, index) => causeText(cause, index + 1, paint)).join("");
-  return `${head}${told}${renderSection("Events", eventTable(events, nowMs, paint), paint)}`;
+  const list = causes.map((cause, index) => causeText(cause, index + 1, paint)).join("");
+  return `${head}${list}${renderSection("Events", eventTable(events, nowMs, paint), paint)}`;
 }
 
 function causeText({ reason, message, details, advice }: Cause, number: number, paint: Paint): string {

@@ -22,7 +22,7 @@ function messageOf({ conditions, message }: WorkspaceStatus): string {
   return conditions?.failed || conditions?.headlessTaskFailed || conditions?.timeout || message;
 }
 
-/** Returns the phase as it is written: `Running`. */
+/** Returns the name of a phase for display, such as `Running`. */
 export function phaseName(phase: WorkspacePhase): string {
   const name = Object.entries(WorkspacePhase).find(([, value]) => value === phase)?.[0] ?? "UNKNOWN";
   return name.slice(0, 1) + name.slice(1).toLowerCase();

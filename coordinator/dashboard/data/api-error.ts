@@ -1,6 +1,6 @@
-/** An error that the coordinator answered, or that kept it from answering. */
+/** An error that the coordinator returned, or that prevented an answer. */
 export class ApiError extends Error {
-  /** A gRPC status code: "PERMISSION_DENIED". "UNAVAILABLE" also if there was no answer. */
+  /** A gRPC status code, such as "PERMISSION_DENIED". "UNAVAILABLE" also if there was no answer. */
   readonly code: string;
   readonly violations: readonly { readonly field: string; readonly description: string }[];
 

@@ -1,12 +1,12 @@
 import { ApiError } from "./api-error.ts";
-import { doubtSession } from "./session.ts";
+import { suspectSession } from "./session.ts";
 
-/** The rights of the token that the browser is logged in with. */
+/** The token with which the browser is logged in, and its permissions. */
 export interface Me {
   readonly cluster: string;
-  /** The issuer of certificates; empty: there is none. */
+  /** The name of the certificate issuer; empty if there is none. */
   readonly issuer: string;
-  /** Whether ports of pods can be opened. */
+  /** Whether the coordinator can open ports of pods. */
   readonly opensPorts: boolean;
   readonly token: string;
   readonly grants: readonly Grant[];
@@ -17,7 +17,7 @@ export interface Grant {
   readonly namespaces: "*" | readonly string[];
 }
 
-/** Requests that do the same when they arrive twice. */
+/** Matches requests that are idempotent and may be repeated. */
 const REPEATABLE = /^(login|logout|call\/(list|get|why|plan|whatIf|capacity)[A-Za-z]*)$/;
 const REPEATS = 2;
 const REPEAT_MS = 500;
@@ -27,7 +27,10 @@ export const login = (token: string): Promise<Me> => send("login", { token });
 export const logout = (): Promise<unknown> => send("logout", {});
 export const whoAmI = (): Promise<Me> => answered(() => fetch("api/me"), REPEATS);
 
-/** Calls a method of the operator service. Messages are in their JSON form, where empty fields are left out. */
+/**
+ * Calls a method of the operator service. Messages are in JSON form, which omits empty fields.
+ * Throws ApiError.
+ */
 export function call<Answer>(method: string, request: object, signal?: AbortSignal): Promise<Answer> {
   return send(`call/${method}`, request, signal);
 }
@@ -50,11 +53,14 @@ export async function open(path: string, signal: AbortSignal, body?: unknown): P
 }
 
 function reported(error: unknown): unknown {
-  if (error instanceof ApiError && error.code === "UNAUTHENTICATED") doubtSession();
+  if (error instanceof ApiError && error.code === "UNAUTHENTICATED") suspectSession();
   return error;
 }
 
-/** Browsers end requests when the network of their host changes. */
+/**
+ * Repeats a request that failed before an answer, because browsers abort requests when the network
+ * of their host changes.
+ */
 async function answered<Answer>(ask: () => Promise<Response>, repeats: number): Promise<Answer> {
   let response: Response;
   try {

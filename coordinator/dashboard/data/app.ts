@@ -4,13 +4,13 @@ import { call, type Grant, type Me } from "./api.ts";
 import { ApiError } from "./api-error.ts";
 import { type Live, useLive } from "./live.ts";
 
-/** The parts that pages share. */
+/** The context that all pages share. */
 export interface App {
   readonly me: Me;
   readonly live: Live;
-  /** The namespace that lists are limited to; "": all. */
+  /** The namespace to which lists are limited; "" means all. */
   readonly namespace: string;
-  /** Shows a short text for a while. */
+  /** Shows a short text for some seconds. */
   readonly notify: (text: string, tone?: "good" | "bad") => void;
 }
 
@@ -18,18 +18,21 @@ export const AppContext = createContext<App | undefined>(undefined);
 
 export function useApp(): App {
   const app = useContext(AppContext);
-  if (app === undefined) throw new Error("there is no AppContext around this component");
+  if (app === undefined) throw new Error("the component is not inside an AppContext");
   return app;
 }
 
-/** The live tables. The component is drawn again when they change. */
+/** Returns the live tables. The component is rendered again when they change. */
 export function useTables(): Live {
   return useLive(useApp().live);
 }
 
 const ROLES = ["destination-reader", "viewer", "editor", "admin"];
 
-/** Reports whether the token has the role in the namespace; "": in all and in what belongs to none. */
+/**
+ * Reports whether the token has the role in the namespace; "" means all namespaces and
+ * cluster-scoped objects.
+ */
 export function may({ me }: Pick<App, "me">, role: Grant["role"], namespace: string): boolean {
   return me.grants.some(
     (grant) =>
@@ -38,7 +41,10 @@ export function may({ me }: Pick<App, "me">, role: Grant["role"], namespace: str
   );
 }
 
-/** Returns the namespace for calls on a list: a token that doesn't cover all of them has to name one. */
+/**
+ * Returns the namespace for calls that list objects: a token for some namespaces must name one of
+ * them.
+ */
 export function listedNamespace({ me, namespace }: Pick<App, "me" | "namespace">): string {
   if (namespace !== "" || me.grants.some((grant) => grant.namespaces === "*")) return namespace;
   return me.grants.flatMap((grant) => [...grant.namespaces])[0] ?? "";
@@ -50,7 +56,10 @@ export interface Called<Answer> {
   readonly again: () => void;
 }
 
-/** Calls a method when the component appears, and again when a key changes. The last answer stays until the next one. */
+/**
+ * Calls a method when the component appears and whenever a key changes. Until the next answer, the
+ * last one remains.
+ */
 export function useCall<Answer>(
   method: string,
   request: object,

@@ -1,47 +1,26 @@
-import { doubtSession } from "./session.ts";
+import { open } from "./api.ts";
+import { type ReadOptions, readMessages } from "./read-messages.ts";
 
-export interface FollowOptions {
-  /** Called with the data of each message, in order. */
-  readonly onMessage: (data: string) => void;
-  /** Called when the stream breaks. It is opened again. */
-  readonly onLost?: () => void;
-  /** Called when the coordinator answered with an error. The stream is opened again later. */
-  readonly onRefused?: () => void;
-  /** The delay before the next attempt after a refusal. */
-  readonly retryMs: number;
-}
+export type FollowOptions = Pick<ReadOptions, "onMessage" | "onLost" | "onRefused" | "retryMs">;
 
 /**
- * Follows a stream of server-sent events until the returned function is called. A hidden window has no stream: a browser allows few of
- * them, and the stream begins with the present state when the window is shown again.
+ * Follows a stream of server-sent events until the returned function is called. While the window is
+ * hidden the stream is closed, because browsers allow only a few; a new stream begins with the
+ * present state.
  */
 export function followStream(path: string, options: FollowOptions): () => void {
-  const { onMessage, onLost, onRefused, retryMs } = options;
-  let source: EventSource | undefined;
-  let timer = 0;
+  let reading: AbortController | undefined;
   const close = (): void => {
-    clearTimeout(timer);
-    timer = 0;
-    source?.close();
-    source = undefined;
-  };
-  const open = (): void => {
-    const opened = new EventSource(`api/${path}`);
-    source = opened;
-    opened.onmessage = ({ data }) => onMessage(data as string);
-    opened.onerror = () => {
-      onLost?.();
-      // Without an answer the browser tries again by itself. After an error it closes the stream and doesn't expose the status.
-      if (opened.readyState !== EventSource.CLOSED) return;
-      close();
-      doubtSession();
-      onRefused?.();
-      timer = window.setTimeout(shown, retryMs);
-    };
+    reading?.abort();
+    reading = undefined;
   };
   const shown = (): void => {
     if (document.hidden) close();
-    else if (source === undefined) open();
+    else if (reading === undefined) {
+      reading = new AbortController();
+      const { signal } = reading;
+      void readMessages({ ...options, signal, open: (until) => open(path, until) });
+    }
   };
   document.addEventListener("visibilitychange", shown);
   shown();

@@ -3,7 +3,7 @@ const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** "5 s", "12 min", "3 h", "9 d". */
+/** Formats a duration with one unit: "5 s", "12 min", "3 h", "9 d". */
 export function duration(ms: number): string {
   if (ms < MINUTE_MS) return `${Math.max(0, Math.floor(ms / SECOND_MS))} s`;
   if (ms < HOUR_MS) return `${Math.floor(ms / MINUTE_MS)} min`;
@@ -15,19 +15,22 @@ export function age(ms: number): string {
   return ms === 0 ? "" : duration(Date.now() - ms);
 }
 
-/** Returns how long ago, or in how long, the time of a message is. */
+/** Describes how long ago, or in how long, a timestamp is. */
 export function ago(time: string | undefined): string {
   if (time === undefined) return "";
   const ms = Date.now() - Date.parse(time);
   return ms < 0 ? `in ${duration(-ms)}` : `${duration(ms)} ago`;
 }
 
-/** Returns how long ago, or in how long, a time is; "" without one. */
+/** Describes how long ago, or in how long, a time is; "" for undefined. */
 export function agoMs(ms: number | undefined): string {
   return ms === undefined || ms === 0 ? "" : ago(new Date(ms).toISOString());
 }
 
-/** Returns the labels of times, in seconds since the epoch: "14:05", or "14:05:30" where they are less than a minute apart. */
+/**
+ * Formats times, in seconds since the epoch, as labels: "14:05", or "14:05:30" if the step is less
+ * than a minute.
+ */
 export function clockTimes(seconds: readonly number[], stepSeconds: number): string[] {
   const format = new Intl.DateTimeFormat("en-GB", {
     hour: "2-digit",
@@ -60,7 +63,7 @@ export function percent(part: number, whole: number): number {
   return whole > 0 ? Math.round((part / whole) * 100) : 0;
 }
 
-/** "9,900". */
+/** Formats a number with separators: "9,900". */
 export function count(value: number): string {
   return value.toLocaleString("en");
 }

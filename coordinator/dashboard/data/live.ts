@@ -22,10 +22,13 @@ interface RowTypes {
 
 const TOPICS: readonly LiveTopic[] = ["nodes", "pods", "resources", "workspaces", "objects", "certificates"];
 
-/** "connecting", until everything has come; "live"; "lost", while the coordinator does not answer. */
+/**
+ * "connecting" until all tables have arrived, then "live"; "lost" while the coordinator does not
+ * answer.
+ */
 export type Connection = "connecting" | "live" | "lost";
 
-/** One table: its rows by key, and in the order of their keys. */
+/** The rows of one table, by key and in the order of their keys. */
 class LiveTable<Row> {
   readonly rows = new Map<string, Row>();
   #sorted: readonly Row[] | undefined;
@@ -35,7 +38,7 @@ class LiveTable<Row> {
     return this.#sorted;
   }
 
-  take(rows: Readonly<Record<string, Row | null>>): void {
+  apply(rows: Readonly<Record<string, Row | null>>): void {
     for (const [key, row] of Object.entries(rows)) {
       if (row === null) this.rows.delete(key);
       else this.rows.set(key, row);
@@ -55,7 +58,7 @@ function compareKeys(a: string, b: string): number {
   return collator.compare(a, b);
 }
 
-/** Follows the coordinator's tables by one stream. */
+/** Receives all live tables of the coordinator over one stream. */
 export class Live {
   readonly #tables = {
     nodes: new LiveTable<NodeRow>(),
@@ -89,7 +92,10 @@ export class Live {
     return this.#tables[topic].rows.get(key) as RowTypes[Topic] | undefined;
   }
 
-  /** Calls at most once for each frame that the browser draws. Returns how to stop. */
+  /**
+   * Calls the listener at most once for each animation frame with changes. Returns a function that
+   * removes the listener.
+   */
   listen(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -100,12 +106,12 @@ export class Live {
       for (const topic of TOPICS) this.#tables[topic].clear();
       this.#set("connecting");
     }
-    if (message.nodes) this.#tables.nodes.take(message.nodes);
-    if (message.pods) this.#tables.pods.take(message.pods);
-    if (message.resources) this.#tables.resources.take(message.resources);
-    if (message.workspaces) this.#tables.workspaces.take(message.workspaces);
-    if (message.objects) this.#tables.objects.take(message.objects);
-    if (message.certificates) this.#tables.certificates.take(message.certificates);
+    if (message.nodes) this.#tables.nodes.apply(message.nodes);
+    if (message.pods) this.#tables.pods.apply(message.pods);
+    if (message.resources) this.#tables.resources.apply(message.resources);
+    if (message.workspaces) this.#tables.workspaces.apply(message.workspaces);
+    if (message.objects) this.#tables.objects.apply(message.objects);
+    if (message.certificates) this.#tables.certificates.apply(message.certificates);
     if (message.complete) this.#set("live");
     this.#draw();
   }
@@ -126,10 +132,10 @@ export class Live {
 
 const RETRY_MS = 3_000;
 
-/** Draws the component again whenever a table has changed. */
+/** Renders the component again whenever a table changes. */
 export function useLive(live: Live): Live {
   const [, redraw] = useState({});
-  // In the turn in which it is drawn, so that no change comes between.
+  // A layout effect runs in the same turn as the rendering, so that no change is missed in between.
   useLayoutEffect(() => live.listen(() => redraw({})), [live]);
   return live;
 }

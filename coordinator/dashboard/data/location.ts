@@ -1,6 +1,6 @@
 import { useLayoutEffect, useState } from "preact/hooks";
 
-/** The page that the address names: `#/pods/shop/web-1?tab=logs`. */
+/** The page and parameters in the URL's fragment, such as `#/pods/shop/web-1?tab=logs`. */
 export interface Place {
   readonly path: readonly string[];
   readonly query: URLSearchParams;
@@ -8,7 +8,8 @@ export interface Place {
 
 export function usePlace(): Place {
   const [place, setPlace] = useState(present);
-  // In the turn in which the component is drawn: an effect comes a frame later, and would miss an address that changes before.
+  // A layout effect runs in the same turn as the rendering. An ordinary effect runs a frame later
+  // and would miss a change of the URL before.
   useLayoutEffect(() => {
     const changed = (): void => setPlace(present());
     window.addEventListener("hashchange", changed);
@@ -25,7 +26,7 @@ export function go(...path: readonly string[]): void {
   location.hash = href(...path);
 }
 
-/** Returns the address with another value of one parameter. The page stays the same. */
+/** Returns the address of the same page with one parameter changed. */
 export function withQuery({ path, query }: Place, name: string, value: string): string {
   const changed = new URLSearchParams(query);
   if (value === "") changed.delete(name);

@@ -6,8 +6,9 @@ import { followStream } from "./follow-stream.ts";
 const RETRY_MS = 10_000;
 
 /**
- * Returns the samples that the stream at the path begins with, and the values that it sends since. A hidden window has no stream.
- * Undefined without the right to them, and until there are two points.
+ * Returns the samples in the first message of the stream, and the values received since. Undefined
+ * if the token may not read them, or if there are fewer than two points. While the window is hidden
+ * the stream is closed.
  */
 export function useSamples<Name extends string>(path: string): Points<Name> | undefined {
   const [points, setPoints] = useState<Points<Name>>();
@@ -24,7 +25,9 @@ export function useSamples<Name extends string>(path: string): Points<Name> | un
   return points !== undefined && points.times.length >= 2 ? points : undefined;
 }
 
-/** The first message of a stream has all samples; a browser that connects again begins with them. */
+/**
+ * Adds a message to the points. The first message of a stream has all samples and replaces them.
+ */
 function withMessage<Name extends string>(
   before: Points<Name> | undefined,
   message: PresentView<Name> | PresentPoint<Name>,

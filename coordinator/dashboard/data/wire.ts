@@ -1,4 +1,7 @@
-/** Messages of the operator service in their JSON form, as far as pages read them. Empty fields are left out. */
+/**
+ * Messages of the operator service in JSON form, with the fields that pages read. Empty fields are
+ * omitted.
+ */
 
 export interface Cause {
   readonly reason?: string;
@@ -246,7 +249,7 @@ export interface WireNode {
   };
 }
 
-/** An object with its values, as they are revealed. */
+/** An object with its revealed values. */
 export interface WireObject {
   readonly secret?: { readonly data?: Readonly<Record<string, string>> };
   readonly registryCredential?: { readonly password?: string };

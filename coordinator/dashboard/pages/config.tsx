@@ -9,7 +9,10 @@ import { FilterField, useFilter } from "../parts/filter.tsx";
 import { Dialog, Head } from "../parts/pieces.tsx";
 import { type Column, VirtualTable } from "../parts/virtual-table.tsx";
 
-/** Secrets, config maps and the like: names and sizes. Values of secrets are shown only on demand, to those who may. */
+/**
+ * Lists secrets, config maps and other objects with names and sizes. Values of secrets are shown
+ * only on request, to users whose role permits it.
+ */
 export function ConfigPage({ place }: { readonly place: Place }) {
   const app = useApp();
   const live = useTables();

@@ -96,10 +96,10 @@ function sum(
   );
 }
 
-/** Above this number of nodes one square for each of them would take more than a screen. */
+/** The most squares that are shown; more would not fit on a screen. */
 const MAX_SQUARES = 2_000;
 
-/** Each node as a square, by zone: the fuller, the darker. */
+/** Shows each node as a square, grouped by zone. The fuller the node, the darker the square. */
 function Zones({ nodes }: { readonly nodes: readonly NodeRow[] }) {
   if (nodes.length < 2 || nodes.length > MAX_SQUARES) return null;
   const zones = Map.groupBy(nodes, ({ zone }) => zone);

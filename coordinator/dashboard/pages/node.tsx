@@ -135,7 +135,10 @@ function Details({ node }: { readonly node: WireNode }) {
   );
 }
 
-/** Shows what a drain would do to each workload, tried out on a copy of the fleet, before it begins. */
+/**
+ * Shows how a drain would affect each workload, by a dry run on a copy of the fleet, before the
+ * drain begins.
+ */
 function DrainDialog({ name, onClose }: { readonly name: string; readonly onClose: () => void }) {
   const app = useApp();
   const [outcome, setOutcome] = useState<WhatIfAnswer>();

@@ -53,7 +53,7 @@ export function ResourcePage({ place }: { readonly place: Place }) {
   );
 }
 
-/** The actions that are of use to the resource as it is now. */
+/** Buttons for the actions that apply to the present state of the resource. */
 function Actions({ row }: { readonly row: ResourceRow }) {
   const { namespace, kind, name, paused, canary } = row;
   const app = useApp();
@@ -105,10 +105,10 @@ function Actions({ row }: { readonly row: ResourceRow }) {
   );
 }
 
-/** Placed, pulled, started, ready. */
+/** The number of stages: placed, pulled, started, ready. */
 const STAGE_COUNT = 4;
 
-/** Each replica with its way: placed, pulling its image, starting, ready. */
+/** Shows the progress of each replica: placed, pulling its image, starting, ready. */
 function Replicas({ row, pods }: { readonly row: ResourceRow; readonly pods: readonly PodRow[] }) {
   const revisions = [...Map.groupBy(pods, ({ revision }) => revision)];
   return (
@@ -153,7 +153,7 @@ function stageOf({ node, state, tone }: PodRow): number {
   if (tone === "good") return STAGE_COUNT;
   if (node === "") return 0;
   if (state === "Placed") return 1;
-  // The part that is pulled comes on top.
+  // The pulled share is added to this stage.
   return state.startsWith("ImagePull") ? 1 : 3;
 }
 

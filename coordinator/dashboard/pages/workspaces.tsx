@@ -6,7 +6,7 @@ import { FilterField, useFilter } from "../parts/filter.tsx";
 import { Badge, Head } from "../parts/pieces.tsx";
 import { type Column, VirtualTable } from "../parts/virtual-table.tsx";
 
-/** Instances of workspaces with their phases and URLs. Stopped ones are listed for a while. */
+/** Lists workspace instances with their phases and URLs. Stopped ones stay listed for a while. */
 export function WorkspacesPage() {
   const { namespace } = useApp();
   const live = useTables();
@@ -71,7 +71,10 @@ const COLUMNS: readonly Column<WorkspaceRow>[] = [
   },
 ];
 
-/** Leads to a workspace that runs. It asks its visitors for the owner token, or the browser has a login already. */
+/**
+ * A link to a running workspace. The workspace requires the owner token, unless the browser is
+ * already logged in there.
+ */
 function OpenLink({ row: { id, url, tone } }: { readonly row: WorkspaceRow }) {
   if (url === "" || tone !== "good") return null;
   return (

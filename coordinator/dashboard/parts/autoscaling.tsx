@@ -12,7 +12,10 @@ export interface AutoscalingProps {
   readonly scaling: NonNullable<WireResource["autoscaling"]>;
 }
 
-/** The replicas that the autoscaler has chosen for a workload, with its reasons and the last hours. */
+/**
+ * Shows the replicas that the autoscaler has chosen for a workload, the reasons, and a graph of the
+ * last hours.
+ */
 export function Autoscaling({ namespace, name, scaling }: AutoscalingProps) {
   const points = useSamples<ScalingSeries>(`history?${new URLSearchParams({ namespace, name })}`);
   return (

@@ -1,14 +1,14 @@
 export interface ContainerChoiceProps {
-  /** The names of the pod's containers. Empty while they are not known. */
+  /** The names of the pod's containers; empty until they are known. */
   readonly containers: readonly string[];
-  /** The container that is meant without a choice. */
+  /** The default container. */
   readonly main: string | undefined;
-  /** Empty: without a choice. */
+  /** The chosen container; empty means the default. */
   readonly chosen: string;
   readonly onChoose: (container: string) => void;
 }
 
-/** Chooses a container of a pod, and shows which one is meant without a choice. */
+/** A select box for a container of a pod. It shows which container is the default. */
 export function ContainerChoice({ containers, main, chosen, onChoose }: ContainerChoiceProps) {
   return (
     <label>

@@ -8,11 +8,14 @@ import { FilterField, useFilter } from "./filter.tsx";
 import { Badge } from "./pieces.tsx";
 import { type Column, VirtualTable } from "./virtual-table.tsx";
 
-/** The newest events stay on the page. The coordinator keeps more. */
+/** The most events on the page. The coordinator keeps more. */
 const MAX_EVENTS = 2_000;
 const RETRY_MS = 30_000;
 
-/** Events, newest first, of one object or of all that the token may see. New ones appear by themselves. */
+/**
+ * Lists events, newest first, of one object or of all objects that the token may see. New events
+ * appear automatically.
+ */
 export function EventList({
   namespace,
   kind = "",
@@ -68,7 +71,7 @@ function useEvents(namespace: string, kind: string, name: string): readonly Flee
   return events;
 }
 
-/** The same thing again has a new sequence number. */
+/** Returns a key that ignores the sequence number, which changes when the event occurs again. */
 function keyOf({ namespace, kind, name, reason, message, firstAt }: FleetEvent): string {
   return [namespace, kind, name, reason, message, firstAt].join("\n");
 }
@@ -88,7 +91,10 @@ const OBJECT_KINDS: ReadonlySet<string> = new Set([
   "priority_class",
 ]);
 
-/** Returns the page of the event's object. Undefined: it has none, such as a coordinator or a namespace. */
+/**
+ * Returns the address of the object's page; undefined for objects without one, such as a
+ * coordinator or a namespace.
+ */
 export function placeOf({ namespace = "", kind = "", name = "" }: FleetEvent): string | undefined {
   if (kind === "pod") return href("pods", namespace, name);
   if (kind === "node") return href("nodes", name);

@@ -1,6 +1,9 @@
 import { useState } from "preact/hooks";
 
-/** Keeps the rows whose texts contain every word of the filter, which begins with `initial`. */
+/**
+ * Returns the rows whose texts contain every word of the filter, and the text of the filter, which
+ * initially is `initial`.
+ */
 export function useFilter<Row>(
   rows: readonly Row[],
   textOf: (row: Row) => string,

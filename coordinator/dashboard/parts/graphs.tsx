@@ -9,7 +9,10 @@ interface Graph {
   readonly text: (value: number) => string;
 }
 
-/** An idle pod uses less than a hundredth of a processor. */
+/**
+ * The least scale of CPU graphs in thousandths: an idle pod uses less than a hundredth of a
+ * processor.
+ */
 const LEAST_TOP_MILLI = 10;
 
 const count = (value: number): string => `${value}`;
@@ -29,17 +32,20 @@ const TRAFFIC_GRAPHS: readonly Graph[] = [
   { title: "Gateway errors (5xx)/s", series: "errors", text: rate },
 ];
 
-/** The last hours of the fleet. */
+/** Shows the last hours of the fleet as graphs. */
 export function FleetGraphs() {
   return <FleetHistory graphs={FLEET_GRAPHS} />;
 }
 
-/** The requests that gateways have answered in the last hours. Empty without a gateway. */
+/** Shows the requests that gateways answered in the last hours. Empty without a gateway. */
 export function TrafficGraphs() {
   return <FleetHistory graphs={TRAFFIC_GRAPHS} />;
 }
 
-/** Graphs without a single value are left out: those of requests in a fleet without gateways. */
+/**
+ * Shows graphs of the fleet. Graphs without any value are omitted, such as those of requests
+ * without a gateway.
+ */
 function FleetHistory({ graphs }: { readonly graphs: readonly Graph[] }) {
   const points = useSamples<FleetSeries>("history");
   if (points === undefined) return null;
@@ -61,11 +67,11 @@ function FleetHistory({ graphs }: { readonly graphs: readonly Graph[] }) {
 }
 
 export interface UsageGraphsProps {
-  /** Chooses the samples: a node, or a pod with its namespace. */
+  /** Selects the samples: of a node, or of a pod by its namespace and name. */
   readonly of: Readonly<Record<string, string>>;
 }
 
-/** CPU and memory that a node or a pod has used in the last hours. */
+/** Shows the CPU and memory that a node or a pod used in the last hours. */
 export function UsageGraphs({ of }: UsageGraphsProps) {
   const points = useSamples<UsageSeries>(`usage?${new URLSearchParams(of)}`);
   if (points === undefined) return null;

@@ -1,12 +1,19 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { open } from "../data/api.ts";
 import { asApiError } from "../data/app.ts";
+import { attempts, reconnectMs } from "../data/attempts.ts";
 import { plural } from "../data/format.ts";
+import { isRefusal } from "../data/read-messages.ts";
 import { ContainerChoice } from "./container-choice.tsx";
 
-/** Lines that stay on the page: a browser draws no more of them smoothly. */
+/** The most lines on the page: browsers do not render more of them smoothly. */
 const MAX_LINES = 5_000;
 const DRAW_MS = 150;
+/**
+ * The number of failed attempts after which the page shows the error, for example because the node
+ * is away.
+ */
+const MAX_FAILURES = 10;
 
 export function Logs({
   namespace,
@@ -92,11 +99,21 @@ function useLines({ namespace, pod, container, previous, follow }: LinesOptions)
       }, DRAW_MS);
     };
     setState({ lines: [], ended: false });
-    readLines({ namespace, pod, container, previous, follow }, gone.signal, (more) => {
+    const take = (more: readonly string[]): void => {
       lines.push(...more);
       if (lines.length > MAX_LINES) lines.splice(0, lines.length - MAX_LINES);
       show();
-    }).then(
+    };
+    const options = { namespace, pod, container, previous, follow };
+    const read = (opened: () => void): Promise<void> =>
+      readLines(options, gone.signal, take, () => {
+        opened();
+        // A reopened log begins with its newest lines.
+        lines.length = 0;
+      });
+    const waitMs = (error: unknown, failures: number): number | undefined =>
+      follow && !isRefusal(error) && failures <= MAX_FAILURES ? reconnectMs(failures) : undefined;
+    attempts(read, { signal: gone.signal, waitMs }).then(
       () => {
         clearTimeout(timer);
         if (!gone.signal.aborted) setState({ lines: [...lines], ended: true });
@@ -119,9 +136,11 @@ async function readLines(
   { previous, follow, ...target }: LinesOptions,
   signal: AbortSignal,
   take: (lines: readonly string[]) => void,
+  opened: () => void,
 ): Promise<void> {
   const query = new URLSearchParams({ ...target, previous: `${previous}`, follow: `${follow}` });
   const response = await open(`logs?${query}`, signal);
+  opened();
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (let chunk = await reader?.read(); chunk !== undefined && !chunk.done; chunk = await reader?.read()) {

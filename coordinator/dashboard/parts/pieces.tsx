@@ -6,7 +6,10 @@ import { percent } from "../data/format.ts";
 
 const MARKS: Readonly<Record<Tone, string>> = { good: "●", busy: "◐", bad: "▲", off: "○" };
 
-/** A word with a colour and a shape, so that colour alone carries nothing. */
+/**
+ * A word with a colour and a shape. The shape carries the meaning for users who can't distinguish
+ * colours.
+ */
 export function Badge({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) {
   return (
     <span class={`badge ${tone}`}>
@@ -18,7 +21,7 @@ export function Badge({ tone, children }: { readonly tone: Tone; readonly childr
   );
 }
 
-/** A bar that is filled to the share of a whole. */
+/** A bar that is filled in proportion to a share. */
 export function Bar({
   part,
   whole,
@@ -83,7 +86,10 @@ export function Failure({ error }: { readonly error: ApiError | undefined }) {
   );
 }
 
-/** Shows a dialog over the page while it is in the tree. Escape closes it, and focus returns to where it was. */
+/**
+ * Shows a modal dialog while it is rendered. Escape closes it, and the focus returns to the element
+ * that had it before.
+ */
 export function Dialog({
   title,
   onClose,

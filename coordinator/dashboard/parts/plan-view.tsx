@@ -9,7 +9,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   unchanged: "off",
 };
 
-/** The fields that a change of resources would write, and the steps that would follow. */
+/** Shows the fields that an apply would change, and the steps that would follow. */
 export function Plan({ plan }: { readonly plan: PlanAnswer }) {
   return (
     <>
@@ -21,7 +21,8 @@ export function Plan({ plan }: { readonly plan: PlanAnswer }) {
   );
 }
 
-function Planned({ resource }: { readonly resource: PlannedResource }) {
+/** Shows the change of one resource or object, and its steps. */
+export function Planned({ resource }: { readonly resource: PlannedResource }) {
   const rounds = [...Map.groupBy(resource.steps ?? [], ({ round }) => round ?? 1)];
   return (
     <section class="card" aria-label={`${resource.kind} ${resource.name}`}>

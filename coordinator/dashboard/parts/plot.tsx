@@ -3,32 +3,35 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { clockTimes } from "../data/format.ts";
 
-/** Null: not known, a gap in the line. */
+/** The values of a line; null is an unknown value and makes a gap. */
 type Values = readonly (number | null)[];
 
 export interface PlotProps {
   readonly title: string;
-  /** Seconds since the epoch. */
+  /** The times of the values, in seconds since the epoch. */
   readonly times: readonly number[];
-  /** The lines, the first one filled. */
+  /** The lines of the graph. The area under the first one is filled. */
   readonly lines: readonly { readonly name: string; readonly values: Values }[];
   readonly text: (value: number) => string;
-  /** The least value of the top of the graph, so that a line of zeros has a scale. Default: 1. */
+  /** The least maximum of the vertical axis, so that a line of zeros has a scale. Default: 1. */
   readonly leastTop?: number;
 }
 
 const HEIGHT_PX = 140;
 const TIME_AXIS_PX = 28;
-/** The room of one time on the axis, with and without seconds, so that times on a phone don't overlap. */
+/**
+ * The width of one label on the time axis, with and without seconds. It avoids overlapping labels
+ * on a phone.
+ */
 const SECONDS_LABEL_PX = 72;
 const MINUTES_LABEL_PX = 48;
 const SECONDS_PER_MINUTE = 60;
 export const MAX_POINTS = 480;
 const COLOURS = ["#2e9e5b", "#b7791f"] as const;
-/** Lines differ by more than their colour. */
+/** Dash patterns, which distinguish lines without colour. */
 const DASHES = [[], [6, 4]] as const;
 
-/** A graph over time. Its last values are in its label, for those who don't see it. */
+/** A graph over time. Its label contains the last values for users of screen readers. */
 export function Plot({ title, times, lines, text, leastTop = 1 }: PlotProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
@@ -82,7 +85,7 @@ function optionsOf({
   readonly leastTop: number;
   readonly width: number;
 }): uPlot.Options {
-  // Read at each drawing, because the system may go dark meanwhile.
+  // The colour is read at each drawing, because the system may switch to dark mode.
   const stroke = (): string => getComputedStyle(document.body).color;
   const axis = { stroke, grid: { stroke: "#8884", width: 1 }, ticks: { show: false } };
   const line = (index: number): uPlot.Series => ({
@@ -112,12 +115,12 @@ function optionsOf({
   };
 }
 
-/** Points of a graph: the times, in seconds, and the values of each series. */
+/** The points of a graph: times in seconds, and the values of each series. */
 export type Points<Name extends string> = Readonly<Record<Name, Values>> & {
   readonly times: readonly number[];
 };
 
-/** Returns the points with one more, and without the oldest if there are too many. */
+/** Returns the points with one more, without the oldest if there are too many. */
 export function appended<Name extends string>(
   before: Points<Name>,
   time: number,

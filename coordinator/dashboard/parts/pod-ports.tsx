@@ -5,11 +5,14 @@ import { asApiError, may, useApp } from "../data/app.ts";
 export interface PodPortsProps {
   readonly namespace: string;
   readonly pod: string;
-  /** The declared ports. */
+  /** The ports that the pod declares. */
   readonly ports: readonly number[];
 }
 
-/** Buttons that open ports of the pod in another tab, through the coordinator and under a host name of its own. */
+/**
+ * Buttons that open ports of the pod in a new tab, through the coordinator and each under its own
+ * host name.
+ */
 export function PodPorts({ namespace, pod, ports }: PodPortsProps) {
   const app = useApp();
   const [other, setOther] = useState("");

@@ -12,7 +12,7 @@ export interface RevisionsProps {
   readonly changed: string;
 }
 
-/** The revisions of a workload, newest first, and the way back to one of them. */
+/** Lists the revisions of a workload, newest first, with buttons to roll back. */
 export function Revisions({ namespace, kind, name, changed }: RevisionsProps) {
   const app = useApp();
   const request = { namespace, kind, name };

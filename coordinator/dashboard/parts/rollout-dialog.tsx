@@ -11,13 +11,13 @@ export interface RolloutDialogProps {
   readonly kind: string;
   readonly name: string;
   readonly title: string;
-  /** The word on the button. */
+  /** The label of the button. */
   readonly verb: string;
   readonly action: { readonly undo: { readonly toRevision: number } } | { readonly restart: object };
   readonly onClose: () => void;
 }
 
-/** Shows what a change of a rollout will do, which the coordinator works out with the code that does it, and then does it. */
+/** Shows the dry run of a change to a rollout, and makes the change when the user confirms it. */
 export function RolloutDialog({ namespace, kind, name, title, verb, action, onClose }: RolloutDialogProps) {
   const app = useApp();
   const [plan, setPlan] = useState<PlanAnswer>();
@@ -61,7 +61,10 @@ export function RolloutDialog({ namespace, kind, name, title, verb, action, onCl
   );
 }
 
-/** The button that begins what a preview shows. It can be pressed once the preview is there, or has failed and the button says so. */
+/**
+ * The button that confirms a change. It is enabled once the preview is shown, or once the preview
+ * has failed and the label states so.
+ */
 export function Confirm({
   verb,
   isReady,

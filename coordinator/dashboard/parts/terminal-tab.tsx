@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { asApiError } from "../data/app.ts";
 import { ContainerChoice } from "./container-choice.tsx";
 
-/** A shell in the pod. Its code is loaded when the tab is opened. */
+/** Shows a shell in the pod. The code of the terminal is loaded when the tab opens. */
 export function TerminalTab({
   namespace,
   pod,

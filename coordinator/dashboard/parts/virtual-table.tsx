@@ -4,11 +4,11 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 export interface Column<Row> {
   readonly title: string;
   readonly cell: (row: Row) => ComponentChildren;
-  /** The value to sort by. Undefined: the table can't be sorted by it. */
+  /** Returns the value by which to sort; undefined if the table can't be sorted by this column. */
   readonly sort?: (row: Row) => string | number;
-  /** A CSS width of the grid: "2fr", "6rem". */
+  /** The width of the column as in a CSS grid: "2fr", "6rem". */
   readonly width: string;
-  /** Left out on a phone. */
+  /** Whether the column is hidden on small screens. */
   readonly wide?: boolean;
 }
 
@@ -17,21 +17,23 @@ export interface VirtualTableProps<Row> {
   readonly rows: readonly Row[];
   readonly columns: readonly Column<Row>[];
   readonly keyOf: (row: Row) => string;
-  /** The address of a row's page; undefined: it has none. */
+  /** Returns the address of a row's page; undefined if it has none. */
   readonly hrefOf?: ((row: Row) => string | undefined) | undefined;
   readonly empty: string;
 }
 
-/** As in the style sheet. */
+/** The height of a row, the same as in the style sheet. */
 const ROW_PX = 36;
-/** Rows above and below what is seen, so that scrolling shows no gaps. */
+/**
+ * The number of rows rendered above and below the visible ones, so that scrolling shows no gaps.
+ */
 const SPARE_ROWS = 8;
-/** A table that fits is as high as its rows; a longer one scrolls. */
+/** The most rows without a scroll bar of the table's own. */
 const MAX_SHOWN_ROWS = 400;
 
 /**
- * A table of any length, of which only the rows in view are in the document. Arrow keys, Page Up and Down, Home and End move
- * the focus, and Enter opens the row.
+ * A table of any length that renders only the visible rows. Arrow keys, Page Up, Page Down, Home
+ * and End move the focus, and Enter opens the row.
  */
 export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
   const { label, columns, keyOf, hrefOf, empty } = props;
@@ -153,7 +155,7 @@ function TableRow<Row>({
   );
 }
 
-/** The part of a row that takes the focus: a link, or plain text if the row has no page. */
+/** The focusable cell of a row: a link, or plain text if the row has no page. */
 function RowHead({
   href,
   index,
@@ -190,7 +192,7 @@ function sorted<Row>(
   });
 }
 
-/** Returns the first row to draw, and how many. */
+/** Returns the index of the first row to render, and the number of rows. */
 function useWindow(box: { readonly current: HTMLDivElement | null }, rows: number): [number, number] {
   const [seen, setSeen] = useState<[number, number]>([0, 40]);
   useLayoutEffect(() => {
@@ -214,8 +216,8 @@ function useWindow(box: { readonly current: HTMLDivElement | null }, rows: numbe
 }
 
 /**
- * Moves the focus to the active row once it is in the document, if the focus is in the table. A key may move it so far that the row
- * which had it leaves the document before the other one is there.
+ * Moves the focus to the active row once it is rendered, if the focus is in the table. A key may
+ * move so far that the row with the focus is removed before the other row is rendered.
  */
 function useFocus(
   box: { readonly current: HTMLDivElement | null },

@@ -2,7 +2,10 @@ import { useCall } from "../data/app.ts";
 import type { WhyAnswer } from "../data/wire.ts";
 import { Badge, Failure } from "./pieces.tsx";
 
-/** Explains the state of an object, with advice. Calls again whenever `changed` differs. */
+/**
+ * Explains the state of an object, with advice. The explanation is requested again whenever
+ * `changed` differs.
+ */
 export function Why({
   namespace,
   kind,

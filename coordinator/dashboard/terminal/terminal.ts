@@ -14,7 +14,7 @@ interface Output {
   readonly error?: string;
 }
 
-/** Runs a shell in the element until it ends, and returns its exit code. Throws ApiError. */
+/** Runs a shell in the element until it ends. Returns its exit code. Throws ApiError. */
 export async function runTerminal(
   element: HTMLElement,
   target: TerminalTarget,
@@ -50,7 +50,10 @@ export async function runTerminal(
   }
 }
 
-/** Sends one request after the other, each with all that was typed meanwhile, so that the order stays. */
+/**
+ * Sends input in consecutive requests, each with everything typed since the last one, so that the
+ * order is kept.
+ */
 function connectInput(terminal: Terminal, path: string): void {
   const encoder = new TextEncoder();
   let typed = "";
@@ -61,7 +64,7 @@ function connectInput(terminal: Terminal, path: string): void {
     if (text !== "") await send(path, { data: base64(encoder.encode(text)) });
   };
   const queue = (work: () => Promise<unknown>): void => {
-    // The output's stream reports the end of the terminal.
+    // The stream of the output reports the end of the terminal.
     sending = sending.then(work).then(
       () => undefined,
       () => undefined,
@@ -90,7 +93,9 @@ async function showOutput(response: Response, terminal: Terminal): Promise<numbe
   return undefined;
 }
 
-/** Resolves when the terminal has taken it, so that a fast command waits for a slow browser. */
+/**
+ * Resolves when the terminal has processed the output, so that a slow browser slows a fast command.
+ */
 function written(terminal: Terminal, data: string): Promise<void> {
   const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
   return new Promise((resolve) => terminal.write(bytes, resolve));
@@ -101,8 +106,8 @@ function base64(bytes: Uint8Array): string {
 }
 
 /**
- * Gives style elements that are made from now on the nonce that the page's policy accepts: the terminal makes some, in different
- * ways. Returns how to stop.
+ * Gives newly created style elements the nonce that the page's policy accepts, because the terminal
+ * creates some. Returns a function that ends this.
  */
 function acceptStyles(): () => void {
   const nonce = document.querySelector<HTMLMetaElement>("meta[name=style-nonce]")?.content ?? "";
@@ -112,6 +117,6 @@ function acceptStyles(): () => void {
     if (tag === "style") element.nonce = nonce;
     return element;
   };
-  // The method of its prototype is the original one.
+  // The original method is on the prototype.
   return () => Reflect.deleteProperty(document, "createElement");
 }

@@ -5,9 +5,9 @@ import { createMemoryStore, type Op, type Store, StoreError } from "../store/ind
 import { ActingTime } from "./acting-time.ts";
 
 const HOUR_MS = 3_600_000;
-const OPS: readonly Op[] = [{ kind: "put", key: "a", value: new Uint8Array() }];
+const OPS: readonly Op[] = [{ type: "put", key: "a", value: new Uint8Array() }];
 
-/** A coordinator's time, and a store whose writes end when the test says so. */
+/** An `ActingTime`, and a store whose writes end when the test decides. */
 class Life {
   readonly clock = new VirtualClock();
   readonly #ends: { succeed: () => void; fail: (error: Error) => void }[] = [];
@@ -38,7 +38,7 @@ class Life {
     await new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** Lets time pass. The coordinator reads the time at each step of it, as its pulse does. */
+  /** Advances the clock in steps, and reads the time at each step, as a running coordinator does. */
   pass(ms: number, stepMs = 1_000): void {
     for (let passed = 0; passed < ms; passed += stepMs) {
       this.clock.advance(Math.min(stepMs, ms - passed));
@@ -60,7 +60,7 @@ const stall: Act = async (life) => {
   await life.end();
 };
 
-/** Each lets 60 s pass, then the disturbance, then 30 s. */
+/** Each case advances the clock by 60 s, runs `act`, and advances the clock by 30 s. */
 const CASES: readonly { readonly name: string; readonly act: Act; readonly countsMs: number }[] = [
   { name: "nothing happens", act: () => {}, countsMs: 0 },
   {
@@ -161,7 +161,7 @@ const CASES: readonly { readonly name: string; readonly act: Act; readonly count
 ];
 
 for (const { name, act, countsMs } of CASES)
-  test(`counts the time to act when ${name}`, async () => {
+  test(`counts the acting time when ${name}`, async () => {
     const life = new Life();
     const recordedMs = life.clock.nowMs();
     const beforeMs = life.time.monotonicMs();
@@ -173,7 +173,7 @@ for (const { name, act, countsMs } of CASES)
   });
 
 for (const { name, act } of CASES)
-  test(`counts from a time on record that was written after: ${name}`, async () => {
+  test(`counts the acting time since a time that was recorded after: ${name}`, async () => {
     const life = new Life();
     life.pass(60_000);
     await act(life);
@@ -183,7 +183,7 @@ for (const { name, act } of CASES)
     assert.equal(life.ageMs(recordedMs), 30_000);
   });
 
-test("the time stands still during a stall and not only after it", () => {
+test("the acting time stands still during a stall, and not only after it", () => {
   const life = new Life();
   life.write();
   life.pass(240_000);
@@ -191,14 +191,14 @@ test("the time stands still during a stall and not only after it", () => {
   assert.equal(life.time.leastDelayMs(), 1_000);
 });
 
-test("evaluations need no least delay while the coordinator can act", async () => {
+test("requires no delay of evaluations while the coordinator can act", async () => {
   const life = new Life();
   assert.equal(life.time.leastDelayMs(), 0);
   await stall(life);
   assert.equal(life.time.leastDelayMs(), 0);
 });
 
-test("time before the start counts in full, and this process's own time is known", () => {
+test("counts time before the start of the process in full", () => {
   const life = new Life();
   const recordedMs = life.clock.nowMs() - HOUR_MS;
   life.pass(10_000);
@@ -207,7 +207,7 @@ test("time before the start counts in full, and this process's own time is known
   assert.equal(nowMs - upSinceMs, 10_000);
 });
 
-test("a time of before the start leaves out the wait for the nodes after it", async () => {
+test("an acting time from before the start excludes the wait for nodes after the start", async () => {
   const life = new Life();
   const recordedMs = life.clock.nowMs() - HOUR_MS;
   const started = Promise.withResolvers<void>();
@@ -230,12 +230,12 @@ test("a time during a stall counts from the end of the stall", async () => {
   assert.equal(life.ageMs(recordedMs), 30_000);
 });
 
-test("a time that lies ahead is from before the clock was set back", () => {
+test("a time in the future was recorded before the clock was set back", () => {
   const life = new Life();
   assert.equal(life.ageMs(life.clock.nowMs() + HOUR_MS), Number.POSITIVE_INFINITY);
 });
 
-test("a time on record from between a step of the wall clock and its notice counts from the step", () => {
+test("a time that was recorded between a step of the wall clock and its detection counts from the step", () => {
   const life = new Life();
   life.pass(2 * HOUR_MS);
   life.clock.jumpWall(-HOUR_MS);
@@ -247,7 +247,7 @@ test("a time on record from between a step of the wall clock and its notice coun
   assert.equal(life.ageMs(recordedMs), 30_500);
 });
 
-test("the time goes on after a failed wait for the nodes", async () => {
+test("the acting time continues after a failed wait for the nodes", async () => {
   const life = new Life();
   const started = Promise.withResolvers<void>();
   life.time.holdUntil(started.promise);
@@ -259,7 +259,7 @@ test("the time goes on after a failed wait for the nodes", async () => {
   assert.equal(life.time.monotonicMs(), 10_000);
 });
 
-test("a thousand stalls leave the age of a new time exact", async () => {
+test("the age of a new time is exact after a thousand stalls", async () => {
   const life = new Life();
   for (let count = 0; count < 1_000; count++) {
     life.write();
@@ -272,7 +272,7 @@ test("a thousand stalls leave the age of a new time exact", async () => {
   assert.equal(life.ageMs(recordedMs), 1_000);
 });
 
-test("notices a hold-up before the time is read", () => {
+test("detects that the process was blocked before it reads the time", () => {
   const clock = new VirtualClock();
   let held = false;
   const time: ActingTime = new ActingTime({

@@ -4,50 +4,54 @@ import { WallSpans } from "./wall-spans.ts";
 
 export interface ActingTimeOptions {
   readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
-  /** Notices that the process was held up, and calls `heldUp` then. Called before the time is read. */
+  /** Detects that the process was blocked, and then calls `heldUp`. Called before the time is read. */
   readonly checkHoldUp?: () => void;
 }
 
-/** One reading of the time. All of its times are of the wall clock. */
+/** A reading of the time. All times are wall-clock times in milliseconds since the epoch. */
 export interface Moment {
   readonly nowMs: number;
-  /** The present time less the time in which this process could act. */
+  /** The current time minus the time for which this process could act. */
   readonly upSinceMs: number;
   /**
-   * Returns the present time less the time to act that has passed since a time on record. Time before the process started counts
-   * in full. Minus infinity for a time in the future, which is from before the clock was set back.
+   * Returns the current time minus the acting time that has passed since a recorded time. Time before the start of the
+   * process counts in full. Returns minus infinity for a time in the future, which was recorded before the clock was set
+   * back.
    */
   readonly since: (atMs: number) => number;
 }
 
-/** A write of a sound store takes milliseconds. From this age on a write shows that the store stands still. */
+/** The age from which a pending write shows that the store is stalled. Writes usually take milliseconds. */
 const SLOW_WRITE_MS = 1_000;
-/** Reconcilers and reports try a failed write again within 30 s. Without a failure since then nothing proves that writes fail. */
+/**
+ * The time for which a failed write counts as a sign that writes fail. Reconcilers retry writes within 30 s, so a continued
+ * failure shows within this time.
+ */
 const FAILURE_COUNTS_MS = 35_000;
-/** A wall clock that differs by more from the monotonic one was set. */
+/** The difference between the wall clock and the monotonic clock from which the wall clock counts as changed. */
 const WALL_JUMP_MS = 1_000;
-/** Delay between two evaluations while the time stands still. */
+/** The delay between two evaluations while the acting time stands still. */
 const STANDSTILL_CHECK_MS = 1_000;
 
 /**
- * Measures the time in which the coordinator was able to act. The time stands still while decisions wait for the nodes after a
- * start, while the process is held up, and while the store doesn't complete writes. Deadlines that end in an action count this
- * time, so that a fault of the coordinator itself fails no rollout, evicts no pod and stops no workspace.
+ * Measures the acting time: the time in which the coordinator was able to act. It stands still while decisions wait for the
+ * nodes after a start, while the process is blocked, and while the store doesn't complete writes. Deadlines that end in an
+ * action use it, so that a fault of the coordinator itself fails no rollout, evicts no pod and stops no workspace.
  *
- * Records hold times of the wall clock. A `Moment` translates them, also when the wall clock was set in the meantime. A time that
- * could be from before and from after the clock was set back counts as the later one.
+ * Records hold wall-clock times. A `Moment` translates them, even if the wall clock was changed in the meantime. A time
+ * that may have been recorded before or after the clock was set back counts as the later one.
  */
 export class ActingTime {
   readonly #clock: Pick<Clock, "nowMs" | "monotonicMs">;
   readonly #checkHoldUp: () => void;
   readonly #spans: WallSpans;
-  /** The times at which writes began that have not ended, the oldest first. */
+  /** The start times of pending writes, the oldest first. */
   readonly #writes = new Map<symbol, number>();
   #failedAtMs: number | undefined;
   #holds = 0;
   #lastMs: number;
   #actedMs = 0;
-  /** The wall clock's time less the monotonic one. */
+  /** The wall clock's time minus the monotonic time. */
   #wallOffsetMs: number;
 
   constructor({ clock, checkHoldUp = () => {} }: ActingTimeOptions) {
@@ -58,7 +62,7 @@ export class ActingTime {
     this.#spans = new WallSpans(clock.nowMs());
   }
 
-  /** The time in which this process could act, in milliseconds. */
+  /** Returns the acting time of this process in milliseconds. */
   readonly monotonicMs = (): number => {
     this.#read();
     return this.#actedMs;
@@ -71,23 +75,26 @@ export class ActingTime {
     return { nowMs, upSinceMs: nowMs - actedMs, since };
   };
 
-  /** Returns the shortest delay before the next evaluation, so that loops don't spin while the time stands still. */
+  /** Returns the shortest delay before the next evaluation, so that loops don't spin while the acting time stands still. */
   readonly leastDelayMs = (): number => {
     this.#read();
     return this.#standsStill() ? STANDSTILL_CHECK_MS : 0;
   };
 
-  /** Notes that the process did not run for so long until now. */
+  /** Records that the process was blocked for this long until now. */
   heldUp(heldMs: number): void {
     this.#advance(heldMs);
   }
 
-  /** Notices a step of the wall clock. Called at short intervals, because a time between a step and its notice is ambiguous. */
+  /**
+   * Detects changes of the wall clock. Must be called at short intervals, because a time between a change and its detection
+   * is ambiguous.
+   */
   tick(): void {
     this.#read();
   }
 
-  /** The time stands still until this settles. */
+  /** Stops the acting time until the promise settles. */
   holdUntil(started: Promise<void>): void {
     this.#read();
     this.#holds++;
@@ -98,7 +105,7 @@ export class ActingTime {
     started.then(release, release);
   }
 
-  /** Returns the store. Its writes show from now on whether the coordinator can act. */
+  /** Returns a proxy of the store whose writes are tracked. */
   tracked(store: Store): Store {
     return new Proxy(store, {
       get: (target, name) => {
@@ -132,13 +139,13 @@ export class ActingTime {
     this.#advance();
   }
 
-  /** Counts the time since the last call, as far as the coordinator could act. */
+  /** Adds the part of the time since the last call in which the coordinator could act. */
   #advance(heldMs = 0): void {
     const nowMs = this.#clock.monotonicMs();
     const wallMs = this.#clock.nowMs();
     const elapsedMs = nowMs - this.#lastMs;
     const actedMs = Math.max(0, this.#countableMs(nowMs) - heldMs);
-    // At any moment since the last call.
+    // The change may have happened at any moment since the last call.
     if (Math.abs(wallMs - nowMs - this.#wallOffsetMs) > WALL_JUMP_MS) {
       this.#wallOffsetMs = wallMs - nowMs;
       this.#spans.begin(wallMs - elapsedMs, this.#actedMs);
@@ -166,7 +173,7 @@ export class ActingTime {
   }
 }
 
-/** Reports whether a write failed because of the store's disk, and not because of the write. */
+/** Reports whether a write failed because of the store, and not because of its content. */
 function isOfTheStore(error: unknown): boolean {
   return error instanceof StoreError && OF_THE_STORE.has(error.code);
 }

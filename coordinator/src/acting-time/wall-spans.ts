@@ -1,17 +1,19 @@
-/** A stretch of time in which the coordinator could act all the while and its wall clock was not set. */
+/** A period in which the coordinator could act without interruption and the wall clock was not changed. */
 interface Span {
   readonly wallStartMs: number;
   readonly actedStartMs: number;
-  /** Grows while the span is the newest one. */
+  /** The acting time at the span's end. It grows while the span is the newest one. */
   actedEndMs: number;
 }
 
-/** Each stall and each step of the wall clock begins a span. Times of before the oldest span count in full. */
+/**
+ * The limit of spans. Each stall and each change of the wall clock begins one. Times before the oldest span count in full.
+ */
 const MAX_SPANS = 64;
 
-/** Translates times of the wall clock into the time in which the coordinator could act. */
+/** Translates wall-clock times into acting time. */
 export class WallSpans {
-  /** The oldest first; never empty. */
+  /** The spans, oldest first. Never empty. */
   readonly #spans: Span[];
 
   constructor(wallStartMs: number) {
@@ -22,13 +24,13 @@ export class WallSpans {
     return this.#spans.length;
   }
 
-  /** The newest span lasts until this time. */
+  /** Extends the newest span to this acting time. */
   extend(actedMs: number): void {
     const newest = this.#spans.at(-1);
     if (newest !== undefined) newest.actedEndMs = actedMs;
   }
 
-  /** Begins a span. Replaces the newest one if it is empty, unless that is the first one, which marks the start of the process. */
+  /** Begins a span. Replaces the newest one if it is empty, except the first one, which marks the start of the process. */
   begin(wallStartMs: number, actedMs: number): void {
     const isEmpty = this.#spans.at(-1)?.actedStartMs === actedMs;
     if (this.#spans.length > 1 && isEmpty) this.#spans.pop();
@@ -37,9 +39,9 @@ export class WallSpans {
   }
 
   /**
-   * Returns the time to act that had passed at a time of the wall clock. The newest span that may hold it decides. A time between
-   * two spans is the end of the former. A time in the future that no span holds is from before the clock was set back, in an
-   * earlier process: minus infinity.
+   * Returns the acting time at a wall-clock time. The newest span that contains the time decides. A time between two spans
+   * counts as the end of the earlier one. A time in the future that no span contains was recorded by an earlier process
+   * before the clock was set back: returns minus infinity.
    */
   actedAt(atMs: number, wallNowMs: number): number {
     const isFuture = atMs > wallNowMs;

@@ -8,7 +8,7 @@ import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
 import { FileAuditLog, type FileAuditLogOptions } from "./file-audit-log.ts";
 
-test("entries are read in pages as they were written, also after a restart", async (t) => {
+test("reads entries in pages as they were written, even after a restart", async (t) => {
   const { open } = await aDirectory(t);
   const first = await open();
   for (let i = 1; i <= 5; i++) first.append({ event: "call", method: `/a/M${i}` });
@@ -22,7 +22,7 @@ test("entries are read in pages as they were written, also after a restart", asy
   assert.equal(problemOf((await second.read(0, 10)).lines), undefined);
 });
 
-test("the oldest files go when there are too many, and the rest is one chain", async (t) => {
+test("removes the oldest files beyond the limit, and keeps one chain", async (t) => {
   const { dir, open } = await aDirectory(t);
   const log = await open({ maxSegmentBytes: 1_000, maxSegments: 3 });
   for (let i = 1; i <= 40; i++) {
@@ -39,7 +39,22 @@ test("the oldest files go when there are too many, and the rest is one chain", a
   assert.deepEqual((await log.read((openEntry(first ?? "")?.sequence ?? 0) - 1, 1)).lines, [first]);
 });
 
-test("an entry that a crash has left incomplete is cut off", async (t) => {
+test("does not return an entry that is written while a page is read as the newest", async (t) => {
+  const { open } = await aDirectory(t);
+  // Each entry is in its own file, and the files are read one after the other.
+  const log = await open({ maxSegmentBytes: 1, maxSegments: 100 });
+  for (let i = 0; i < 30; i++) {
+    log.append({ event: "call", method: "/a/M" });
+    await log.read(0, 1);
+  }
+  const reading = log.read(0, 1_000);
+  await new Promise(setImmediate);
+  log.append({ event: "call", method: "/a/Later" });
+  const { lines, newest } = await reading;
+  assert.ok(lines.length >= newest, `${lines.length} entries, and the newest is ${newest}`);
+});
+
+test("removes an entry that a crash left incomplete", async (t) => {
   const { dir, open } = await aDirectory(t);
   const first = await open();
   first.append({ event: "call", method: "/a/M1" });
@@ -52,7 +67,7 @@ test("an entry that a crash has left incomplete is cut off", async (t) => {
   assert.equal(problemOf(lines), undefined);
 });
 
-test("a changed last entry is reported, and shows in a check of the log", async (t) => {
+test("reports a changed last entry, also in a verification of the log", async (t) => {
   const { dir, open, logged } = await aDirectory(t);
   const first = await open();
   first.append({ event: "call", method: "/a/M1" });
@@ -67,7 +82,7 @@ test("a changed last entry is reported, and shows in a check of the log", async 
   assert.deepEqual(logged(), ["audit-log-damaged"]);
 });
 
-test("entries wait while they can't be written, and lost ones are counted", async (t) => {
+test("keeps pending entries while they can't be written, and counts lost ones", async (t) => {
   const { dir, open, clock, logged } = await aDirectory(t);
   const log = await open({ maxPending: 3 });
   await rmdir(dir);
@@ -108,7 +123,7 @@ function methodsOf(lines: readonly string[]): (string | undefined)[] {
 function problemOf(lines: readonly string[]): string | undefined {
   const check = new ChainCheck();
   for (const line of lines) {
-    const result = check.take(line);
+    const result = check.check(line);
     if ("problem" in result) return result.problem;
   }
   return undefined;

@@ -10,21 +10,24 @@ export interface FileAuditLogOptions {
   readonly dir: string;
   readonly clock: Pick<Clock, "nowMs" | "schedule">;
   readonly log: Log;
-  /** Default: 4 MiB, about 10,000 entries. */
+  /** The size limit of a segment. Default: 4 MiB, about 10,000 entries. */
   readonly maxSegmentBytes?: number;
-  /** The oldest is removed beyond. Default: 16. */
+  /** The most segments, beyond which the oldest is removed. Default: 16. */
   readonly maxSegments?: number;
-  /** Entries that wait to be written; more are lost, and counted. Default: 10,000. */
+  /** The most pending entries, beyond which entries are lost and counted. Default: 10,000. */
   readonly maxPending?: number;
 }
 
 const DEFAULTS = { maxSegmentBytes: 4 * 1024 * 1024, maxSegments: 16, maxPending: 10_000 };
-/** A batch is sealed and written at once. */
+/** The most entries that are chained and written at a time. */
 const BATCH = 500;
-/** A full disk is not emptied in a moment. */
+/** The delay after a failed write, because a full disk is not freed immediately. */
 const AGAIN_MS = 5_000;
 
-/** Writes entries to files of a limited size. Entries that a full disk doesn't take wait in memory, and no call waits for them. */
+/**
+ * Writes entries to files of limited size. If the disk is full, entries wait in memory, and no call
+ * waits for them.
+ */
 export class FileAuditLog implements AuditLog {
   readonly #options: FileAuditLogOptions & typeof DEFAULTS;
   readonly #segments: Segment[];
@@ -36,7 +39,7 @@ export class FileAuditLog implements AuditLog {
   #writing: Promise<void> | undefined;
   #cancelRetry: (() => void) | undefined;
 
-  /** @throws when the directory can't be read. */
+  /** Opens the log. @throws if the directory can't be read. */
   static async open(options: FileAuditLogOptions): Promise<FileAuditLog> {
     const { segments, head, isDamaged } = await openSegments(options.dir);
     if (isDamaged)
@@ -62,15 +65,19 @@ export class FileAuditLog implements AuditLog {
 
   async read(after: number, limit: number): Promise<AuditPage> {
     await this.#writing;
+    // This is read before the files, because a reader would report an entry written in the meantime
+    // as missing.
+    const newest = this.#head.sequence;
     const lines: string[] = [];
     const start = this.#segments.findLastIndex(({ first }) => first <= after + 1);
     for (const segment of this.#segments.slice(Math.max(0, start))) {
       const found = await linesOf(segment);
-      // A file holds its entries without a gap, so that a line's place is its sequence.
+      // A file contains its entries without gaps, so the position of a line determines its
+      // sequence.
       lines.push(...found.slice(Math.max(0, after + 1 - segment.first), after + 1 - segment.first + limit));
       if (lines.length >= limit) break;
     }
-    return { lines: lines.slice(0, limit), newest: this.#head.sequence };
+    return { lines: lines.slice(0, limit), newest };
   }
 
   async close(): Promise<void> {
@@ -112,7 +119,7 @@ export class FileAuditLog implements AuditLog {
     }
   }
 
-  /** The chain moves on only with what is on disk. */
+  /** Writes one batch. The chain advances only after the batch is on disk. */
   async #writeBatch(): Promise<void> {
     const lost = this.#lost;
     const entries = this.#pending.slice(0, BATCH);

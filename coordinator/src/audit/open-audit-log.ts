@@ -4,7 +4,10 @@ import type { Log } from "@forage/common/log";
 import { type AuditLog, NO_AUDIT_LOG } from "./audit-log.ts";
 import { FileAuditLog } from "./file-audit-log.ts";
 
-/** Opens the audit log of a data directory. After a failure the coordinator starts without it, because pods need the coordinator more. */
+/**
+ * Opens the audit log of a data directory. If that fails, the coordinator starts without an audit
+ * log, because pods depend on the coordinator.
+ */
 export async function openAuditLog(dataDir: string, clock: Clock, log: Log): Promise<AuditLog> {
   const dir = join(dataDir, "audit");
   try {

@@ -4,7 +4,7 @@ import { RefusalLimit } from "./refusal-limit.ts";
 
 const REFUSED = { event: "refused" };
 
-test("ten refusals of one caller a minute are recorded, and the others are counted", () => {
+test("records ten refusals of one caller a minute, and counts the others", () => {
   const limit = new RefusalLimit();
   const entries = Array.from({ length: 25 }, (_, i) => limit.note("a", REFUSED, i)).flat();
   assert.equal(entries.length, 10);
@@ -17,7 +17,7 @@ test("ten refusals of one caller a minute are recorded, and the others are count
   assert.deepEqual(limit.note("a", REFUSED, 60_001), [REFUSED], "a new minute has begun");
 });
 
-test("beyond a thousand callers the others share one count", () => {
+test("counts callers beyond a thousand together", () => {
   const limit = new RefusalLimit();
   const entries = Array.from({ length: 5_000 }, (_, i) => limit.note(`caller-${i}`, REFUSED, 0)).flat();
   assert.equal(entries.length, 1_010);

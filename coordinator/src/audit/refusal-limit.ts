@@ -1,9 +1,12 @@
 import type { AuditFields } from "@forage/common/audit-chain";
 
-/** Refusals of one caller or address that are recorded one by one. Somebody who tries passwords must not fill the log. */
+/**
+ * The number of refusals of one caller or address that are recorded individually, so that guessing
+ * of passwords can't fill the log.
+ */
 const MAX_RECORDED = 10;
 const WINDOW_MS = 60_000;
-/** The limit of callers and addresses that are counted apart. Those beyond share one count. */
+/** The most callers and addresses that are counted separately. Further ones share one count. */
 const MAX_KEYS = 1_000;
 const OTHERS = "others";
 
@@ -12,7 +15,7 @@ interface Window {
   count: number;
 }
 
-/** Limits the entries for refused calls. Those that are left out are counted. Times are monotonic. */
+/** Limits the entries for refused calls, and counts omitted ones. Times are monotonic. */
 export class RefusalLimit {
   readonly #windows = new Map<string, Window>();
 
@@ -27,10 +30,10 @@ export class RefusalLimit {
     return entries;
   }
 
-  /** Returns an entry for each window that has ended and from which refusals were left out. */
+  /** Returns an entry for each ended window with omitted refusals. */
   #endWindows(nowMs: number): AuditFields[] {
     const entries: AuditFields[] = [];
-    // Windows are as long as one another, so that the first one ends first.
+    // All windows have the same length, so the first one ends first.
     for (const [key, { endMs, count }] of this.#windows) {
       if (endMs > nowMs) break;
       this.#windows.delete(key);

@@ -4,7 +4,7 @@ import { type ChainHead, EMPTY_CHAIN, openEntry } from "@forage/common/audit-cha
 
 export interface Segment {
   readonly path: string;
-  /** The sequence of its first entry. */
+  /** The sequence of the segment's first entry. */
   readonly first: number;
   bytes: number;
 }
@@ -26,7 +26,7 @@ export async function openSegments(
   const entry = openEntry(lines.at(-1) ?? "");
   if (entry !== undefined) return { segments, head: entry, isDamaged: false };
   if (lines.length > 0) {
-    // The next entry begins a chain of its own. A check of the log reports that.
+    // The next entry starts a new chain, which a verification of the log reports.
     const head = { sequence: last.first + lines.length - 1, hash: EMPTY_CHAIN.hash };
     return { segments, head, isDamaged: true };
   }
@@ -35,11 +35,11 @@ export async function openSegments(
   return openSegments(dir);
 }
 
-/** Appends the text and syncs it. After a failure the segment is as it was before. */
+/** Appends the text and syncs the file. After a failure the segment is unchanged. */
 export async function appendTo(segment: Segment, text: string): Promise<void> {
   const file = await open(segment.path, "a", 0o600);
   try {
-    // A part of an earlier text may have been written before it failed.
+    // A failed write may have left a part of an earlier text.
     await file.truncate(segment.bytes);
     const bytes = Buffer.from(text);
     await file.writeFile(bytes);
@@ -50,7 +50,10 @@ export async function appendTo(segment: Segment, text: string): Promise<void> {
   }
 }
 
-/** Returns the lines of a segment. None if it was removed meanwhile, or its first entry could not be written. */
+/**
+ * Returns the lines of a segment; empty if it was removed, or if its first entry could not be
+ * written.
+ */
 export async function linesOf({ path }: Segment): Promise<string[]> {
   try {
     const bytes = await readFile(path);
@@ -65,7 +68,7 @@ export async function linesOf({ path }: Segment): Promise<string[]> {
   }
 }
 
-/** Cuts off an entry that the end of the process has left incomplete. */
+/** Returns the complete lines, and removes an incomplete entry that the end of the process left. */
 async function completeLines(segment: Segment): Promise<string[]> {
   const bytes = await readFile(segment.path);
   const end = bytes.lastIndexOf("\n") + 1;

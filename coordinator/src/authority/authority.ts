@@ -1,13 +1,19 @@
 import type { CertificateAuthority } from "@forage/identity/ca";
 
-/** The cluster's certificate authority, as the parts of the coordinator use it. It may stand for two while one is replaced. */
+/** The cluster's certificate authority. There are two authorities while one is being replaced. */
 export interface Authority
   extends Pick<CertificateAuthority, "cluster" | "issueServer" | "issueNode" | "issueCoordinator"> {
-  /** The roots that servers and clients of the cluster trust, PEM. The root of servers' certificates comes first. */
+  /**
+   * The roots that servers and clients of the cluster trust, in PEM. The root of servers'
+   * certificates comes first.
+   */
   readonly certPem: string;
   /** The pin of the root of servers' certificates. */
   readonly pin: string;
-  /** Returns the secrets for one purpose. The first one is for new signatures, the others verify older ones. */
+  /**
+   * Returns the secrets for a purpose. The first one creates new signatures, and the others only
+   * verify older ones.
+   */
   deriveSecrets(purpose: string): readonly Uint8Array[];
 }
 
@@ -15,9 +21,9 @@ export interface Authority
 export interface AuthorityRoot {
   readonly pin: string;
   readonly certPem: string;
-  /** Whether it issues the certificates of servers. */
+  /** Whether the root's authority issues the certificates of servers. */
   readonly forServers: boolean;
-  /** Whether it issues the certificates of nodes. */
+  /** Whether the root's authority issues the certificates of nodes. */
   readonly forNodes: boolean;
 }
 
@@ -25,13 +31,22 @@ export interface AuthorityRoot {
 export interface AuthorityRoll {
   /** The roots, oldest first. */
   roots(): readonly AuthorityRoot[];
-  /** The pin of the authority whose certificates nodes must renew to; undefined: no authority is being replaced. */
+  /**
+   * The pin of the authority from which nodes must renew their certificates; undefined if no
+   * authority is being replaced.
+   */
   readonly nextPin: string | undefined;
-  /** Makes a new authority, which is trusted beside the present one and issues the certificates of nodes. */
+  /**
+   * Creates a new authority, which is trusted in addition to the present one and issues the
+   * certificates of nodes.
+   */
   begin(): Promise<void>;
-  /** Ends the trust in the older authority. The new one issues all certificates. */
+  /** Ends the trust in the older authority. From then on the new one issues all certificates. */
   finish(): Promise<void>;
-  /** Calls the function after each change of the roots. A change is complete when all of them have resolved. */
+  /**
+   * Calls the function after each change of the roots. A change is complete when the promises of
+   * all functions have resolved.
+   */
   onChange(run: () => Promise<void> | void): void;
 }
 
@@ -41,13 +56,16 @@ export interface AuthorityPem {
   readonly keyPem: string;
 }
 
-/** The authorities of coordinators that share a store, with their keys. All coordinators have to agree on them. */
+/**
+ * The authorities of coordinators that share a store, with their keys. All coordinators must have
+ * the same state.
+ */
 export interface AuthorityState {
   readonly current: AuthorityPem;
-  /** The authority that replaces the current one, from the time on at which servers trust it. */
+  /** The authority that replaces the current one. It is set once servers trust it. */
   readonly next: AuthorityPem | undefined;
   /** Whether the next authority issues the certificates of nodes. */
   readonly nextIssues: boolean;
-  /** The pins of the authorities before the current one, newest first. */
+  /** The pins of former authorities, newest first. */
   readonly retired: readonly string[];
 }

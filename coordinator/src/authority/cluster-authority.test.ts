@@ -9,7 +9,7 @@ import { createKeyAndCsr } from "@forage/identity/csr";
 import { checkKeyPair } from "@forage/identity/key-pair-file";
 import { ClusterAuthority } from "./cluster-authority.ts";
 
-test("servers accept certificates of the next authority before it issues one", async (t) => {
+test("lets servers accept certificates of the next authority before it issues one", async (t) => {
   const { open } = aDataDir(t);
   const authority = await open();
   const [old] = authority.roots();
@@ -26,7 +26,7 @@ test("servers accept certificates of the next authority before it issues one", a
   assert.equal(await issuerOf(authority), authority.nextPin);
 });
 
-test("every step outlasts a crash, and files of keys are private", async (t) => {
+test("keeps the result of every step after a crash, and keeps key files private", async (t) => {
   const { dir, open } = aDataDir(t);
   const first = await open();
   await first.begin();
@@ -46,7 +46,7 @@ test("every step outlasts a crash, and files of keys are private", async (t) => 
   checkKeyPair({ keyPem, chainPem }, finished.certPem);
 });
 
-test("a step whose end was not reached is taken again", async (t) => {
+test("repeats a step that was not completed", async (t) => {
   const { open } = aDataDir(t);
   const authority = await open();
   let fails = true;
@@ -62,7 +62,7 @@ test("a step whose end was not reached is taken again", async (t) => {
   await assert.rejects(authority.begin(), { code: "FAILED_PRECONDITION" });
 });
 
-test("marks of the older authority are verified until it is retired", async (t) => {
+test("verifies signatures of the older authority until it is retired", async (t) => {
   const { open } = aDataDir(t);
   const authority = await open();
   const [old] = authority.deriveSecrets("marks");

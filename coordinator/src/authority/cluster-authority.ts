@@ -16,28 +16,32 @@ export interface ClusterAuthorityOptions {
   readonly dataDir: string;
   readonly cluster: string;
   readonly ca: CaOptions;
-  /** Called when the copy of the roots for clients can't be written. It is written at the next start or change. */
+  /**
+   * Called if the copy of the roots for clients can't be written. It is written at the next start
+   * or change.
+   */
   readonly onProblem: (path: string, error: unknown) => void;
 }
 
-/** Pins of retired authorities. Each is replaced every few years. */
+/** The most pins of retired authorities. An authority is replaced every few years. */
 const MAX_RETIRED = 16;
 
 /**
- * The cluster's authority in files of the data directory. While it is replaced there are two: `ca.pem` issues the certificates of
- * servers, which every node trusts already, and `next.pem` those of nodes, which learn both roots with their new certificate. Each
- * step changes one file at once, so that a crash leaves the state before the step or after it. Coordinators that share a store also
- * share the state, which is written there before each step and adopted from there.
+ * The cluster's authority in files of the data directory. There are two during a replacement:
+ * `ca.pem` issues the certificates of servers, which every node already trusts, and `next.pem`
+ * those of nodes, which receive both roots with their new certificate. Each step changes one file
+ * atomically, so that a crash leaves the state before or after the step. Coordinators that share a
+ * store also share the state, which is written to the store before each step.
  */
 export class ClusterAuthority implements Authority, AuthorityRoll {
   readonly #options: ClusterAuthorityOptions;
   readonly #listeners: (() => Promise<void> | void)[] = [];
   #current: CertificateAuthority;
-  /** Trusted from here on. */
+  /** The next authority. It is trusted once this is set. */
   #next: CertificateAuthority | undefined;
-  /** Whether the next authority issues certificates of nodes, which servers accept by now. */
+  /** Whether the next authority issues certificates of nodes. Servers then already accept them. */
   #nextIssues: boolean;
-  /** Pins, newest first. */
+  /** The pins of retired authorities, newest first. */
   #retired: readonly string[] = [];
   #share: ((state: AuthorityState) => Promise<void>) | undefined;
 
@@ -52,7 +56,9 @@ export class ClusterAuthority implements Authority, AuthorityRoll {
     this.#nextIssues = next !== undefined;
   }
 
-  /** Opens the authority, which is made at the first start, and puts a copy of its roots where clients can read it. */
+  /**
+   * Opens the authority, or creates it at the first start. Writes a copy of its roots for clients.
+   */
   static async open(options: ClusterAuthorityOptions): Promise<ClusterAuthority> {
     const { dataDir, cluster, ca } = options;
     const current = await loadOrCreateAuthority(authorityFile(dataDir), cluster, ca);
@@ -103,14 +109,17 @@ export class ClusterAuthority implements Authority, AuthorityRoll {
     this.#listeners.push(run);
   }
 
-  /** Calls the function before each step that this coordinator takes from now on. The step is not taken if it rejects. */
+  /**
+   * Calls the function before each further step of this coordinator. If the promise rejects, the
+   * step is not taken.
+   */
   shareWith(write: (state: AuthorityState) => Promise<void>): void {
     this.#share = write;
   }
 
   /**
-   * Takes over the state that another coordinator has reached, in the files, too.
-   * @throws CoordinatorError FAILED_PRECONDITION if the authority in the files is none of that history.
+   * Adopts the state that another coordinator has reached, also in the files. @throws
+   * CoordinatorError FAILED_PRECONDITION if the authority in the files is not part of that history.
    */
   async adopt({ current, next, nextIssues, retired }: AuthorityState): Promise<void> {
     const before = this.roots();
@@ -132,7 +141,7 @@ export class ClusterAuthority implements Authority, AuthorityRoll {
         "the authority is being replaced already: `forage ca ls` shows which nodes still depend on the old one",
       );
     const next = await this.#offerNext();
-    // Servers have to accept its certificates before it issues one.
+    // Servers must accept its certificates before it issues one.
     await this.#changed();
     await this.#share?.(this.#state({ next: next.toPem(), nextIssues: true }));
     this.#nextIssues = true;
@@ -166,7 +175,10 @@ export class ClusterAuthority implements Authority, AuthorityRoll {
     return (this.#nextIssues ? this.#next : undefined) ?? this.#current;
   }
 
-  /** Shares the next authority again when a former try did not reach all coordinators. */
+  /**
+   * Shares the next authority again, because an earlier attempt may not have reached all
+   * coordinators.
+   */
   async #offerNext(): Promise<CertificateAuthority> {
     const { dataDir, ca } = this.#options;
     const next = this.#next ?? (await CertificateAuthority.create(this.cluster, ca));
@@ -184,7 +196,7 @@ export class ClusterAuthority implements Authority, AuthorityRoll {
     return CertificateAuthority.fromPem(pem, this.#options.ca);
   }
 
-  /** Puts the authority that has replaced this one in its place. */
+  /** Replaces this authority by its successor. */
   async #moveOn(to: CertificateAuthority, retired: readonly string[]): Promise<void> {
     const { dataDir } = this.#options;
     const file = authorityFile(dataDir);
@@ -217,17 +229,17 @@ export class ClusterAuthority implements Authority, AuthorityRoll {
   }
 }
 
-/** The authority's key and certificate. */
+/** Returns the path of the authority's key and certificate. */
 export function authorityFile(dataDir: string): string {
   return join(dataDir, "authority", "ca.pem");
 }
 
-/** The same of the authority that replaces it. */
+/** Returns the path of the next authority's key and certificate. */
 function nextFile(dataDir: string): string {
   return join(dataDir, "authority", "next.pem");
 }
 
-/** Clients read the file at any time, so that it is replaced as a whole. */
+/** Replaces the file atomically, because clients may read it at any time. */
 async function publish(path: string, text: string): Promise<void> {
   const present = await readFile(path, "utf8").catch(() => undefined);
   if (present !== text) {

@@ -8,7 +8,7 @@ import { dependents } from "./dependents.ts";
 const NOW_MS = Date.UTC(2030, 0, 1);
 const DAY_MS = 86_400_000;
 
-test("nodes depend on the older authority until they have connected with a certificate of the next one", () => {
+test("lists nodes until they have connected with a certificate of the next authority", () => {
   const nodes = [
     aNode("new", { certificateAuthority: "next", connectedAuthority: "next" }),
     aNode("answer-lost", { certificateAuthority: "next", connectedAuthority: "old" }),

@@ -2,7 +2,7 @@ import { toEpochMs } from "../model/timestamp.ts";
 import type { NodeEntry } from "../state/entries.ts";
 
 export interface DependentsOptions {
-  /** The authority that replaces the other one. */
+  /** The pin of the next authority. */
   readonly nextPin: string;
   /** The time for which an expired certificate can still be renewed. */
   readonly graceMs: number;
@@ -10,8 +10,9 @@ export interface DependentsOptions {
 }
 
 /**
- * Returns the nodes that could not connect any more without the older authority: they have not connected with a certificate of the
- * next one. A node whose certificate can't even be renewed has to join again in any case.
+ * Returns the nodes that could not connect without the older authority, because they have not
+ * connected with a certificate of the next one. Nodes whose certificate can no longer be renewed
+ * are excluded, because they must join again in any case.
  */
 export function dependents(nodes: readonly NodeEntry[], options: DependentsOptions): readonly string[] {
   const { nextPin, graceMs, nowMs } = options;

@@ -10,7 +10,9 @@ import type { AuthorityRoll, AuthorityRoot } from "./authority.ts";
 import { dependents } from "./dependents.ts";
 
 export interface AuthorityHandlerOptions {
-  /** Undefined: the authority can't be replaced while the coordinator runs. */
+  /**
+   * The replacement of the authority; undefined if it can't be replaced while the coordinator runs.
+   */
   readonly authorityRoll: AuthorityRoll | undefined;
   /** Returns the roots, oldest first. */
   readonly authorityRoots: () => readonly AuthorityRoot[];
@@ -32,10 +34,10 @@ export interface AuthorityHandlers {
   ): Promise<wire.RetireAuthorityResponse>;
 }
 
-/** Names in an error. */
+/** The most names in an error. */
 const MAX_NAMED_NODES = 20;
 
-/** Lists and replaces the cluster's certificate authority. */
+/** Returns the RPCs that list and replace the cluster's certificate authority. */
 export function authorityHandlers(options: AuthorityHandlerOptions): AuthorityHandlers {
   let isBusy = false;
   const change = async (run: (roll: AuthorityRoll) => Promise<void>): Promise<void> => {

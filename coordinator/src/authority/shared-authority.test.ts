@@ -15,7 +15,7 @@ import { adoptStored, followAuthority, leadAuthority } from "./shared-authority.
 
 const KEY = { id: "first", bytes: randomBytes(32) };
 
-test("each step reaches the coordinators that follow, and their files", async (t) => {
+test("propagates each step to the followers and their files", async (t) => {
   const { leader, follower, dirOf } = await aCluster(t);
   const stop = followAuthority({ ...follower, log: { error: fail }, onFatal: fail });
   const roots = () => JSON.stringify(follower.authority.roots());
@@ -32,7 +32,7 @@ test("each step reaches the coordinators that follow, and their files", async (t
   assert.equal(ca, expected);
 });
 
-test("the next authority issues nothing before every coordinator trusts it, and the step is taken again", async (t) => {
+test("issues nothing by the next authority before every coordinator trusts it, and repeats the step", async (t) => {
   const { leader, follower } = await aCluster(t);
   let refuses = true;
   leader.authority.onChange(() => {
@@ -42,7 +42,7 @@ test("the next authority issues nothing before every coordinator trusts it, and 
   await adoptStored(follower);
   assert.equal(follower.authority.roots().length, 2);
   assert.equal(follower.authority.nextPin, undefined);
-  // Another coordinator leads, and goes on with the same authority.
+  // Another coordinator becomes the leader, and continues with the same authority.
   await leadAuthority(follower);
   await follower.authority.begin();
   refuses = false;
@@ -51,7 +51,7 @@ test("the next authority issues nothing before every coordinator trusts it, and 
   assert.ok(leader.authority.nextPin);
 });
 
-test("a coordinator that was off during two replacements takes the newest authority over", async (t) => {
+test("adopts the newest authority on a coordinator that was off during two replacements", async (t) => {
   const { leader, follower } = await aCluster(t);
   for (let at = 0; at < 2; at++) {
     await leader.authority.begin();
@@ -61,7 +61,7 @@ test("a coordinator that was off during two replacements takes the newest author
   assert.deepEqual(follower.authority.roots(), leader.authority.roots());
 });
 
-test("an authority of another cluster is refused, and a state of an earlier epoch is left alone", async (t) => {
+test("refuses an authority of another cluster, and ignores a state of an earlier epoch", async (t) => {
   const { leader, follower, anAuthority } = await aCluster(t);
   await leader.authority.begin();
   const stranger = { ...follower, authority: await anAuthority() };
@@ -74,7 +74,7 @@ test("an authority of another cluster is refused, and a state of an earlier epoc
   assert.deepEqual([follower.authority.pin, follower.authority.roots().length], [pin, 1]);
 });
 
-test("the store has the keys only encrypted, and with the newest secret key after a change of it", async (t) => {
+test("stores the keys only encrypted, and encrypts them with the newest secret key after it changed", async (t) => {
   const { leader, store, dirOf } = await aCluster(t);
   await leader.authority.begin();
   const stored = async (): Promise<string> =>
@@ -89,7 +89,7 @@ test("the store has the keys only encrypted, and with the newest secret key afte
   await adoptStored({ ...leader, vault: await openVault([fresh], store) });
 });
 
-/** Two coordinators with copies of one authority, over one store. The first one leads. */
+/** Starts two coordinators with copies of one authority, over one store. The first one leads. */
 async function aCluster(t: TestContext) {
   const store = createMemoryStore({ clock: new VirtualClock() });
   const dirs = new Map<ClusterAuthority, string>();

@@ -9,24 +9,30 @@ import type { ClusterAuthority } from "./cluster-authority.ts";
 
 export interface SharedAuthorityOptions {
   readonly store: Store;
-  /** Grows with each restore and each move of the store. A state of an earlier epoch may be older than the files. */
+  /**
+   * The epoch, which grows with each restore and each move of the store. A state of an earlier
+   * epoch may be older than the files.
+   */
   readonly epoch: number;
   readonly vault: Pick<Vault, "sealText" | "openText">;
   readonly authority: ClusterAuthority;
 }
 
-/** The content of the record, encrypted as JSON. */
+/** The content of the record, which is encrypted JSON. */
 interface StoredState extends AuthorityState {
   readonly epoch: number;
 }
 
-/** Takes over what the store has, and writes each step to the store from then on. For the coordinator that leads. */
+/** Adopts the stored state, and writes each further step to the store. Used by the leader. */
 export async function leadAuthority(options: SharedAuthorityOptions): Promise<void> {
   await adoptStored(options);
   options.authority.shareWith((state) => write(options, state));
 }
 
-/** Takes over what the store has. The authority stays as it is in the files while no replacement has begun in this epoch. */
+/**
+ * Adopts the stored state. If no replacement has begun in this epoch, the authority in the files is
+ * kept.
+ */
 export async function adoptStored({ store, epoch, vault, authority }: SharedAuthorityOptions): Promise<void> {
   const stored = await store.get(AUTHORITY_KEY);
   if (stored === undefined) return;
@@ -36,12 +42,18 @@ export async function adoptStored({ store, epoch, vault, authority }: SharedAuth
 }
 
 export interface FollowAuthorityOptions extends SharedAuthorityOptions {
-  /** Records a step that can't be taken over. The leader waits for this coordinator, and repeats the step with the next `ca roll`. */
+  /**
+   * Logs a step that can't be adopted. The leader waits for this coordinator, and repeats the step
+   * with the next `ca roll`.
+   */
   readonly log: Pick<Log, "error">;
   readonly onFatal: (error: unknown) => void;
 }
 
-/** Takes over each step of the coordinator that leads. Returns a function that ends this, and resolves when it has ended. */
+/**
+ * Adopts each step of the leader. Returns a function that ends this, and resolves when it has
+ * ended.
+ */
 export function followAuthority(options: FollowAuthorityOptions): () => Promise<void> {
   const { onFatal } = options;
   const over = new AbortController();
@@ -79,5 +91,5 @@ function isStoreError(error: unknown, codes: readonly StoreErrorCode[]): boolean
 async function write({ store, epoch, vault }: SharedAuthorityOptions, state: AuthorityState): Promise<void> {
   const text = JSON.stringify({ ...state, epoch } satisfies StoredState);
   const value = encodeRecord(Sealed, vault.sealText(text, AUTHORITY_KEY));
-  await store.txn([], [{ kind: "put", key: AUTHORITY_KEY, value }]);
+  await store.txn([], [{ type: "put", key: AUTHORITY_KEY, value }]);
 }

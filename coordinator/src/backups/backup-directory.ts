@@ -13,20 +13,20 @@ import {
   surplusBackups,
 } from "./plan-backups.ts";
 
-/** The store stops writing below 64 MiB, and a backup must not bring it there. */
+/** The free space that a backup must leave. The store stops writing below 64 MiB. */
 const KEEP_FREE_BYTES = 256 * 1024 * 1024;
 
 export interface BackupDirectoryOptions {
   readonly store: Pick<DurableStore, "backup">;
   readonly path: string;
-  /** The number of backups of each series that are kept. */
+  /** The number of kept backups of each series. */
   readonly keep: number;
   readonly clock: Pick<Clock, "nowMs">;
-  /** Returns the free bytes of the directory's disk. Default: those of the file system. */
+  /** Returns the free bytes of the directory's disk. Default: queries the file system. */
   readonly freeBytes?: (directory: string) => Promise<number>;
 }
 
-/** A backup that was written and read back. */
+/** A backup that was written and verified. */
 export interface MadeBackup extends BackupFile {
   readonly sizeBytes: number;
   readonly info: BackupInfo;
@@ -48,7 +48,7 @@ export class BackupDirectory {
     this.#newestMs = newestMs;
   }
 
-  /** A directory that can't be read is reported at the first backup. */
+  /** Opens the directory. If it can't be read, the first backup reports this. */
   static async open(options: BackupDirectoryOptions): Promise<BackupDirectory> {
     const names = await readdir(options.path).catch(() => []);
     return new BackupDirectory(options, backupsAmong(names).at(-1)?.madeMs);
@@ -58,17 +58,20 @@ export class BackupDirectory {
     return this.#options.path;
   }
 
-  /** The time of the newest backup; undefined: there is none. */
+  /** The time of the newest backup; undefined if there is none. */
   get newestMs(): number | undefined {
     return this.#newestMs;
   }
 
-  /** Reports whether a backup is being made. */
+  /** Whether a backup is being made. */
   get isBusy(): boolean {
     return this.#waiting > 0;
   }
 
-  /** Writes a backup, reads it back and removes the oldest ones of its series. One that can't be read back is removed. */
+  /**
+   * Writes and verifies a backup, and removes the oldest ones of its series. An invalid backup is
+   * removed.
+   */
   make(series: BackupSeries): Promise<MadeBackup> {
     this.#waiting += 1;
     const made = this.#last
@@ -93,14 +96,16 @@ export class BackupDirectory {
           ({ size }) => size,
           () => undefined,
         );
-        // It was removed since the directory was read.
+        // The backup was removed after the directory was read.
         return size === undefined ? [] : [{ ...backup, sizeBytes: size }];
       }),
     );
     return listed.flat();
   }
 
-  /** Opens a backup to read it; undefined: there is none of this name. The caller closes it. */
+  /**
+   * Opens a backup for reading; undefined if there is none with the name. The caller must close it.
+   */
   async read(
     name: string,
   ): Promise<{ readonly backup: ListedBackup; readonly file: FileHandle } | undefined> {
@@ -141,7 +146,7 @@ export class BackupDirectory {
     return { name, series, madeMs, sizeBytes: (await stat(file)).size, info };
   }
 
-  /** Assumes that the store has not doubled since the newest backup. */
+  /** Throws if there is not enough free space, estimated as twice the size of the newest backup. */
   async #assertRoom(newest: string | undefined): Promise<void> {
     const { path, freeBytes = freeBytesOf } = this.#options;
     const lastBytes = newest === undefined ? 0 : (await stat(join(path, newest))).size;
@@ -155,7 +160,7 @@ export class BackupDirectory {
   }
 }
 
-/** Reads the backup again. Removes it and throws CORRUPT unless it holds what was written. */
+/** Verifies the written backup. If it is invalid, removes it and throws CORRUPT. */
 async function verifyBackup(file: string, written: BackupInfo): Promise<void> {
   try {
     const { info } = await readBackup(file);

@@ -8,12 +8,12 @@ import { StoreError } from "../store/index.ts";
 import type { BackupDirectory, ListedBackup } from "./backup-directory.ts";
 
 export interface BackupHandlerOptions {
-  /** Undefined: the store keeps nothing on a disk. */
+  /** The backups; undefined if the store is not on a local disk. */
   readonly backups: BackupDirectory | undefined;
   readonly log: Log;
 }
 
-/** Fits a message of 4 MiB, and is read at once. */
+/** The size of a chunk, which fits into a message of 4 MiB. */
 const CHUNK_BYTES = 256 * 1024;
 const MAX_DOWNLOADS = 4;
 
@@ -23,7 +23,7 @@ export interface BackupHandlers {
   getBackup(request: wire.GetBackupRequest, context: CallContext): AsyncGenerator<wire.GetBackupResponse>;
 }
 
-/** Makes, lists and sends backups on demand. */
+/** Returns the RPCs that make, list and send backups. */
 export function backupHandlers({ backups, log }: BackupHandlerOptions): BackupHandlers {
   let downloads = 0;
   const directory = (): BackupDirectory => {
@@ -61,7 +61,8 @@ async function createBackup(
     return { backup: backupView(made), revision: BigInt(revision), records: BigInt(records) };
   } catch (err) {
     log.error({ event: "backup-failed", directory: directory.path, err });
-    // Its message names what to do; other errors of the store have messages of their own.
+    // The message of this error states what to do. Other errors of the store have their own
+    // messages.
     if (err instanceof StoreError && err.code === "NO_SPACE")
       throw new CoordinatorError("RESOURCE_EXHAUSTED", err.message, { cause: err });
     throw err;
@@ -92,7 +93,7 @@ async function* sendBackup(
 
 async function* chunksOf(file: FileHandle): AsyncGenerator<Buffer> {
   for (let position = 0; ; ) {
-    // The one before may still wait to be sent.
+    // The previous buffer may still wait to be sent.
     const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
     const { bytesRead } = await file.read(buffer, 0, CHUNK_BYTES, position);
     if (bytesRead === 0) return;

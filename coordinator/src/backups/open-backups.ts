@@ -10,13 +10,13 @@ import { ScheduledBackups } from "./scheduled-backups.ts";
 export interface Backups {
   readonly directory: BackupDirectory;
   stats(): BackupStats;
-  /** Resolves when no backup is being written. */
+  /** Ends the schedule. Resolves when no backup is being written. */
   close(): Promise<void>;
 }
 
 /** The state of the backups, for metrics. */
 export interface BackupStats {
-  /** The time of the newest backup that was verified; undefined: there is none. */
+  /** The time of the newest verified backup; undefined if there is none. */
   readonly lastMs: number | undefined;
   /** The number of scheduled backups that failed. */
   readonly failures: number;
@@ -24,14 +24,14 @@ export interface BackupStats {
 
 const HOUR_MS = 3_600_000;
 
-/** Opens the directory of backups, and starts the schedule unless the configuration turns it off. */
+/** Opens the directory of backups, and starts the schedule if it is enabled. */
 export async function openBackups(
   { backups, dataDir }: Pick<Config, "backups" | "dataDir">,
-  parts: { readonly store: DurableStore; readonly clock: Clock; readonly log: Log },
+  dependencies: { readonly store: DurableStore; readonly clock: Clock; readonly log: Log },
 ): Promise<Backups> {
-  const { clock, log } = parts;
+  const { clock, log } = dependencies;
   const { enabled, intervalHours, keep, directory: path = join(dataDir, "backups") } = backups;
-  const directory = await BackupDirectory.open({ ...parts, path, keep });
+  const directory = await BackupDirectory.open({ ...dependencies, path, keep });
   const schedule = enabled
     ? await ScheduledBackups.start({ directory, intervalMs: intervalHours * HOUR_MS, clock, log })
     : undefined;

@@ -5,7 +5,7 @@ import { backupName, backupsAmong, leftovers, surplusBackups, untilNextBackup } 
 const NOW_MS = Date.UTC(2030, 4, 6, 7, 8, 9, 123);
 const HOUR_MS = 3_600_000;
 
-test("a backup's name holds its time to the second, and other files are no backups", () => {
+test("names a backup by its time in seconds, and ignores other files", () => {
   const name = backupName("scheduled", NOW_MS);
   assert.equal(name, "store-20300506T070809Z.backup");
   const others = ["store.backup", `${name}.partial`, "before-upgrade.backup"];
@@ -13,14 +13,14 @@ test("a backup's name holds its time to the second, and other files are no backu
   assert.deepEqual(leftovers([...others, name, "mine.partial"]), [`${name}.partial`]);
 });
 
-test("a backup on demand has a name of its own, with milliseconds", () => {
+test("names an on-demand backup by its time in milliseconds", () => {
   const name = backupName("on-demand", NOW_MS);
   assert.equal(name, "demand-20300506T070809123Z.backup");
   assert.deepEqual(backupsAmong([name, `../${name}`]), [{ name, series: "on-demand", madeMs: NOW_MS }]);
   assert.deepEqual(leftovers([`${name}.partial`]), [`${name}.partial`]);
 });
 
-test("backups on demand remove no scheduled ones", () => {
+test("does not remove scheduled backups because of on-demand ones", () => {
   const scheduled = backupName("scheduled", NOW_MS);
   const demanded = [1, 2].map((hours) => backupName("on-demand", NOW_MS + hours * HOUR_MS));
   assert.deepEqual(
@@ -29,7 +29,7 @@ test("backups on demand remove no scheduled ones", () => {
   );
 });
 
-test("the oldest backups beyond the number to keep are surplus", () => {
+test("returns the oldest backups beyond the number to keep as surplus", () => {
   const names = [2, 0, 1].map((hours) => backupName("scheduled", NOW_MS + hours * HOUR_MS));
   const backups = backupsAmong(names);
   assert.deepEqual(
@@ -39,7 +39,7 @@ test("the oldest backups beyond the number to keep are surplus", () => {
   assert.deepEqual(surplusBackups(backups, 3), []);
 });
 
-test("the next backup is due an interval after the newest one, also when that is of the future", () => {
+test("schedules the next backup an interval after the newest one, even if that is from the future", () => {
   const due = (lastMs: number | undefined) =>
     untilNextBackup({ nowMs: NOW_MS, lastMs, intervalMs: 24 * HOUR_MS });
   assert.equal(due(undefined), 0);

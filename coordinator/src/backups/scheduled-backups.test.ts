@@ -13,9 +13,9 @@ import { ScheduledBackups } from "./scheduled-backups.ts";
 
 const HOUR_MS = 3_600_000;
 
-test("writes a backup at each interval, from which the store comes back, and keeps the newest ones", async (t) => {
+test("writes a restorable backup at each interval, and keeps the newest ones", async (t) => {
   const { store, dir, clock, events, start } = await aStore(t);
-  await store.txn([], [{ kind: "put", key: "a", value: Buffer.from("1") }]);
+  await store.txn([], [{ type: "put", key: "a", value: Buffer.from("1") }]);
   const backups = await start({});
   clock.advance(START_DELAY_MS);
   for (let made = 1; made <= 3; made++) {
@@ -40,7 +40,7 @@ test("writes a backup at each interval, from which the store comes back, and kee
   );
 });
 
-test("a new backup that can't be read back is removed, older ones stay, and the next try is soon", async (t) => {
+test("removes an unreadable new backup, keeps older ones, and retries soon", async (t) => {
   const { dir, clock, events, start, store } = await aStore(t);
   let damage = true;
   const backup = async (file: string): Promise<BackupInfo> => {
@@ -63,7 +63,7 @@ test("a new backup that can't be read back is removed, older ones stay, and the 
   assert.equal(readdirSync(dir).includes("store-20290101T000000Z.backup"), false);
 });
 
-test("no backup is written to a disk that has no room for it", async (t) => {
+test("writes no backup to a disk without enough free space", async (t) => {
   const { dir, clock, events, start } = await aStore(t);
   let free = 100 * 1024 * 1024;
   await start({ freeBytes: async () => free });
@@ -76,7 +76,7 @@ test("no backup is written to a disk that has no room for it", async (t) => {
   assert.equal(readdirSync(dir).length, 1);
 });
 
-test("a restart waits for the rest of the interval, and removes what a crash has left", async (t) => {
+test("waits for the rest of the interval after a restart, and removes leftovers of a crash", async (t) => {
   const { dir, clock, events, start } = await aStore(t);
   const first = await start({});
   clock.advance(START_DELAY_MS);
@@ -100,7 +100,7 @@ interface Scene {
   readonly store: DurableStore;
   readonly dir: string;
   readonly clock: VirtualClock;
-  /** The events that were logged, in order. */
+  /** The logged events, in order. */
   readonly events: string[];
   readonly start: (options: Partial<BackupDirectoryOptions>) => Promise<ScheduledBackups>;
 }
@@ -109,7 +109,7 @@ async function aStore(t: TestContext): Promise<Scene> {
   const root = mkdtempSync(join(tmpdir(), "forage-backups-"));
   const dir = mkdtempSync(join(root, "backups-"));
   const clock = new VirtualClock();
-  // A clock of its own: the timers of the store are not those of backups.
+  // The store has a separate clock, because its timers must not count as those of backups.
   const store = await openLevelStore({
     ...{ dir: join(root, "store"), clock: new VirtualClock(), ballastBytes: 1024 },
   });

@@ -11,8 +11,8 @@ export interface ScheduledBackupsOptions {
 }
 
 /**
- * Makes a backup of the store at each interval while the coordinator serves. Backups that users have made on demand leave the
- * schedule as it is.
+ * Makes a backup of the store at each interval while the coordinator serves. On-demand backups do
+ * not change the schedule.
  */
 export class ScheduledBackups {
   readonly #options: ScheduledBackupsOptions;
@@ -28,7 +28,7 @@ export class ScheduledBackups {
     this.#schedule(Math.max(START_DELAY_MS, this.#dueInMs()));
   }
 
-  /** Starts the schedule. A directory that can't be read is reported at the first backup. */
+  /** Starts the schedule. If the directory can't be read, the first backup reports this. */
   static async start(options: ScheduledBackupsOptions): Promise<ScheduledBackups> {
     const backups = await options.directory.list().catch(() => []);
     const last = backups.findLast(({ series }) => series === "scheduled");
@@ -40,7 +40,7 @@ export class ScheduledBackups {
     return this.#failures;
   }
 
-  /** Ends the schedule, after the backup that is being written. */
+  /** Ends the schedule after the backup in progress. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancel();

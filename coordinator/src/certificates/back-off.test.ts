@@ -4,14 +4,14 @@ import { HOSTNAME_BACK_OFF, ISSUER_BACK_OFF, waitMs } from "./back-off.ts";
 
 const minutes = (ms: number): number => ms / 60_000;
 
-test("waits double up to the cap, whatever the count", () => {
+test("doubles the delay up to the limit", () => {
   const waits = [1, 2, 3, 4, 5, 10, 20, 10_000].map((failures) =>
     minutes(waitMs(HOSTNAME_BACK_OFF, failures, 0)),
   );
   assert.deepEqual(waits, [2, 4, 8, 16, 32, 720, 720, 720]);
 });
 
-test("a hostname fails at most five times in its first hour", () => {
+test("allows at most five attempts for a hostname in its first hour", () => {
   let atMs = 0;
   let attempts = 1;
   while (atMs < 3_600_000) {
@@ -21,7 +21,7 @@ test("a hostname fails at most five times in its first hour", () => {
   assert.equal(attempts, 5);
 });
 
-test("chance makes waits longer, never shorter, by a quarter at most", () => {
+test("lengthens delays randomly by at most a quarter", () => {
   for (const failures of [1, 3, 50]) {
     const bare = waitMs(ISSUER_BACK_OFF, failures, 0);
     assert.ok(waitMs(ISSUER_BACK_OFF, failures, 0.999) > bare);

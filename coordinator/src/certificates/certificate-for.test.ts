@@ -14,12 +14,12 @@ const held: CertificateState = {
 };
 const failing = { failures: 2, error: "caa: forbidden", failedAtMs: nowMs, retryAtMs: nowMs + HOUR_MS };
 const ended = { ...held, certificate: { chainPem: "c", keyPem: "k", notBeforeMs: 0, notAfterMs: nowMs } };
-const pause = { failures: 1, error: "out of reach", untilMs: nowMs + 60_000, asked: false };
+const pause = { failures: 1, error: "out of reach", untilMs: nowMs + 60_000, isRequested: false };
 
 interface Case {
   readonly name: string;
   readonly known: Partial<Known>;
-  /** Reason and message of one that is pending, or the warning of one that is there. */
+  /** The reason and message of a pending certificate, or the warning about an issued one. */
   readonly answer: readonly [string, RegExp] | "issued" | RegExp;
   readonly state: string;
 }
@@ -28,24 +28,29 @@ const cases: readonly Case[] = [
   {
     name: "not requested yet",
     known: {},
-    answer: ["Issuing", /^a certificate is being asked of ACME$/],
+    answer: ["Issuing", /^a certificate is being requested from ACME$/],
     state: "issuing",
   },
-  { name: "running", known: { running: true }, answer: ["Issuing", /being asked of/], state: "issuing" },
+  {
+    name: "running",
+    known: { running: true },
+    answer: ["Issuing", /being requested from/],
+    state: "issuing",
+  },
   {
     name: "failed",
-    known: { holding: { ...emptyCertificateState("a.test", "acme"), ...failing } },
+    known: { state: { ...emptyCertificateState("a.test", "acme"), ...failing } },
     answer: ["IssueFailed", /^caa: forbidden \(tried again at 2026-03-01T01:00:00Z\)$/],
     state: "failed",
   },
   {
     name: "failed, and running again",
-    known: { holding: { ...emptyCertificateState("a.test", "acme"), ...failing }, running: true },
-    answer: ["Issuing", /asked of ACME; caa: forbidden/],
+    known: { state: { ...emptyCertificateState("a.test", "acme"), ...failing }, running: true },
+    answer: ["Issuing", /requested from ACME; caa: forbidden/],
     state: "issuing",
   },
   {
-    name: "the issuer is left alone",
+    name: "the issuer is paused",
     known: { pause },
     answer: ["IssuerUnavailable", /^out of reach \(tried again at 2026-03-01T00:01:00Z\)$/],
     state: "failed",
@@ -53,7 +58,7 @@ const cases: readonly Case[] = [
   {
     name: "the pause is over",
     known: { pause: { ...pause, untilMs: nowMs } },
-    answer: ["Issuing", /asked/],
+    answer: ["Issuing", /requested/],
     state: "issuing",
   },
   {
@@ -62,46 +67,46 @@ const cases: readonly Case[] = [
     answer: ["Refused", /^no wildcards$/],
     state: "refused",
   },
-  { name: "there", known: { holding: held }, answer: "issued", state: "ready" },
+  { name: "present", known: { state: held }, answer: "issued", state: "ready" },
   {
-    name: "there while the next is made",
-    known: { holding: held, running: true },
+    name: "present while the next one is requested",
+    known: { state: held, running: true },
     answer: "issued",
     state: "ready",
   },
   {
-    name: "there, and nothing is needed of an issuer out of reach",
-    known: { holding: held, pause },
+    name: "present and not due while the issuer is unreachable",
+    known: { state: held, pause },
     answer: "issued",
     state: "ready",
   },
   {
-    name: "due, and the issuer is out of reach",
-    known: { holding: { ...held, renewAtMs: nowMs }, pause },
+    name: "due while the issuer is unreachable",
+    known: { state: { ...held, renewAtMs: nowMs }, pause },
     answer: /^it ends at 2026-03-01T01:00:00Z and can't be renewed: out of reach/,
     state: "ready",
   },
   {
-    name: "there, but the renewal fails",
-    known: { holding: { ...held, ...failing } },
+    name: "present with a failed renewal",
+    known: { state: { ...held, ...failing } },
     answer: /^it ends at 2026-03-01T01:00:00Z and can't be renewed: caa: forbidden/,
     state: "ready",
   },
   {
-    name: "there, of an issuer before this one, which makes none for such a name",
-    known: { holding: held, refusal: "no wildcards" },
+    name: "present from a former issuer, while the present one refuses the hostname",
+    known: { state: held, refusal: "no wildcards" },
     answer: /can't be renewed: no wildcards/,
     state: "ready",
   },
   {
-    name: "ended",
-    known: { holding: { ...ended, ...failing } },
+    name: "expired",
+    known: { state: { ...ended, ...failing } },
     answer: /^it ended at 2026-03-01T00:00:00Z and can't be renewed: caa/,
     state: "expired",
   },
   {
-    name: "ended between two evaluations",
-    known: { holding: ended },
+    name: "expired between two evaluations",
+    known: { state: ended },
     answer: /^it ended at 2026-03-01T00:00:00Z and is being renewed$/,
     state: "expired",
   },
@@ -110,12 +115,12 @@ const cases: readonly Case[] = [
 for (const { name, known, answer, state } of cases)
   test(name, () => {
     const all: Known = {
-      ...{ holding: undefined, refusal: undefined, running: false, pause: undefined },
+      ...{ state: undefined, refusal: undefined, running: false, pause: undefined },
       ...{ issuerName: "ACME", nowMs },
       ...known,
     };
     const got = certificateFor(all);
-    if (got.kind === "pending") {
+    if (got.type === "pending") {
       assert.ok(Array.isArray(answer), JSON.stringify(got));
       assert.equal(got.reason, answer[0]);
       assert.match(got.message, answer[1]);
@@ -133,9 +138,9 @@ for (const { name, known, answer, state } of cases)
     );
   });
 
-test("a certificate that no route requests any more is kept and shown as such", () => {
+test("keeps a certificate that no route requests any more, and shows it as unused", () => {
   const view = certificateView({
-    ...{ hostname: "a.test", holding: held, wanted: false, running: false, refusal: undefined },
+    ...{ hostname: "a.test", state: held, wanted: false, running: false, refusal: undefined },
     ...{ pause, issuerName: "ACME", nowMs },
   });
   assert.deepEqual([view.state, view.message], ["unused", "no route needs it any more"]);

@@ -1,9 +1,9 @@
 import type { SourcedCertificate } from "../gateway/certificate-source.ts";
 import type { CertificateState, Pause } from "./certificate-state.ts";
 
-/** The state of a hostname at one time. */
+/** The inputs that decide whether a hostname has a certificate. */
 export interface Known {
-  readonly holding: CertificateState | undefined;
+  readonly state: CertificateState | undefined;
   readonly refusal: string | undefined;
   readonly running: boolean;
   readonly pause: Pause | undefined;
@@ -11,31 +11,31 @@ export interface Known {
   readonly nowMs: number;
 }
 
-/** Returns the certificate, or why there is none and what to do about it. Pure. */
+/** Returns the certificate, or the reason why there is none and what to do about it. */
 export function certificateFor({
-  holding,
+  state,
   refusal,
   running,
   pause,
   issuerName,
   nowMs,
 }: Known): SourcedCertificate {
-  const trouble = failureCauseOf(holding, refusal, pause, nowMs);
-  const certificate = holding?.certificate;
+  const failure = failureCauseOf(state, refusal, pause, nowMs);
+  const certificate = state?.certificate;
   if (certificate !== undefined) {
-    const warning = warningOf(certificate.notAfterMs, trouble, nowMs);
+    const warning = warningOf(certificate.notAfterMs, failure, nowMs);
     const { chainPem, keyPem } = certificate;
     const expiresMs = certificate.notAfterMs;
-    return { kind: "issued", chainPem, keyPem, expiresMs, ...(warning !== undefined && { warning }) };
+    return { type: "issued", chainPem, keyPem, expiresMs, ...(warning !== undefined && { warning }) };
   }
-  if (refusal !== undefined) return { kind: "pending", reason: "Refused", message: refusal };
-  if (trouble !== undefined && !running) return { kind: "pending", ...trouble };
-  const message = `a certificate is being asked of ${issuerName}`;
-  // While another attempt runs, why the one before failed is still the most that is known.
+  if (refusal !== undefined) return { type: "pending", reason: "Refused", message: refusal };
+  if (failure !== undefined && !running) return { type: "pending", ...failure };
+  const message = `a certificate is being requested from ${issuerName}`;
+  // While another attempt runs, the error of the last failed attempt is still the best explanation.
   return {
-    kind: "pending",
+    type: "pending",
     reason: "Issuing",
-    message: trouble ? `${message}; ${trouble.message}` : message,
+    message: failure ? `${message}; ${failure.message}` : message,
   };
 }
 
@@ -44,38 +44,41 @@ export interface CertificateFailure {
   readonly message: string;
 }
 
-/** Explains why the next certificate doesn't come. Pure. */
+/** Returns the reason why no new certificate is issued; undefined if there is no problem. */
 export function failureCauseOf(
-  holding: CertificateState | undefined,
+  state: CertificateState | undefined,
   refusal: string | undefined,
   pause: Pause | undefined,
   nowMs: number,
 ): CertificateFailure | undefined {
   if (refusal !== undefined) return { reason: "Refused", message: refusal };
-  if (holding !== undefined && holding.failures > 0) {
-    const { error, retryAtMs = nowMs } = holding;
+  if (state !== undefined && state.failures > 0) {
+    const { error, retryAtMs = nowMs } = state;
     return { reason: "IssueFailed", message: `${error} (${again(retryAtMs, nowMs)})` };
   }
-  if (pause !== undefined && pause.untilMs > nowMs && isNeeded(holding, nowMs))
+  if (pause !== undefined && pause.untilMs > nowMs && isNeeded(state, nowMs))
     return { reason: "IssuerUnavailable", message: `${pause.error} (${again(pause.untilMs, nowMs)})` };
   return undefined;
 }
 
-/** Reports whether the hostname needs a new certificate. A pause of the issuer concerns only such hostnames. */
-function isNeeded(holding: CertificateState | undefined, nowMs: number): boolean {
-  if (holding?.certificate === undefined || holding.renewalAskedAtMs !== undefined) return true;
-  return (holding.renewAtMs ?? 0) <= nowMs;
+/**
+ * Reports whether the hostname needs a new certificate. A pause of the issuer affects only such
+ * hostnames.
+ */
+function isNeeded(state: CertificateState | undefined, nowMs: number): boolean {
+  if (state?.certificate === undefined || state.renewalRequestedAtMs !== undefined) return true;
+  return (state.renewAtMs ?? 0) <= nowMs;
 }
 
 function warningOf(
   notAfterMs: number,
-  trouble: CertificateFailure | undefined,
+  failure: CertificateFailure | undefined,
   nowMs: number,
 ): string | undefined {
-  if (trouble === undefined)
+  if (failure === undefined)
     return nowMs >= notAfterMs ? `it ended at ${timeText(notAfterMs)} and is being renewed` : undefined;
   const end = `${nowMs >= notAfterMs ? "it ended" : "it ends"} at ${timeText(notAfterMs)}`;
-  return `${end} and can't be renewed: ${trouble.message}`;
+  return `${end} and can't be renewed: ${failure.message}`;
 }
 
 function again(atMs: number, nowMs: number): string {

@@ -6,9 +6,9 @@ import type { Vault } from "../objects/vault.ts";
 import type { CertificateState } from "./certificate-state.ts";
 import type { NewCertificate } from "./issuer.ts";
 
-/** The key is encrypted; the certificate is public anyway. */
-export function encodeCertificateState(holding: CertificateState, vault: Vault): Uint8Array {
-  const { hostname, issuer, certificate, failures, error, retryAtAsked } = holding;
+/** Encodes a state. The key is encrypted; the certificate is public. */
+export function encodeCertificateState(state: CertificateState, vault: Vault): Uint8Array {
+  const { hostname, issuer, certificate, failures, error, retryAtRequested } = state;
   const time = (ms: number | undefined) => (ms === undefined ? undefined : toTimestamp(ms));
   return encodeRecord(CertificateRecord, {
     hostname,
@@ -17,19 +17,19 @@ export function encodeCertificateState(holding: CertificateState, vault: Vault):
     key: certificate && vault.sealText(certificate.keyPem, certificateKey(hostname)),
     notBefore: time(certificate?.notBeforeMs),
     notAfter: time(certificate?.notAfterMs),
-    renewAt: time(holding.renewAtMs),
+    renewAt: time(state.renewAtMs),
     failures,
     error,
-    failedAt: time(holding.failedAtMs),
-    retryAt: time(holding.retryAtMs),
-    retryAtAsked,
-    renewalAskedAt: time(holding.renewalAskedAtMs),
+    failedAt: time(state.failedAtMs),
+    retryAt: time(state.retryAtMs),
+    retryAtAsked: retryAtRequested,
+    renewalAskedAt: time(state.renewalRequestedAtMs),
   });
 }
 
-/** Throws INTERNAL when its key doesn't open. */
+/** Decodes a state. Throws INTERNAL if its key can't be decrypted. */
 export function certificateStateOf(record: CertificateRecord, vault: Vault): CertificateState {
-  const { hostname, issuer, failures, error, retryAtAsked } = record;
+  const { hostname, issuer, failures, error } = record;
   return {
     hostname,
     issuer,
@@ -39,8 +39,8 @@ export function certificateStateOf(record: CertificateRecord, vault: Vault): Cer
     error,
     failedAtMs: toEpochMs(record.failedAt),
     retryAtMs: toEpochMs(record.retryAt),
-    retryAtAsked,
-    renewalAskedAtMs: toEpochMs(record.renewalAskedAt),
+    retryAtRequested: record.retryAtAsked,
+    renewalRequestedAtMs: toEpochMs(record.renewalAskedAt),
   };
 }
 

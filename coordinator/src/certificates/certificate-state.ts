@@ -1,35 +1,35 @@
 import type { NewCertificate } from "./issuer.ts";
 
-/** The state of a hostname: its certificate, the attempts to get one, or both. */
+/** The stored state of a hostname: its certificate, the attempts to obtain one, or both. */
 export interface CertificateState {
   readonly hostname: string;
-  /** The issuer of the certificate, or of the attempts. */
+  /** The issuer of the certificate, or of the attempts if there is none. */
   readonly issuer: string;
   readonly certificate?: NewCertificate | undefined;
   /** The time at which the renewal begins. */
   readonly renewAtMs?: number | undefined;
-  /** Attempts that failed since the certificate came. */
+  /** The number of failed attempts since the certificate was issued. */
   readonly failures: number;
-  /** The error of the last failed attempt. Empty if none failed. */
+  /** The error of the last failed attempt, or empty. */
   readonly error: string;
   readonly failedAtMs?: number | undefined;
   /** The time before which no attempt is made. */
   readonly retryAtMs?: number | undefined;
-  /** Set if the authority requested the wait. */
-  readonly retryAtAsked: boolean;
+  /** Whether the authority requested the delay until `retryAtMs`. */
+  readonly retryAtRequested: boolean;
   /** The time at which an operator requested a renewal. */
-  readonly renewalAskedAtMs?: number | undefined;
+  readonly renewalRequestedAtMs?: number | undefined;
 }
 
-/** The reason why no request is sent to the issuer at present. */
+/** The reason why no requests are currently sent to the issuer. */
 export interface Pause {
   readonly failures: number;
   readonly error: string;
   readonly untilMs: number;
-  /** Set if the issuer requested the wait. */
-  readonly asked: boolean;
+  /** Whether the issuer requested the pause. */
+  readonly isRequested: boolean;
 }
 
 export function emptyCertificateState(hostname: string, issuer: string): CertificateState {
-  return { hostname, issuer, failures: 0, error: "", retryAtAsked: false };
+  return { hostname, issuer, failures: 0, error: "", retryAtRequested: false };
 }

@@ -25,8 +25,8 @@ const FULL: CertificateState = {
   error: "dns: no",
   failedAtMs: 7_000,
   retryAtMs: 8_000,
-  retryAtAsked: true,
-  renewalAskedAtMs: 6_500,
+  retryAtRequested: true,
+  renewalRequestedAtMs: 6_500,
 };
 
 async function start() {
@@ -35,10 +35,10 @@ async function start() {
   return { store, vault, records: new CertificateStore({ store, vault, log }) };
 }
 
-test("certificates of any number and size are read back as they were stored", async () => {
+test("loads certificates of any number and size as they were stored", async () => {
   const { records } = await start();
   const many = Array.from({ length: 250 }, (_, i) => ({ ...FULL, hostname: `h${i}.test` }));
-  for (const holding of [FULL, emptyCertificateState("b.test", "x"), ...many]) await records.save(holding);
+  for (const state of [FULL, emptyCertificateState("b.test", "x"), ...many]) await records.save(state);
   const loaded = await records.load();
   assert.equal(loaded.size, 252);
   assert.deepEqual(loaded.get("*.a.test"), FULL);
@@ -49,9 +49,9 @@ test("certificates of any number and size are read back as they were stored", as
   assert.equal((await records.load()).size, 251);
 });
 
-test("the issuer's pause comes back, and goes", async () => {
+test("loads and removes the pause of the issuer", async () => {
   const { records } = await start();
-  const pause = { failures: 2, error: "away", untilMs: 5_000, asked: true };
+  const pause = { failures: 2, error: "away", untilMs: 5_000, isRequested: true };
   assert.equal(await records.loadPause(), undefined);
   await records.savePause(pause);
   assert.deepEqual(await records.loadPause(), pause);
@@ -59,11 +59,11 @@ test("the issuer's pause comes back, and goes", async () => {
   assert.equal(await records.loadPause(), undefined);
 });
 
-test("one that can't be read is left out, and the others are there", async () => {
+test("skips an unreadable state, and loads the others", async () => {
   const { store, records } = await start();
   await records.save(FULL);
   await records.save({ ...FULL, hostname: "b.test" });
-  // As one that was moved to another hostname.
+  // The record of another hostname.
   const stored = await store.get("certificates/b.test");
   await put(store, "certificates/c.test", stored?.value ?? new Uint8Array());
   await put(store, "certificates/d.test", Uint8Array.of(1, 255, 255, 255));
@@ -71,17 +71,17 @@ test("one that can't be read is left out, and the others are there", async () =>
   assert.deepEqual([...(await records.load()).keys()], ["*.a.test"]);
 });
 
-test("a pause that can't be read counts as none", async () => {
+test("ignores an unreadable pause", async () => {
   const { store, records } = await start();
   await put(store, ISSUER_PAUSE_KEY, Uint8Array.of(1, 255, 255, 255));
   assert.equal(await records.loadPause(), undefined);
 });
 
-test("a new first key takes over all keys that issuers and certificates have", async () => {
+test("encrypts all keys of issuers and certificates again with a new first key", async () => {
   const { store, vault, records } = await start();
   await records.save(FULL);
   await records.save(emptyCertificateState("none.test", "x"));
-  await records.savePause({ failures: 1, error: "away", untilMs: 1, asked: false });
+  await records.savePause({ failures: 1, error: "away", untilMs: 1, isRequested: false });
   const account = await new AccountRecords({ store, vault, directory: DIRECTORY }).load();
   const keep = (from: typeof vault) =>
     keepAuthority({ store, vault: from, cluster: "test", make: () => ({ nowMs: 0, randomBytes }) });
@@ -97,5 +97,5 @@ test("a new first key takes over all keys that issuers and certificates have", a
 });
 
 async function put(store: Store, key: string, value: Uint8Array): Promise<void> {
-  await store.txn([], [{ kind: "put", key, value }]);
+  await store.txn([], [{ type: "put", key, value }]);
 }

@@ -9,7 +9,7 @@ const authority = await createAuthority("test", options);
 const good = await signLeaf(authority, "a.test", options);
 const other = await signLeaf(authority, "b.test", options);
 
-test("accepts a matching certificate with its own validity, and drops text around it", () => {
+test("accepts a matching certificate with its own validity, and drops surrounding text", () => {
   const chainPem = `subject=somebody\n${good.chainPem}\ntrailing words`;
   const checked = checkedCertificate("A.test", { ...good, chainPem }, options.nowMs);
   assert.deepEqual(checked, good);

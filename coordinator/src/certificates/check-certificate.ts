@@ -3,12 +3,12 @@ import { splitCertificates } from "@forage/identity/pem";
 import { IssueError } from "./issue-error.ts";
 import type { NewCertificate } from "./issuer.ts";
 
-/** Intermediates of public authorities; more would be a mistake. */
+/** The most certificates in a chain. Public authorities use few intermediates. */
 const MAX_CHAIN = 10;
 
 /**
- * Checks that gateways can serve a certificate that an authority issued.
- * @throws IssueError if they can't.
+ * Checks that gateways can serve an issued certificate, and returns it. @throws IssueError if they
+ * can't.
  */
 export function checkedCertificate(
   hostname: string,
@@ -39,5 +39,5 @@ function read(pem: string): X509Certificate {
 }
 
 function bad(what: string): IssueError {
-  return new IssueError(`the authority's answer is of no use: ${what}`, { blame: "hostname" });
+  return new IssueError(`the authority's answer is unusable: ${what}`, { blame: "hostname" });
 }

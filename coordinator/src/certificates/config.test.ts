@@ -14,17 +14,17 @@ import { openIssuer } from "./open-issuer.ts";
 
 const DIRECTORY = "https://acme.example/directory";
 
-test("no issuer is the default", (t) => {
+test("has no issuer by default", (t) => {
   assert.deepEqual(read(t, undefined), { issuer: "off" });
   assert.deepEqual(read(t, { issuer: "self-signed" }), { issuer: "self-signed" });
 });
 
-test("an authority is named by its directory, and its terms are agreed to", (t) => {
+test("accepts an authority given by its directory and with its terms agreed to", (t) => {
   const acme = { directory: DIRECTORY, email: "ops@example.com", termsAgreed: true };
   assert.deepEqual(read(t, { issuer: "acme", acme }), { issuer: "acme", acme });
 });
 
-test("settings that can't work are refused with what they must be", (t) => {
+test("refuses invalid settings with the requirement", (t) => {
   const bad: readonly (readonly [object, RegExp])[] = [
     [{ issuer: "vault" }, /certificates\.issuer: /],
     [{ issuer: "acme" }, /certificates\.acme: must name the authority's directory/],
@@ -73,11 +73,11 @@ test("reports unusable files at the start, without their content", async (t) => 
   good?.close();
 });
 
-test("an authority that can't be read keeps nothing from starting, and says so at each attempt", async (t) => {
+test("starts with an unreadable authority, and reports it at each attempt", async (t) => {
   const clock = new VirtualClock();
   const store = createMemoryStore({ clock });
   const vault = await openVault([{ id: "k", bytes: randomBytes(32) }], store);
-  await store.txn([], [{ kind: "put", key: SIGNING_AUTHORITY_KEY, value: Uint8Array.of(1, 255, 255, 255) }]);
+  await store.txn([], [{ type: "put", key: SIGNING_AUTHORITY_KEY, value: Uint8Array.of(1, 255, 255, 255) }]);
   const settings = read(t, { issuer: "self-signed" });
   const found = await openIssuer({ settings, cluster: "test", store, vault, clock, randomBytes });
   const issuer = found?.issuer({} as never);

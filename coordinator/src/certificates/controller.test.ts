@@ -3,6 +3,8 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
+import { FakeSource } from "../../test/certificates/fake-source.ts";
+import { testCertificateSource } from "../../test/certificates/source-contract.ts";
 import { until } from "../../test/support/until.ts";
 import type { EventInput } from "../model/event.ts";
 import { openVault } from "../objects/open-vault.ts";
@@ -16,16 +18,16 @@ const DAY_MS = 24 * 3_600_000;
 const CANARY = "canary-of-a-private-key";
 
 /** An issuer with a scripted result for each attempt. */
-class ToldIssuer implements Issuer {
+class ScriptedIssuer implements Issuer {
   readonly name = "the controlled issuer";
-  readonly asked: string[] = [];
+  readonly attempts: string[] = [];
   readonly #clock: VirtualClock;
   readonly #waiting: { hostname: string; settle: (error?: Error) => void; signal: AbortSignal }[] = [];
   readonly id: string;
   readonly atOnce = 2;
   #serial = 0;
 
-  constructor(clock: VirtualClock, id = "told") {
+  constructor(clock: VirtualClock, id = "scripted") {
     this.#clock = clock;
     this.id = id;
   }
@@ -36,7 +38,7 @@ class ToldIssuer implements Issuer {
   }
 
   issue(hostname: string, signal: AbortSignal): Promise<NewCertificate> {
-    this.asked.push(hostname);
+    this.attempts.push(hostname);
     return new Promise((resolve, reject) => {
       const settle = (error?: Error): void => {
         const nowMs = this.#clock.nowMs();
@@ -68,7 +70,7 @@ class ToldIssuer implements Issuer {
 interface Given {
   readonly clock: VirtualClock;
   readonly store: Store;
-  readonly issuer: ToldIssuer;
+  readonly issuer: ScriptedIssuer;
   readonly controller: CertificateController;
   readonly events: EventInput[];
   readonly lines: string[];
@@ -83,7 +85,7 @@ async function start(): Promise<Given> {
     const lines: string[] = [];
     const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
     const events: EventInput[] = [];
-    const issuer = new ToldIssuer(clock, issuerId);
+    const issuer = new ScriptedIssuer(clock, issuerId);
     const controller = await CertificateController.open({
       issuerOf: () => issuer,
       records: new CertificateStore({ store, vault, log }),
@@ -98,17 +100,28 @@ async function start(): Promise<Given> {
     };
     return { clock, store, issuer, controller, events, lines, restart };
   };
-  return open("told");
+  return open("scripted");
 }
 
-test("a hostname that the issuer can't evaluate gets no certificate, and the others do", async () => {
+testCertificateSource("fake", async () => {
+  const source = new FakeSource();
+  return { source, issue: async () => source.set([], { type: "issued", chainPem: "chain", keyPem: "key" }) };
+});
+
+testCertificateSource("controller", async (t) => {
+  const { controller, issuer } = await start();
+  t.after(() => controller.close());
+  return { source: controller, issue: (hostname) => issuer.answer(hostname) };
+});
+
+test("issues certificates for other hostnames when the issuer can't evaluate one", async () => {
   const { controller, issuer, lines } = await start();
-  controller.want(new Set(["a.org", "poison.org", "z.org"]));
+  controller.setHostnames(new Set(["a.org", "poison.org", "z.org"]));
   await issuer.answer("a.org");
   await issuer.answer("z.org");
   await kind(controller, "a.org", "issued");
   await kind(controller, "z.org", "issued");
-  assert.equal(issuer.asked.includes("poison.org"), false);
+  assert.equal(issuer.attempts.includes("poison.org"), false);
   const failed = lines.filter((line) => line.includes("object-failed"));
   assert.equal(failed.length, 1, "reported once");
   assert.match(failed[0] ?? "", /"loop":"certificates","kind":"certificate".*poison\.org/);
@@ -118,11 +131,14 @@ test("a hostname that the issuer can't evaluate gets no certificate, and the oth
 async function kind(controller: CertificateController, hostname: string, wanted: string): Promise<void> {
   await until(`${hostname} is ${wanted}`, () => {
     const answer = controller.certificateFor(hostname);
-    return answer.kind === wanted || (answer.kind === "pending" && answer.reason === wanted);
+    return answer.type === wanted || (answer.type === "pending" && answer.reason === wanted);
   });
 }
 
-/** Lets time go by in steps until it holds; what a step sets off has come to its end before the next. */
+/**
+ * Advances the clock in steps until the condition holds. The work that a step triggers ends before
+ * the next step.
+ */
 async function untilLater(clock: VirtualClock, stepMs: number, holds: () => boolean): Promise<void> {
   let turns = 0;
   await until("its time has come", () => {
@@ -132,7 +148,7 @@ async function untilLater(clock: VirtualClock, stepMs: number, holds: () => bool
   });
 }
 
-/** Waits until the store holds so many certificate states. */
+/** Waits until the store has this number of certificate states. */
 async function saved(store: Store, count: number): Promise<void> {
   await until(`${count} are stored`, async () => {
     const { records } = await store.range("certificates/");
@@ -140,11 +156,11 @@ async function saved(store: Store, count: number): Promise<void> {
   });
 }
 
-test("a requested hostname gets a certificate that its users learn of, and a restart requests none again", async () => {
+test("obtains a certificate for a requested hostname, notifies its users, and requests none again after a restart", async () => {
   const before = await start();
   let changes = 0;
   before.controller.subscribe(() => changes++);
-  before.controller.want(new Set(["a.test"]));
+  before.controller.setHostnames(new Set(["a.test"]));
   await kind(before.controller, "a.test", "Issuing");
   await before.issuer.answer("a.test");
   await kind(before.controller, "a.test", "issued");
@@ -155,21 +171,21 @@ test("a requested hostname gets a certificate that its users learn of, and a res
   );
 
   const after = await before.restart();
-  after.controller.want(new Set(["a.test"]));
+  after.controller.setHostnames(new Set(["a.test"]));
   const answer = after.controller.certificateFor("a.test");
-  assert.equal(answer.kind === "issued" && answer.chainPem, "chain a.test 1");
-  assert.equal(answer.kind === "issued" && answer.keyPem, CANARY);
-  after.controller.want(new Set(["a.test", "b.test"]));
+  assert.equal(answer.type === "issued" && answer.chainPem, "chain a.test 1");
+  assert.equal(answer.type === "issued" && answer.keyPem, CANARY);
+  after.controller.setHostnames(new Set(["a.test", "b.test"]));
   await after.issuer.answer("b.test");
   await kind(after.controller, "b.test", "issued");
-  assert.deepEqual(after.issuer.asked, ["b.test"]);
+  assert.deepEqual(after.issuer.attempts, ["b.test"]);
   await after.controller.close();
   assert.equal(after.clock.pending, 0);
 });
 
-test("keys are neither in the store in plain text nor in the log", async () => {
+test("stores no key in plain text, and logs none", async () => {
   const { controller, issuer, store, lines } = await start();
-  controller.want(new Set(["a.test", "b.test"]));
+  controller.setHostnames(new Set(["a.test", "b.test"]));
   await issuer.answer("a.test");
   await issuer.answer("b.test", new Error(`defect with ${CANARY.slice(0, 6)}`));
   await saved(store, 2);
@@ -178,21 +194,21 @@ test("keys are neither in the store in plain text nor in the log", async () => {
   await controller.close();
 });
 
-test("it is renewed at two thirds of its life while the old one serves", async () => {
+test("renews a certificate at two thirds of its lifetime while the old one is served", async () => {
   const { controller, issuer, clock, events } = await start();
-  controller.want(new Set(["a.test"]));
+  controller.setHostnames(new Set(["a.test"]));
   await issuer.answer("a.test");
   await kind(controller, "a.test", "issued");
   clock.advance(59 * DAY_MS);
-  assert.deepEqual(issuer.asked, ["a.test"]);
-  // Timers are an hour long at most, each set by the loop after the one before.
-  await untilLater(clock, 3_600_000, () => issuer.asked.length === 2);
+  assert.deepEqual(issuer.attempts, ["a.test"]);
+  // Timers last at most an hour; the loop sets each one after the one before.
+  await untilLater(clock, 3_600_000, () => issuer.attempts.length === 2);
   assert.ok(clock.nowMs() - 1_700_000_000_000 < 61 * DAY_MS, "not later than needed");
-  assert.equal(controller.certificateFor("a.test").kind, "issued");
+  assert.equal(controller.certificateFor("a.test").type, "issued");
   await issuer.answer("a.test");
   await until("the other one serves", () => {
     const answer = controller.certificateFor("a.test");
-    return answer.kind === "issued" && answer.chainPem === "chain a.test 2";
+    return answer.type === "issued" && answer.chainPem === "chain a.test 2";
   });
   assert.deepEqual(
     events.map(({ reason }) => reason),
@@ -201,67 +217,67 @@ test("it is renewed at two thirds of its life while the old one serves", async (
   await controller.close();
 });
 
-test("a failure is reported with the authority's text, and its wait survives a restart", async () => {
+test("reports a failure with the authority's text, and keeps the delay across a restart", async () => {
   const before = await start();
-  before.controller.want(new Set(["a.test"]));
+  before.controller.setHostnames(new Set(["a.test"]));
   await before.issuer.answer("a.test", new IssueError("dns: no such name", { blame: "hostname" }));
   await kind(before.controller, "a.test", "IssueFailed");
-  const told = before.controller.certificateFor("a.test");
-  assert.match(told.kind === "pending" ? told.message : "", /^dns: no such name \(tried again at 2023-/);
+  const answer = before.controller.certificateFor("a.test");
+  assert.match(answer.type === "pending" ? answer.message : "", /^dns: no such name \(tried again at 2023-/);
   assert.deepEqual(before.events.at(-1)?.reason, "CertificateFailed");
 
   const after = await before.restart();
-  after.controller.want(new Set(["a.test"]));
+  after.controller.setHostnames(new Set(["a.test"]));
   await kind(after.controller, "a.test", "IssueFailed");
   after.clock.advance(100_000);
   await saved(after.store, 1);
-  assert.deepEqual(after.issuer.asked, []);
-  await untilLater(after.clock, 10_000, () => after.issuer.asked.length === 1);
+  assert.deepEqual(after.issuer.attempts, []);
+  await untilLater(after.clock, 10_000, () => after.issuer.attempts.length === 1);
   await after.issuer.answer("a.test");
   await kind(after.controller, "a.test", "issued");
   await after.controller.close();
 });
 
-test("an issuer out of reach is left alone for all hostnames, also after a restart", async () => {
+test("pauses an unreachable issuer for all hostnames, even across a restart", async () => {
   const before = await start();
-  before.controller.want(new Set(["a.test", "b.test", "c.test"]));
+  before.controller.setHostnames(new Set(["a.test", "b.test", "c.test"]));
   const away = new IssueError("the authority can't be reached", { blame: "issuer" });
   await before.issuer.answer("a.test", away);
   await before.issuer.answer("b.test", away);
   for (const hostname of ["a.test", "b.test", "c.test"])
     await kind(before.controller, hostname, "IssuerUnavailable");
-  assert.equal(before.issuer.asked.length, 2);
+  assert.equal(before.issuer.attempts.length, 2);
 
   const after = await before.restart();
-  after.controller.want(new Set(["a.test"]));
+  after.controller.setHostnames(new Set(["a.test"]));
   await kind(after.controller, "a.test", "IssuerUnavailable");
-  assert.deepEqual(after.issuer.asked, []);
-  await untilLater(after.clock, 5_000, () => after.issuer.asked.length === 1);
+  assert.deepEqual(after.issuer.attempts, []);
+  await untilLater(after.clock, 5_000, () => after.issuer.attempts.length === 1);
   await after.issuer.answer("a.test");
   await kind(after.controller, "a.test", "issued");
   await after.controller.close();
 });
 
-test("no more attempts at once than the issuer takes, and none for what is refused", async () => {
+test("limits concurrent attempts to the issuer's limit, and makes none for refused hostnames", async () => {
   const { controller, issuer } = await start();
-  controller.want(new Set(["a.test", "b.test", "c.test", "*.d.test"]));
+  controller.setHostnames(new Set(["a.test", "b.test", "c.test", "*.d.test"]));
   await until("two run", () => issuer.running.length === 2);
   const refused = controller.certificateFor("*.d.test");
-  assert.deepEqual(refused, { kind: "pending", reason: "Refused", message: "no wildcards here" });
+  assert.deepEqual(refused, { type: "pending", reason: "Refused", message: "no wildcards here" });
   await issuer.answer("a.test");
   await until("the third runs", () => issuer.running.includes("c.test"));
-  assert.deepEqual(issuer.asked, ["a.test", "b.test", "c.test"]);
+  assert.deepEqual(issuer.attempts, ["a.test", "b.test", "c.test"]);
   await controller.close();
   assert.deepEqual(issuer.running, [], "attempts end with the coordinator");
 });
 
-test("an attempt for a hostname that is no longer requested is cancelled and not counted", async () => {
+test("cancels the attempt for a hostname that is no longer requested, and does not count it", async () => {
   const { controller, issuer, store, events } = await start();
-  controller.want(new Set(["a.test"]));
+  controller.setHostnames(new Set(["a.test"]));
   await until("it runs", () => issuer.running.length === 1);
-  controller.want(new Set());
+  controller.setHostnames(new Set());
   await until("it ends", () => issuer.running.length === 0);
-  controller.want(new Set(["b.test"]));
+  controller.setHostnames(new Set(["b.test"]));
   await issuer.answer("b.test");
   await saved(store, 1);
   assert.deepEqual(
@@ -271,56 +287,60 @@ test("an attempt for a hostname that is no longer requested is cancelled and not
   await controller.close();
 });
 
-test("a requested renewal runs early and after a failure, but not before the wait that the authority requested", async () => {
+test("runs a requested renewal early and after a failure, but not before a delay that the authority requested", async () => {
   const { controller, issuer } = await start();
-  controller.want(new Set(["a.test"]));
+  controller.setHostnames(new Set(["a.test"]));
   await issuer.answer("a.test");
   await kind(controller, "a.test", "issued");
+  let changes = 0;
+  const stop = controller.subscribe(() => changes++);
   controller.renew("a.test");
+  assert.equal(changes, 1, "its users show that a renewal is requested");
+  stop();
   await issuer.answer("a.test", new IssueError("caa: forbidden", { blame: "hostname" }));
-  await until("the failure shows", () => controller.holding("a.test")?.failures === 1);
+  await until("the failure shows", () => controller.state("a.test")?.failures === 1);
   const warned = controller.certificateFor("a.test");
-  assert.match((warned.kind === "issued" && warned.warning) || "", /^it ends at .* can't be renewed: caa/);
+  assert.match((warned.type === "issued" && warned.warning) || "", /^it ends at .* can't be renewed: caa/);
   controller.renew("a.test");
   const busy = new IssueError("rateLimited: wait", { blame: "rate", retryAfterMs: DAY_MS });
   await issuer.answer("a.test", busy);
-  await until("the failure shows", () => controller.holding("a.test")?.failures === 2);
+  await until("the failure shows", () => controller.state("a.test")?.failures === 2);
   controller.renew("a.test");
-  assert.ok(controller.holding("a.test")?.retryAtAsked);
-  assert.equal(issuer.asked.length, 3);
+  assert.ok(controller.state("a.test")?.retryAtRequested);
+  assert.equal(issuer.attempts.length, 3);
   await controller.close();
 });
 
-test("a requested renewal ignores the back-off of an unreachable issuer, but keeps a wait that the issuer requested", async () => {
+test("ignores the back-off of an unreachable issuer for a requested renewal, but not a delay that the issuer requested", async () => {
   const { controller, issuer } = await start();
-  controller.want(new Set(["a.test"]));
+  controller.setHostnames(new Set(["a.test"]));
   await issuer.answer("a.test", new IssueError("can't be reached", { blame: "issuer" }));
   await kind(controller, "a.test", "IssuerUnavailable");
   controller.renew("a.test");
   await issuer.answer("a.test", new IssueError("busy", { blame: "issuer", retryAfterMs: 60_000 }));
-  await until("it is left alone again", () => controller.pause?.asked === true);
+  await until("the issuer is paused again", () => controller.pause?.isRequested === true);
   controller.renew("a.test");
   await kind(controller, "a.test", "IssuerUnavailable");
-  assert.equal(issuer.asked.length, 2);
+  assert.equal(issuer.attempts.length, 2);
   await controller.close();
 });
 
-test("certificates of another issuer serve until this one's have come", async () => {
+test("keeps certificates of another issuer until those of the new one are issued", async () => {
   const before = await start();
-  before.controller.want(new Set(["a.test"]));
+  before.controller.setHostnames(new Set(["a.test"]));
   await before.issuer.answer("a.test");
   await kind(before.controller, "a.test", "issued");
   const after = await before.restart("another");
-  after.controller.want(new Set(["a.test"]));
-  assert.equal(after.controller.certificateFor("a.test").kind, "issued");
+  after.controller.setHostnames(new Set(["a.test"]));
+  assert.equal(after.controller.certificateFor("a.test").type, "issued");
   await after.issuer.answer("a.test");
-  await until("it is replaced", () => after.controller.holding("a.test")?.issuer === "another");
+  await until("it is replaced", () => after.controller.state("a.test")?.issuer === "another");
   await after.controller.close();
 });
 
-test("an attempt that never ends times out", async () => {
+test("ends an attempt that takes too long", async () => {
   const { controller, issuer, clock } = await start();
-  controller.want(new Set(["a.test"]));
+  controller.setHostnames(new Set(["a.test"]));
   await until("it runs", () => issuer.running.length === 1);
   clock.advance(600_000);
   await kind(controller, "a.test", "IssueFailed");

@@ -18,8 +18,8 @@ import { PendingChallenges } from "./pending-challenges.ts";
 import { type Attempt, planCertificates } from "./plan.ts";
 
 export interface CertificateControllerOptions {
-  /** Creates the issuer. Receives the board on which it posts the answers that gateways serve. */
-  readonly issuerOf: (board: PendingChallenges) => Issuer;
+  /** Creates the issuer, which publishes answers to challenges by `challenges`. */
+  readonly issuerOf: (challenges: PendingChallenges) => Issuer;
   readonly records: CertificateStore;
   readonly events: EventRecorder;
   readonly clock: Clock;
@@ -35,21 +35,24 @@ export interface AttemptCounts {
 }
 
 const KEY = "certificates";
-/** The longest interval between plans, because wall clocks are set and hosts sleep. */
+/** The longest interval between plans. Wall clocks may be set, and hosts may sleep. */
 const LONGEST_WAIT_MS = 3_600_000;
-/** Several times what an order takes with a slow authority. */
+/** The time limit of an attempt, several times as long as an order with a slow authority. */
 const ATTEMPT_LIMIT_MS = 10 * 60_000;
 
-/** Obtains a certificate for each requested hostname and renews it in time. It is the only user of the issuer. */
+/**
+ * Obtains a certificate for each requested hostname, and renews it in time. No other code uses the
+ * issuer.
+ */
 export class CertificateController implements CertificateSource {
   readonly #options: CertificateControllerOptions;
   readonly #issuer: Issuer;
-  readonly #board: PendingChallenges;
-  readonly #holdings: Map<string, CertificateState>;
+  readonly #challenges: PendingChallenges;
+  readonly #states: Map<string, CertificateState>;
   readonly #running = new Map<string, { readonly abort: AbortController; readonly done: Promise<void> }>();
   readonly #listeners = new Set<() => void>();
   readonly #loop: Loop;
-  /** The hostnames with changes that are not stored yet. */
+  /** The hostnames with changed states that are not stored yet. */
   readonly #unsaved = new Set<string>();
   #pause: Pause | undefined;
   #pauseSaved = true;
@@ -66,20 +69,20 @@ export class CertificateController implements CertificateSource {
 
   private constructor(
     options: CertificateControllerOptions,
-    holdings: Map<string, CertificateState>,
+    states: Map<string, CertificateState>,
     pause: Pause | undefined,
   ) {
     this.#options = options;
-    this.#holdings = holdings;
+    this.#states = states;
     this.#pause = pause;
     const { clock, log } = options;
     this.#faults = new ObjectFaults({ loop: "certificates", log });
-    this.#board = new PendingChallenges(clock, () => this.#changed());
-    this.#issuer = options.issuerOf(this.#board);
+    this.#challenges = new PendingChallenges(clock, () => this.#changed());
+    this.#issuer = options.issuerOf(this.#challenges);
     this.#loop = new Loop({ name: "certificates", reconcile: () => this.#reconcile(), clock, log });
   }
 
-  want(hostnames: ReadonlySet<string>): void {
+  setHostnames(hostnames: ReadonlySet<string>): void {
     this.#wanted = new Set(hostnames);
     this.#loop.wake(KEY);
   }
@@ -87,7 +90,7 @@ export class CertificateController implements CertificateSource {
   certificateFor(hostname: string): SourcedCertificate {
     const issuer = this.#issuer;
     return certificateFor({
-      holding: this.#holdings.get(hostname),
+      state: this.#states.get(hostname),
       refusal: issuer.refusalOf(hostname),
       running: this.#running.has(hostname),
       pause: this.#pause,
@@ -97,11 +100,11 @@ export class CertificateController implements CertificateSource {
   }
 
   challenges(): readonly GatewayChallenge[] {
-    return this.#board.list();
+    return this.#challenges.list();
   }
 
   served(tokens: ReadonlySet<string>): void {
-    this.#board.served(tokens);
+    this.#challenges.served(tokens);
   }
 
   subscribe(changed: () => void): () => void {
@@ -125,30 +128,30 @@ export class CertificateController implements CertificateSource {
     return this.#counts;
   }
 
-  holding(hostname: string): CertificateState | undefined {
-    return this.#holdings.get(hostname);
+  state(hostname: string): CertificateState | undefined {
+    return this.#states.get(hostname);
   }
 
-  holdings(): readonly CertificateState[] {
-    return [...this.#holdings.values()];
+  states(): readonly CertificateState[] {
+    return [...this.#states.values()];
   }
 
   isRunning(hostname: string): boolean {
     return this.#running.has(hostname);
   }
 
-  /** Requests a renewal before its time. A wait that the authority requested still applies. */
+  /** Requests an early renewal. A delay requested by the authority still applies. */
   renew(hostname: string): void {
-    const holding = this.#holdings.get(hostname) ?? emptyCertificateState(hostname, this.#issuer.id);
-    const { retryAtMs, ...rest } = holding;
-    const renewalAskedAtMs = this.#options.clock.nowMs();
-    this.#keep({ ...rest, ...(holding.retryAtAsked && { retryAtMs }), renewalAskedAtMs });
-    if (this.#pause !== undefined && !this.#pause.asked)
-      this.#setPause({ ...this.#pause, untilMs: renewalAskedAtMs });
+    const state = this.#states.get(hostname) ?? emptyCertificateState(hostname, this.#issuer.id);
+    const { retryAtMs, ...rest } = state;
+    const renewalRequestedAtMs = this.#options.clock.nowMs();
+    this.#keep({ ...rest, ...(state.retryAtRequested && { retryAtMs }), renewalRequestedAtMs });
+    if (this.#pause !== undefined && !this.#pause.isRequested)
+      this.#setPause({ ...this.#pause, untilMs: renewalRequestedAtMs });
     this.#changed();
   }
 
-  /** Cancels attempts in progress. The next start repeats them. */
+  /** Cancels attempts in progress, which are repeated after the next start. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const { abort } of this.#running.values()) abort.abort(new Error("the coordinator stops"));
@@ -161,14 +164,15 @@ export class CertificateController implements CertificateSource {
   }
 
   async #reconcile(): Promise<number | undefined> {
-    // Attempts begin only after earlier results are stored. Otherwise a full disk would waste certificates.
+    // Attempts begin only after earlier results were stored. Otherwise certificates would be lost
+    // while the disk is full.
     await this.#save();
     const { clock, records } = this.#options;
     const issuer = this.#issuer;
     const nowMs = clock.nowMs();
     const { start, stop, forget, nextMs } = planCertificates({
       wanted: this.#wanted,
-      holdings: this.#holdings,
+      states: this.#states,
       running: new Set(this.#running.keys()),
       issuer,
       isRefused: (hostname) => this.#isRefused(hostname),
@@ -183,12 +187,12 @@ export class CertificateController implements CertificateSource {
     if (start.length > 0) this.#changed();
     await eachInTurn(forget, async (hostname) => {
       await records.forget(hostname);
-      this.#holdings.delete(hostname);
+      this.#states.delete(hostname);
     });
     return nextMs === undefined ? undefined : Math.min(Math.max(nextMs - nowMs, 1), LONGEST_WAIT_MS);
   }
 
-  /** Reports whether the issuer refuses the name without an attempt. */
+  /** Reports whether the issuer refuses the hostname without an attempt. */
   #isRefused(hostname: string): boolean {
     const subject = { kind: "certificate", namespace: "", name: hostname };
     return this.#faults.attempt(subject, () => this.#issuer.refusalOf(hostname) !== undefined) ?? true;
@@ -227,7 +231,7 @@ export class CertificateController implements CertificateSource {
   #succeed(hostname: string, certificate: NewCertificate): void {
     const { random, events, log, clock } = this.#options;
     const issuer = this.#issuer;
-    const before = this.#holdings.get(hostname) ?? emptyCertificateState(hostname, issuer.id);
+    const before = this.#states.get(hostname) ?? emptyCertificateState(hostname, issuer.id);
     this.#counts = { ...this.#counts, succeeded: this.#counts.succeeded + 1 };
     this.#keep(succeeded(before, issuer.id, certificate, { nowMs: clock.nowMs(), random: random() }));
     this.#setPause(undefined);
@@ -238,7 +242,7 @@ export class CertificateController implements CertificateSource {
   #fail(hostname: string, thrown: unknown): void {
     const { random, events, log, clock, backOffs } = this.#options;
     const error = thrown instanceof IssueError ? thrown : unexpected(thrown);
-    // The text of an unexpected error may contain anything, so it goes only to the log.
+    // The text of an unexpected error may contain secrets, so it is only logged.
     log.warn({ event: "certificate-order-failed", hostname, blame: error.blame, err: thrown });
     const context = {
       nowMs: clock.nowMs(),
@@ -246,7 +250,7 @@ export class CertificateController implements CertificateSource {
       hostnameBackOff: backOffs?.hostname ?? HOSTNAME_BACK_OFF,
       issuerBackOff: backOffs?.issuer ?? ISSUER_BACK_OFF,
     };
-    const before = this.#holdings.get(hostname) ?? emptyCertificateState(hostname, this.#issuer.id);
+    const before = this.#states.get(hostname) ?? emptyCertificateState(hostname, this.#issuer.id);
     const after = failed(before, error, context);
     this.#counts = { ...this.#counts, failed: this.#counts.failed + 1 };
     if (after !== before) this.#keep(after);
@@ -254,9 +258,9 @@ export class CertificateController implements CertificateSource {
     events.record(failureEvent(hostname, error));
   }
 
-  #keep(holding: CertificateState): void {
-    this.#holdings.set(holding.hostname, holding);
-    this.#unsaved.add(holding.hostname);
+  #keep(state: CertificateState): void {
+    this.#states.set(state.hostname, state);
+    this.#unsaved.add(state.hostname);
     this.#loop.wake(KEY);
   }
 
@@ -270,9 +274,9 @@ export class CertificateController implements CertificateSource {
     const { records } = this.#options;
     await eachInTurn([...this.#unsaved], async (hostname) => {
       this.#unsaved.delete(hostname);
-      const holding = this.#holdings.get(hostname);
-      if (holding === undefined) return;
-      await records.save(holding).catch((error: unknown) => {
+      const state = this.#states.get(hostname);
+      if (state === undefined) return;
+      await records.save(state).catch((error: unknown) => {
         this.#unsaved.add(hostname);
         throw error;
       });
@@ -288,7 +292,7 @@ export class CertificateController implements CertificateSource {
   }
 }
 
-/** Takes the step of each, also after one has failed; then throws the first error. */
+/** Runs the step for each item, even after a failure. Then throws the first error. */
 async function eachInTurn<T>(items: readonly T[], step: (item: T) => Promise<void>): Promise<void> {
   let failure: { readonly error: unknown } | undefined;
   for (const item of items) {
@@ -302,7 +306,9 @@ async function eachInTurn<T>(items: readonly T[], step: (item: T) => Promise<voi
 }
 
 function late(): IssueError {
-  return new IssueError(`took longer than ${ATTEMPT_LIMIT_MS / 60_000} minutes`, { blame: "hostname" });
+  return new IssueError(`the attempt took longer than ${ATTEMPT_LIMIT_MS / 60_000} minutes`, {
+    blame: "hostname",
+  });
 }
 
 function unexpected(cause: unknown): IssueError {

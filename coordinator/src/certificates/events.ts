@@ -3,7 +3,10 @@ import type { CertificateState } from "./certificate-state.ts";
 import type { IssueError } from "./issue-error.ts";
 import type { NewCertificate } from "./issuer.ts";
 
-/** Returns the event of a certificate that came, the first of its hostname or another. Pure. */
+/**
+ * Returns the event for an issued certificate, whether it is the first one of its hostname or a
+ * renewal.
+ */
 export function issuedEvent(
   before: CertificateState,
   { notAfterMs }: NewCertificate,
@@ -14,7 +17,7 @@ export function issuedEvent(
   return about(before.hostname, "Normal", reason, `from ${issuerName}, good until ${until}`);
 }
 
-/** Returns the event of an attempt that failed. Pure. */
+/** Returns the event for a failed attempt. */
 export function failureEvent(hostname: string, { message }: IssueError): EventInput {
   return about(hostname, "Warning", "CertificateFailed", message);
 }

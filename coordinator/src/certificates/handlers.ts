@@ -7,9 +7,9 @@ import { stateViewOf } from "./state-view.ts";
 import { certificateView } from "./view.ts";
 
 export interface CertificateHandlerOptions {
-  /** Undefined: the cluster has no issuer. */
+  /** The controller; undefined if the cluster has no issuer. */
   readonly certificates?: CertificateController | undefined;
-  /** The development CA's root, PEM. */
+  /** The root certificate of the development CA in PEM. */
   readonly certificateRoot?: string | undefined;
   readonly clock: Clock;
 }
@@ -19,7 +19,7 @@ export type CertificateHandlers = Pick<
   "listCertificates" | "renewCertificate" | "getCertificateAuthority"
 >;
 
-/** Returns the operators' calls that list and renew certificates. */
+/** Returns the handlers of the RPCs that list and renew certificates. */
 export function certificateHandlers(options: CertificateHandlerOptions): CertificateHandlers {
   const { certificates, certificateRoot, clock } = options;
   return {
@@ -47,19 +47,19 @@ export function certificateHandlers(options: CertificateHandlerOptions): Certifi
   };
 }
 
-/** Returns the certificates by hostname, for those that follow them. */
+/** Returns access to the certificates by hostname, for the live tables. */
 export function certificateViews({ certificates, clock }: CertificateHandlerOptions) {
   return {
     hostnames: (): string[] => (certificates === undefined ? [] : hostnamesOf(certificates)),
     viewOf: (hostname: string): Certificate | undefined => {
-      const isKnown = certificates?.wanted.has(hostname) || certificates?.holding(hostname) !== undefined;
+      const isKnown = certificates?.wanted.has(hostname) || certificates?.state(hostname) !== undefined;
       return certificates && isKnown ? viewOf(hostname, certificates, clock) : undefined;
     },
   };
 }
 
 function hostnamesOf(certificates: CertificateController): string[] {
-  const held = certificates.holdings().map(({ hostname }) => hostname);
+  const held = certificates.states().map(({ hostname }) => hostname);
   return [...new Set([...certificates.wanted, ...held])].sort();
 }
 
@@ -75,11 +75,11 @@ function assertRenewable(hostname: string, certificates: CertificateController, 
     );
   const refusal = certificates.issuer.refusalOf(hostname);
   if (refusal !== undefined) throw new CoordinatorError("FAILED_PRECONDITION", refusal);
-  const { retryAtMs = 0, retryAtAsked = false } = certificates.holding(hostname) ?? {};
-  if (retryAtAsked && retryAtMs > nowMs())
+  const { retryAtMs = 0, retryAtRequested = false } = certificates.state(hostname) ?? {};
+  if (retryAtRequested && retryAtMs > nowMs())
     throw new CoordinatorError(
       "FAILED_PRECONDITION",
-      `${certificates.issuer.name} asks to be left alone about ${hostname} until ${new Date(retryAtMs).toISOString()}`,
+      `${certificates.issuer.name} requests no further attempts for ${hostname} until ${new Date(retryAtMs).toISOString()}`,
     );
 }
 

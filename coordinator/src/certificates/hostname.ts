@@ -1,6 +1,6 @@
 /**
- * Returns why no certificate can name the hostname: "*" stands for all hosts without a route of their own. Undefined if a
- * certificate can.
+ * Returns the reason why no certificate can be issued for the hostname, such as "*", which means
+ * all hosts without a route of their own. Undefined if one can.
  */
 export function unnameable(hostname: string): string | undefined {
   if (hostname !== "" && hostname !== "*") return undefined;

@@ -1,22 +1,21 @@
-/** An authority's text may be long and contain anything. */
+/** The length limit of messages, because an authority's text may be long. */
 const MAX_MESSAGE_LENGTH = 500;
 
 /**
- * The cause of a failed attempt:
- * - hostname: this hostname waits, others continue.
- * - issuer: all hostnames wait for the issuer, and none is blamed.
- * - rate: the hostname waits, and the issuer gets a short pause.
+ * The scope of a failed attempt: - hostname: only this hostname waits. - issuer: all hostnames wait
+ * for the issuer, and the failure counts against none. - rate: the hostname waits, and the issuer
+ * is paused shortly.
  */
 export type Blame = "hostname" | "issuer" | "rate";
 
 export interface IssueErrorOptions {
   readonly blame: Blame;
-  /** The time for which the authority requests no further attempts. */
+  /** The delay in milliseconds before which the authority requests no further attempt. */
   readonly retryAfterMs?: number | undefined;
   readonly cause?: unknown;
 }
 
-/** The reason why an attempt failed, in the authority's words if there are any. Never contains a key. */
+/** A failed attempt, with the authority's reason if it gave one. Never contains a key. */
 export class IssueError extends Error {
   override readonly name = "IssueError";
   readonly blame: Blame;
@@ -29,7 +28,7 @@ export class IssueError extends Error {
   }
 }
 
-/** Returns the text as one line of bounded length, without control characters. */
+/** Returns the text as one line of limited length, without control characters. */
 export function oneLine(text: string): string {
   const line = text
     .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ")

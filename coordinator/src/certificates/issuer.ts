@@ -1,23 +1,26 @@
-/** An issuer's result for one hostname. */
+/** A newly issued certificate with its key. */
 export interface NewCertificate {
-  /** The certificate followed by its issuers, PEM. */
+  /** The certificate followed by its issuers, in PEM. */
   readonly chainPem: string;
-  /** PKCS #8 PEM. */
+  /** The private key as PKCS #8 in PEM. */
   readonly keyPem: string;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
 }
 
-/** Issues certificates. Only the plan repeats a request; the issuer never does. */
+/** Issues certificates. An issuer does not retry; the plan of the controller does. */
 export interface Issuer {
-  /** Certificates of another issuer are replaced by this one's. */
+  /** The id, which is stored with each certificate. Certificates of another issuer are replaced. */
   readonly id: string;
-  /** The name for people, such as "https://acme.example/directory". */
+  /** The name to display, such as "https://acme.example/directory". */
   readonly name: string;
-  /** The number of hostnames that the controller certifies at one time. */
+  /** The most concurrent attempts. */
   readonly atOnce: number;
-  /** Returns why the issuer can never certify the hostname, and what to do. Undefined if an attempt makes sense. */
+  /**
+   * Returns the reason why the issuer can never issue a certificate for the hostname, and what to
+   * do. Undefined if it can try.
+   */
   refusalOf(hostname: string): string | undefined;
-  /** One attempt. Throws IssueError; anything else is a defect. */
+  /** Makes one attempt to issue a certificate. Throws IssueError; any other error is a defect. */
   issue(hostname: string, signal: AbortSignal): Promise<NewCertificate>;
 }

@@ -3,20 +3,20 @@ import type { CertificateController } from "./controller.ts";
 import { stateViewOf } from "./state-view.ts";
 import { certificateView } from "./view.ts";
 
-/** Figures of certificates, by which an operator learns in time of one that isn't renewed. */
+/** Registers metrics from which an operator can detect failing renewals in time. */
 export function certificateMetrics(
   certificates: CertificateController,
   nowMs: () => number,
   registers: Registry[],
 ): void {
-  // Readers of metrics have no credentials, so no metric contains a hostname.
+  // Metrics can be read without credentials, so they contain no hostnames.
   new Gauge({
     name: "forage_certificates_first_expiry_timestamp_seconds",
-    help: "When the first of the certificates in use ends, in seconds since the epoch; 0 when there is none.",
+    help: "Time at which the first of the certificates in use expires, in seconds since the epoch; 0 if there is none.",
     registers,
     collect() {
       const ends = certificates
-        .holdings()
+        .states()
         .filter(({ hostname }) => certificates.wanted.has(hostname))
         .flatMap(({ certificate }) => (certificate === undefined ? [] : [certificate.notAfterMs]));
       this.set(ends.length === 0 ? 0 : ends.reduce((a, b) => Math.min(a, b)) / 1000);
@@ -24,7 +24,7 @@ export function certificateMetrics(
   });
   new Gauge({
     name: "forage_certificates",
-    help: "Hostnames that routes want certificates for, by state.",
+    help: "Hostnames for which routes need certificates, by state.",
     labelNames: ["state"],
     registers,
     collect() {
@@ -36,7 +36,7 @@ export function certificateMetrics(
   });
   new Counter({
     name: "forage_certificate_attempts_total",
-    help: "Attempts to get a certificate that ended, by result.",
+    help: "Completed attempts to obtain a certificate, by result.",
     labelNames: ["result"],
     registers,
     collect() {

@@ -20,11 +20,11 @@ export interface OpenCertificatesOptions {
   readonly backOffs?: { readonly hostname: BackOff; readonly issuer: BackOff };
 }
 
-/** The controller with what it had when the coordinator last ran. */
+/** Opens the controller with its stored state. */
 export function openCertificates(options: OpenCertificatesOptions): Promise<CertificateController> {
   const { store, vault, events, clock, log, random, backOffs } = options;
   return CertificateController.open({
-    issuerOf: (board) => options.issuer.issuer(board),
+    issuerOf: (challenges) => options.issuer.issuer(challenges),
     records: new CertificateStore({ store, vault, log }),
     events,
     clock,

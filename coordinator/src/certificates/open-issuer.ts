@@ -24,14 +24,20 @@ export interface OpenIssuerOptions {
 }
 
 export interface OpenedIssuer {
-  /** Started with where it posts its challenges. */
+  /** Creates the issuer, which publishes its challenges by the argument. */
   readonly issuer: (challenges: Challenges) => Issuer;
-  /** The root that clients have to trust explicitly. Undefined if clients know the authority already. */
+  /**
+   * The root certificate that clients must trust explicitly, in PEM. Undefined if clients already
+   * trust the authority.
+   */
   readonly rootPem: string | undefined;
   close(): void;
 }
 
-/** The issuer of the configuration; undefined: it names none. Throws ConfigError when a file can't be used. */
+/**
+ * Opens the configured issuer; undefined if none is configured. Throws ConfigError if a file can't
+ * be used.
+ */
 export async function openIssuer(options: OpenIssuerOptions): Promise<OpenedIssuer | undefined> {
   const { settings, cluster, store, vault, clock, randomBytes } = options;
   if (settings.issuer === "self-signed") {
@@ -40,7 +46,8 @@ export async function openIssuer(options: OpenIssuerOptions): Promise<OpenedIssu
       const authority = await keepAuthority({ store, vault, cluster, make });
       return { issuer: () => selfSignedIssuer(authority, make), rootPem: authority.certPem, close: () => {} };
     } catch (error) {
-      // One record, or a full disk, must not keep the coordinator from starting. The reason shows at each route.
+      // An unreadable record or a full disk must not prevent the coordinator's start. The reason is
+      // shown at each route.
       return { issuer: () => brokenIssuer(error), rootPem: undefined, close: () => {} };
     }
   }
@@ -77,7 +84,7 @@ async function readExternalAccount(
     throw new ConfigError(`${name}: ${cause.message}`, { cause });
   });
   const hmacKey = text.trim();
-  // Never quotes it: it is a key with a slip in it.
+  // The error does not quote the content, because it is a mistyped key.
   if (!/^[A-Za-z0-9_-]{16,1024}={0,2}$/.test(hmacKey))
     throw new ConfigError(`${name}: ${hmacKeyFile} must hold one key in base64url`);
   return { keyId, hmacKey };

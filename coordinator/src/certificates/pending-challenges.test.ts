@@ -9,31 +9,31 @@ const CHALLENGE = { hostname: "a.test", token: "t1", keyAuthorization: "t1.print
 function start() {
   const clock = new VirtualClock();
   const changes: number[] = [];
-  const board = new PendingChallenges(clock, () => changes.push(board.list().length));
-  return { clock, changes, board, abort: new AbortController() };
+  const challenges = new PendingChallenges(clock, () => changes.push(challenges.list().length));
+  return { clock, changes, challenges, abort: new AbortController() };
 }
 
-test("a challenge is posted at once, and it is over when the gateways answer it", async () => {
-  const { board, changes, abort, clock } = start();
+test("publishes a challenge at once, and resolves when the gateways serve it", async () => {
+  const { challenges, changes, abort, clock } = start();
   let answered = false;
-  const posted = board.post(CHALLENGE, abort.signal).then(() => {
+  const posted = challenges.post(CHALLENGE, abort.signal).then(() => {
     answered = true;
   });
-  assert.deepEqual(board.list(), [CHALLENGE]);
-  board.served(new Set(["other"]));
+  assert.deepEqual(challenges.list(), [CHALLENGE]);
+  challenges.served(new Set(["other"]));
   await settled();
   assert.equal(answered, false, "another one is answered");
-  board.served(new Set(["t1"]));
+  challenges.served(new Set(["t1"]));
   await posted;
-  assert.deepEqual(board.list(), [CHALLENGE], "the authority has yet to look");
-  board.takeDown("t1");
-  assert.deepEqual([board.list(), changes], [[], [1, 0]]);
+  assert.deepEqual(challenges.list(), [CHALLENGE], "the authority has not queried yet");
+  challenges.takeDown("t1");
+  assert.deepEqual([challenges.list(), changes], [[], [1, 0]]);
   assert.equal(clock.pending, 0);
 });
 
-test("says what to do when no gateway answers the challenge", async () => {
-  const { board, clock, abort } = start();
-  const posted = board.post(CHALLENGE, abort.signal);
+test("explains what to do when no gateway serves the challenge", async () => {
+  const { challenges, clock, abort } = start();
+  const posted = challenges.post(CHALLENGE, abort.signal);
   clock.advance(90_000);
   await assert.rejects(posted, {
     name: "IssueError",
@@ -42,11 +42,11 @@ test("says what to do when no gateway answers the challenge", async () => {
   });
 });
 
-test("the signal ends the wait, also one that was given before", async () => {
+test("stops waiting at the signal, even if it was aborted before", async () => {
   for (const before of [true, false]) {
-    const { board, clock, abort } = start();
+    const { challenges, clock, abort } = start();
     if (before) abort.abort(new Error("stopping"));
-    const posted = board.post(CHALLENGE, abort.signal);
+    const posted = challenges.post(CHALLENGE, abort.signal);
     abort.abort(new Error("stopping"));
     await assert.rejects(posted, /stopping/);
     assert.equal(clock.pending, 0);

@@ -2,7 +2,10 @@ import type { GatewayChallenge } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../time/clock.ts";
 import { IssueError } from "./issue-error.ts";
 
-/** Gateways take a change in within a second; one that starts just now within a minute. */
+/**
+ * The time within which gateways must serve an answer. They apply a change within a second, and a
+ * starting one within a minute.
+ */
 const SERVED_LIMIT_MS = 90_000;
 
 interface Posted {
@@ -11,7 +14,7 @@ interface Posted {
   readonly onServed: Set<() => void>;
 }
 
-/** The answers that gateways are to give to authorities at the moment, and which of them they do give. */
+/** The challenge answers that gateways should serve at present, and which of them they do serve. */
 export class PendingChallenges {
   readonly #clock: Clock;
   readonly #changed: () => void;
@@ -34,7 +37,10 @@ export class PendingChallenges {
     }
   }
 
-  /** Resolves once all gateways answer it, and until it is taken down they go on. Throws IssueError when they don't, or at the signal. */
+  /**
+   * Publishes an answer until `takeDown` is called. Resolves once all gateways serve it. Throws
+   * IssueError if they do not, and the signal's reason if it aborts.
+   */
   async post(challenge: GatewayChallenge, signal: AbortSignal): Promise<void> {
     const posted: Posted = { challenge, served: false, onServed: new Set() };
     this.#posted.set(challenge.token, posted);

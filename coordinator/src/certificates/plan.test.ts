@@ -7,7 +7,10 @@ const DAY_MS = 24 * 3_600_000;
 const NOW_MS = 1_000 * DAY_MS;
 const ISSUER = { id: "acme", atOnce: 2 };
 
-/** A certificate of `issuer` that began 10 days ago, ends in 80 and is renewed in 50. */
+/**
+ * Returns a certificate of `issuer` that was issued 10 days ago, expires in 80 and is renewed in
+ * 50.
+ */
 function held(
   hostname: string,
   changes: Partial<CertificateState> = {},
@@ -25,12 +28,12 @@ function held(
 
 function plan(
   wanted: readonly string[],
-  holdings: readonly CertificateState[],
+  states: readonly CertificateState[],
   changes: Partial<PlanInput> = {},
 ): Plan {
   return planCertificates({
     wanted: new Set(wanted),
-    holdings: new Map(holdings.map((holding) => [holding.hostname, holding])),
+    states: new Map(states.map((state) => [state.hostname, state])),
     running: new Set(),
     issuer: ISSUER,
     isRefused: () => false,
@@ -43,35 +46,39 @@ const nothing: Plan = { start: [], stop: [], forget: [], nextMs: undefined };
 const start = (hostname: string, why: Plan["start"][number]["why"]) => ({ hostname, why });
 
 const cases: readonly { readonly name: string; readonly got: Plan; readonly expected: Partial<Plan> }[] = [
-  { name: "no hostnames, no certificates", got: plan([], []), expected: {} },
-  { name: "a new hostname", got: plan(["a"], []), expected: { start: [start("a", "new")] } },
+  { name: "does nothing without hostnames", got: plan([], []), expected: {} },
   {
-    name: "a good certificate is left until it is due",
+    name: "starts an attempt for a new hostname",
+    got: plan(["a"], []),
+    expected: { start: [start("a", "new")] },
+  },
+  {
+    name: "keeps a valid certificate until its renewal is due",
     got: plan(["a"], [held("a")]),
     expected: { nextMs: NOW_MS + 50 * DAY_MS },
   },
   {
-    name: "one that is due",
+    name: "renews a certificate that is due",
     got: plan(["a"], [held("a", { renewAtMs: NOW_MS })]),
     expected: { start: [start("a", "renewal")] },
   },
   {
-    name: "one that has ended",
+    name: "renews an expired certificate",
     got: plan(["a"], [held("a", { renewAtMs: NOW_MS - 30 * DAY_MS }, -DAY_MS)]),
     expected: { start: [start("a", "renewal")] },
   },
   {
-    name: "one whose renewal was requested",
-    got: plan(["a"], [held("a", { renewalAskedAtMs: NOW_MS })]),
-    expected: { start: [start("a", "asked")] },
+    name: "renews a certificate whose renewal was requested",
+    got: plan(["a"], [held("a", { renewalRequestedAtMs: NOW_MS })]),
+    expected: { start: [start("a", "requested")] },
   },
   {
-    name: "one of another issuer",
+    name: "replaces a certificate of another issuer",
     got: plan(["a"], [held("a", { issuer: "self-signed" })]),
     expected: { start: [start("a", "other-issuer")] },
   },
   {
-    name: "a failed attempt waits for its time",
+    name: "delays a failed attempt",
     got: plan(
       ["a"],
       [{ ...emptyCertificateState("a", "acme"), failures: 1, failedAtMs: NOW_MS, retryAtMs: NOW_MS + 5 }],
@@ -79,22 +86,33 @@ const cases: readonly { readonly name: string; readonly got: Plan; readonly expe
     expected: { nextMs: NOW_MS + 5 },
   },
   {
-    name: "a failed renewal waits for its time, too",
+    name: "delays a failed renewal",
     got: plan(["a"], [held("a", { renewAtMs: NOW_MS - DAY_MS, failures: 1, retryAtMs: NOW_MS + 5 })]),
     expected: { nextMs: NOW_MS + 5 },
   },
   {
-    name: "a requested renewal waits for the time that the authority set",
-    got: plan(["a"], [held("a", { renewalAskedAtMs: NOW_MS, retryAtAsked: true, retryAtMs: NOW_MS + 5 })]),
+    name: "delays a requested renewal as the authority requested",
+    got: plan(
+      ["a"],
+      [held("a", { renewalRequestedAtMs: NOW_MS, retryAtRequested: true, retryAtMs: NOW_MS + 5 })],
+    ),
     expected: { nextMs: NOW_MS + 5 },
   },
   {
-    name: "a paused issuer isn't asked",
+    name: "sends no requests to a paused issuer",
     got: plan(["a", "b"], [held("b")], { pausedUntilMs: NOW_MS + 7 }),
     expected: { nextMs: NOW_MS + 7 },
   },
-  { name: "what is refused", got: plan(["*.a"], [], { isRefused: () => true }), expected: {} },
-  { name: "one that is running", got: plan(["a"], [], { running: new Set(["a"]) }), expected: {} },
+  {
+    name: "makes no attempt for refused hostnames",
+    got: plan(["*.a"], [], { isRefused: () => true }),
+    expected: {},
+  },
+  {
+    name: "makes no second attempt while one is running",
+    got: plan(["a"], [], { running: new Set(["a"]) }),
+    expected: {},
+  },
   {
     name: "no more than so many at once, and those without a certificate first, then those that end first",
     got: plan(
@@ -104,22 +122,22 @@ const cases: readonly { readonly name: string; readonly got: Plan; readonly expe
     expected: { start: [start("new", "new"), start("soon", "renewal")] },
   },
   {
-    name: "running ones take places",
+    name: "counts running attempts against the limit",
     got: plan(["a", "b", "c"], [], { running: new Set(["c"]) }),
     expected: { start: [start("a", "new")] },
   },
   {
-    name: "a running order for a hostname that no route names any more",
+    name: "cancels a running attempt for a hostname that is no longer requested",
     got: plan([], [], { running: new Set(["a"]) }),
     expected: { stop: ["a"] },
   },
   {
-    name: "a valid certificate of an unused hostname is kept for routes that come back",
+    name: "keeps a valid certificate of an unused hostname for routes that return",
     got: plan([], [held("a")]),
     expected: { nextMs: NOW_MS + 80 * DAY_MS },
   },
   {
-    name: "an expired certificate of an unused hostname is deleted",
+    name: "deletes an expired certificate of an unused hostname",
     got: plan([], [held("a", {}, -1)]),
     expected: { forget: ["a"] },
   },

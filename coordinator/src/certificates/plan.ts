@@ -1,6 +1,6 @@
 import type { CertificateState } from "./certificate-state.ts";
 
-export type Why = "new" | "renewal" | "asked" | "other-issuer";
+export type Why = "new" | "renewal" | "requested" | "other-issuer";
 
 export interface Attempt {
   readonly hostname: string;
@@ -9,11 +9,11 @@ export interface Attempt {
 
 export interface PlanInput {
   readonly wanted: ReadonlySet<string>;
-  readonly holdings: ReadonlyMap<string, CertificateState>;
-  /** Attempts that have not ended. */
+  readonly states: ReadonlyMap<string, CertificateState>;
+  /** The hostnames with attempts in progress. */
   readonly running: ReadonlySet<string>;
   readonly issuer: { readonly id: string; readonly atOnce: number };
-  /** Hostnames that the issuer never gives certificates for. */
+  /** Reports whether the issuer never issues certificates for the hostname. */
   readonly isRefused: (hostname: string) => boolean;
   readonly pausedUntilMs?: number | undefined;
   readonly nowMs: number;
@@ -21,34 +21,38 @@ export interface PlanInput {
 
 export interface Plan {
   readonly start: readonly Attempt[];
-  /** The attempts for hostnames that are no longer requested. */
+  /** The hostnames whose attempts are cancelled, because they are no longer requested. */
   readonly stop: readonly string[];
-  /** The states that have no use any more. */
+  /** The hostnames whose states are deleted. */
   readonly forget: readonly string[];
-  /** The time at which an attempt may become due without another change; undefined: never. */
+  /** The time at which an attempt may become due without another change; undefined means never. */
   readonly nextMs: number | undefined;
 }
 
-/** A failure is remembered for this long after its hostname has gone, so that a hostname that returns keeps its back-off. */
+/**
+ * The time for which a failure is kept after its hostname was removed, so that a hostname that
+ * returns keeps its back-off.
+ */
 const REMEMBER_FAILURE_MS = 7 * 24 * 3_600_000;
 
 /**
- * Returns the attempts that begin now. Hostnames without a certificate come first, then those whose certificate ends first. Pure.
+ * Returns the attempts to start now. Hostnames without a certificate come first, then those whose
+ * certificate expires first.
  */
 export function planCertificates(input: PlanInput): Plan {
-  const { wanted, holdings, running, issuer, nowMs } = input;
+  const { wanted, states, running, issuer, nowMs } = input;
   const pausedUntilMs = input.pausedUntilMs ?? 0;
   const waiting = [...wanted]
     .filter((hostname) => !running.has(hostname) && !input.isRefused(hostname))
-    .map((hostname) => dueOf(hostname, holdings.get(hostname), issuer.id, pausedUntilMs));
+    .map((hostname) => dueOf(hostname, states.get(hostname), issuer.id, pausedUntilMs));
   const due = waiting.filter(({ atMs }) => atMs <= nowMs).sort(byUrgency);
   const start = due.slice(0, Math.max(issuer.atOnce - running.size, 0));
-  const unwanted = [...holdings.values()].filter(
+  const unwanted = [...states.values()].filter(
     ({ hostname }) => !wanted.has(hostname) && !running.has(hostname),
   );
-  const forget = unwanted.filter((holding) => forgetAtMs(holding) <= nowMs);
+  const forget = unwanted.filter((state) => forgetAtMs(state) <= nowMs);
   const times = [
-    // Those that are due already wait for a running one to end, which is a change of its own.
+    // Attempts that are already due wait for the end of another attempt, which triggers a new plan.
     ...waiting.filter(({ atMs }) => atMs > nowMs).map(({ atMs }) => atMs),
     ...unwanted.map(forgetAtMs).filter((atMs) => atMs > nowMs),
   ];
@@ -62,25 +66,25 @@ export function planCertificates(input: PlanInput): Plan {
 
 interface Due extends Attempt {
   readonly atMs: number;
-  /** The end of the present certificate. 0 if there is none. */
+  /** The expiry of the present certificate in milliseconds since the epoch; 0 if there is none. */
   readonly endsMs: number;
 }
 
 function dueOf(
   hostname: string,
-  holding: CertificateState | undefined,
+  state: CertificateState | undefined,
   issuer: string,
   pausedUntilMs: number,
 ): Due {
-  const retryAtMs = Math.max(holding?.retryAtMs ?? 0, pausedUntilMs);
+  const retryAtMs = Math.max(state?.retryAtMs ?? 0, pausedUntilMs);
   const due = (why: Why, atMs: number): Due => {
-    const endsMs = holding?.certificate?.notAfterMs ?? 0;
+    const endsMs = state?.certificate?.notAfterMs ?? 0;
     return { hostname, why, atMs: Math.max(atMs, retryAtMs), endsMs };
   };
-  if (holding?.certificate === undefined) return due("new", 0);
-  if (holding.issuer !== issuer) return due("other-issuer", 0);
-  if (holding.renewalAskedAtMs !== undefined) return due("asked", 0);
-  return due("renewal", holding.renewAtMs ?? 0);
+  if (state?.certificate === undefined) return due("new", 0);
+  if (state.issuer !== issuer) return due("other-issuer", 0);
+  if (state.renewalRequestedAtMs !== undefined) return due("requested", 0);
+  return due("renewal", state.renewAtMs ?? 0);
 }
 
 function byUrgency(a: Due, b: Due): number {

@@ -9,7 +9,7 @@ export function stateViewOf(
 ): CertificateView {
   return {
     hostname,
-    holding: certificates.holding(hostname),
+    state: certificates.state(hostname),
     wanted: certificates.wanted.has(hostname),
     running: certificates.isRunning(hostname),
     refusal: certificates.issuer.refusalOf(hostname),

@@ -3,10 +3,10 @@ import { toTimestamp } from "../model/timestamp.ts";
 import { failureCauseOf } from "./certificate-for.ts";
 import type { CertificateState, Pause } from "./certificate-state.ts";
 
-/** The public view of a hostname. It contains no key. */
+/** The inputs of the public view of a hostname. They contain no key. */
 export interface CertificateView {
   readonly hostname: string;
-  readonly holding: CertificateState | undefined;
+  readonly state: CertificateState | undefined;
   readonly wanted: boolean;
   readonly running: boolean;
   readonly refusal: string | undefined;
@@ -15,40 +15,40 @@ export interface CertificateView {
   readonly nowMs: number;
 }
 
-/** Pure. */
+/** Returns the public view of a hostname. */
 export function certificateView(shown: CertificateView): Certificate {
-  const { hostname, holding, issuerName } = shown;
-  const certificate = holding?.certificate;
+  const { hostname, state, issuerName } = shown;
+  const certificate = state?.certificate;
   const time = (ms: number | undefined) => (ms === undefined ? undefined : toTimestamp(ms));
-  const { state, message } = stateOf(shown);
+  const { state: stateName, message } = stateOf(shown);
   return {
     hostname,
-    state,
+    state: stateName,
     message,
     issuer: issuerName,
     chainPem: certificate?.chainPem ?? "",
     notBefore: time(certificate?.notBeforeMs),
     notAfter: time(certificate?.notAfterMs),
-    renewAt: time(certificate && holding?.renewAtMs),
-    failures: holding?.failures ?? 0,
-    failedAt: time(holding?.failedAtMs),
-    retryAt: time(holding?.retryAtMs),
+    renewAt: time(certificate && state?.renewAtMs),
+    failures: state?.failures ?? 0,
+    failedAt: time(state?.failedAtMs),
+    retryAt: time(state?.retryAtMs),
   };
 }
 
-function stateOf({ holding, wanted, running, refusal, pause, nowMs }: CertificateView): {
+function stateOf({ state, wanted, running, refusal, pause, nowMs }: CertificateView): {
   readonly state: string;
   readonly message: string;
 } {
-  const trouble = wanted ? failureCauseOf(holding, refusal, pause, nowMs) : undefined;
-  const endsMs = holding?.certificate?.notAfterMs;
-  const message = trouble?.message ?? "";
+  const failure = wanted ? failureCauseOf(state, refusal, pause, nowMs) : undefined;
+  const endsMs = state?.certificate?.notAfterMs;
+  const message = failure?.message ?? "";
   if (endsMs !== undefined && endsMs <= nowMs) return { state: "expired", message };
   if (endsMs !== undefined && !wanted) return { state: "unused", message: "no route needs it any more" };
-  // One that comes is served in place of one that ends soon: that the next is made is no state of its own.
+  // A pending renewal is not a state of its own: the certificate remains ready.
   if (endsMs !== undefined) return { state: "ready", message };
-  if (!wanted) return { state: "unused", message: holding?.error ?? "" };
-  if (trouble?.reason === "Refused") return { state: "refused", message };
-  if (running || trouble === undefined) return { state: "issuing", message };
+  if (!wanted) return { state: "unused", message: state?.error ?? "" };
+  if (failure?.reason === "Refused") return { state: "refused", message };
+  if (running || failure === undefined) return { state: "issuing", message };
   return { state: "failed", message };
 }

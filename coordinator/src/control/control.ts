@@ -36,45 +36,45 @@ export interface ControlOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  /** The time that deadlines count. Default: all time counts. */
+  /** The clock of deadlines, which excludes time in which the coordinator could not act. Default: all time counts. */
   readonly time?: ActingTime | undefined;
   readonly log: Log;
-  /** No pods and runs are created and no pods are placed before it resolves. Default: resolved. */
+  /** Resolves when reconciling may begin: before, no pod or run is created and no pod is placed. Default: resolved. */
   readonly started?: Promise<void> | undefined;
   readonly randomName: (length: number) => string;
   readonly profile: Profile;
   readonly limits: ProgressLimits;
-  /** The time for which pods stay on nodes that are lost or broken. */
+  /** The times for which pods without a toleration stay on lost or broken nodes. */
   readonly tolerations?: DefaultTolerations;
   /** Tracks the share of lost nodes. Default: no node is lost. */
   readonly massLoss?: MassLoss | undefined;
-  /** Notices that the process was held up, before nodes are judged by their silence. */
+  /** Detects that the process was blocked for a while. Called before nodes are judged by missing heartbeats. */
   readonly checkHoldUp?: () => void;
-  /** Undefined: pods are moved on request only. */
+  /** The automatic rebalancing. Undefined: pods are moved on request only. */
   readonly rebalance?: RebalanceSchedule | undefined;
-  /** Records the decisions and their reasons. */
+  /** Records decisions and their reasons as events. */
   readonly events: EventRecorder;
   /** Requests that nodes pull images ahead of pods. Undefined: nodes have every image. */
   readonly prefetcher?: Prefetcher & { subscribe(listener: (workloadKey: string) => void): () => void };
-  /** The inputs of autoscaling. */
+  /** The metrics that autoscaling uses. */
   readonly metrics: MetricsCollector;
-  /** The ranges that services' addresses come from. */
+  /** The ranges from which addresses of services are assigned. */
   readonly addresses: AddressRanges;
   readonly readyEndpoints: (namespace: string, service: string) => number;
-  /** Returns the reason why the service can have no endpoints. Empty without one. */
+  /** Returns the reason why the service can have no endpoints. Undefined: it can. */
   readonly serviceFailure?: (namespace: string, service: string) => ServiceFailure | undefined;
-  /** Receives the steps of workloads. Default: the log. */
+  /** Receives the steps of reconcilers. Default: writes them to the log. */
   readonly steps?: StepSink;
-  /** Kinds of workloads whose pods another part creates and stops. */
+  /** Kinds of workloads whose pods another component creates and stops. */
   readonly foreignKinds?: readonly string[] | undefined;
   /** Whether cron jobs start runs. Default: true. */
   readonly startRuns?: boolean;
   /** Returns the reason why a namespace's policy rejects the resource's pods. Default: it accepts them. */
   readonly policyRefusal?: (record: ResourceRecord) => string | undefined;
-  /** Default: namespaces have room for every run of a cron job. */
+  /** The quotas that limit runs of cron jobs. Default: none. */
   readonly runQuota?: RunQuota;
-  /** Returns the fault of a route or of a service's inline route. Empty if there is none. */
-  readonly routeTrouble?: (kind: string, namespace: string, name: string) => string;
+  /** Returns the error of a route or of a service's inline route. Empty: it has none. */
+  readonly routeProblem?: (kind: string, namespace: string, name: string) => string;
 }
 
 export interface Control {
@@ -87,7 +87,7 @@ export interface Control {
   close(): Promise<void>;
 }
 
-/** Starts every reconciler over one view. */
+/** Starts all reconcilers on one cluster view. */
 export function startControl(given: ControlOptions): Control {
   const options = { ...given, time: given.time ?? new ActingTime({ clock: given.clock }) };
   const { clock, steps = loggedSteps(options.log) } = options;
@@ -108,7 +108,7 @@ export function startControl(given: ControlOptions): Control {
   const workloads = new WorkloadController({
     ...options,
     steps,
-    // Cron jobs have no pods, and a loop of their own.
+    // Cron jobs create no pods, and are reconciled by a loop of their own.
     ofKind: { ...foreign, job: (key) => jobs.reconcile(key), cron_job: async () => undefined },
     unschedulable,
     pickVictims: (pods, count) => placement.pickVictims(pods, count),

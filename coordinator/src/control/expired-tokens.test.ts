@@ -15,7 +15,7 @@ test("a token that can't be read is reported once, and the other expired tokens 
 }, async (t) => {
   const clock = new VirtualClock();
   const store = createMemoryStore({ clock });
-  const put = (key: string, value: Uint8Array) => store.txn([], [{ kind: "put", key, value }]);
+  const put = (key: string, value: Uint8Array) => store.txn([], [{ type: "put", key, value }]);
   const expired = encodeJsonRecord({ expiresAtMs: 1 });
   for (const prefix of ["join-tokens/", "coordinator-tokens/", "api-tokens/"]) {
     await put(`${prefix}a`, expired);
@@ -25,7 +25,7 @@ test("a token that can't be read is reported once, and the other expired tokens 
     await put(`${prefix}z`, expired);
   }
   await put("api-tokens/endless", encodeJsonRecord({}));
-  // An expired token stays for a while, so that its users get the reason.
+  // An expired token stays for a while, so that its users learn that it has expired.
   const sweptMs = clock.nowMs() + SWEPT_AFTER_MS;
   const late = encodeJsonRecord({ expiresAtMs: sweptMs - 30 * 60_000 });
   for (const prefix of ["join-tokens", "coordinator-tokens"]) await put(`${prefix}/late`, late);

@@ -10,15 +10,15 @@ import type { Clock } from "../time/clock.ts";
 
 type TokenRecord = JoinTokenRecord | CoordinatorTokenRecord | ApiTokenRecord;
 
-/** Join tokens live for half an hour at most; looking this often keeps few dead ones. */
+/** The interval of the removal. Join tokens are valid for half an hour at most, so few expired ones accumulate. */
 const INTERVAL_MS = 10 * 60 * 1000;
-/** A token stays for a while after its end, so that its late users learn why it is refused. */
+/** The time for which expired join tokens are kept, so that agents that use them get the reason of their rejection. */
 const KEEP_MS = 60 * 60 * 1000;
 const MAX_PER_SWEEP = 40;
-/** An expired API token stays in the list for a week, so that people see why their scripts were refused. */
+/** The time for which expired API tokens are kept, so that people see in the list why their scripts are rejected. */
 const KEEP_API_TOKENS_MS = 7 * 24 * 3600 * 1000;
 
-/** Removes tokens of joins and API tokens that have long expired. Returns how to stop. */
+/** Removes join and API tokens some time after they have expired. Returns a function that stops the removal. */
 export function sweepExpiredTokens(options: {
   readonly store: Store;
   readonly clock: Clock;
@@ -45,7 +45,7 @@ async function sweep(store: Store, nowMs: number, faults: ObjectFaults): Promise
   const tokens = await expiredKeys(store, PREFIXES.apiTokens, nowMs - KEEP_API_TOKENS_MS, faults);
   const uses = tokens.map((key) => apiTokenUseKey(key.slice(PREFIXES.apiTokens.length)));
   const ops = [...joins, ...coordinators, ...tokens, ...uses].map(
-    (key) => ({ kind: "delete", key }) as const,
+    (key) => ({ type: "delete", key }) as const,
   );
   if (ops.length > 0) await store.txn([], ops);
 }

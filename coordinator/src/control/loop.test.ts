@@ -6,7 +6,7 @@ import { pino } from "pino";
 import { settled } from "../../test/support/until.ts";
 import { Loop } from "./loop.ts";
 
-test("woken any number of times, a key runs once more", async () => {
+test("runs a key once however often it was woken", async () => {
   const { loop, ran } = start();
   for (let times = 0; times < 5; times++) loop.wake("a");
   loop.wake("b");
@@ -14,7 +14,7 @@ test("woken any number of times, a key runs once more", async () => {
   assert.deepEqual(ran, ["a", "b"]);
 });
 
-test("woken while it runs, a key runs again after it", async () => {
+test("runs a key again that was woken while it ran", async () => {
   let release = (): void => {};
   const { loop, ran } = start(async (_key, times) => {
     if (times === 1) await new Promise<void>((resolve) => (release = resolve));
@@ -31,7 +31,7 @@ test("woken while it runs, a key runs again after it", async () => {
   assert.deepEqual(ran, ["a", "a"]);
 });
 
-test("a key that rests runs once after its rest, however often it is woken meanwhile", async () => {
+test("runs a resting key once after its rest, however often it was woken during it", async () => {
   const { loop, clock, ran } = start(
     async () => undefined,
     (key) => (key === "a" ? 100 : 0),
@@ -54,7 +54,7 @@ test("a key that rests runs once after its rest, however often it is woken meanw
   assert.deepEqual(ran.filter((key) => key === "a").length, 2, "not again without being woken");
 });
 
-test("a key is evaluated again at its requested time, and only once if it is woken before", async () => {
+test("runs a key again after the requested delay, and only once if it was woken before", async () => {
   const { loop, clock, ran } = start(async (_key, times) => (times === 1 ? 500 : undefined));
   loop.wake("a");
   await settled();
@@ -70,7 +70,7 @@ test("a key is evaluated again at its requested time, and only once if it is wok
   assert.equal(clock.pending, 0);
 });
 
-test("a key that fails is tried again, later each time, and holds up no other", async () => {
+test("retries a failed key with increasing delays, without delaying other keys", async () => {
   const { loop, clock, ran } = start(async (key) => {
     if (key === "bad") throw new Error("no");
     return undefined;
@@ -93,7 +93,7 @@ test("a key that fails is tried again, later each time, and holds up no other", 
   assert.deepEqual(pauses, [200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]);
 });
 
-test("once a key has got through, its next failure is the first again", async () => {
+test("resets the retry delay after a success", async () => {
   const { loop, clock, ran } = start(async (_key, times) => {
     if (times !== 3) throw new Error("no");
     return undefined;
@@ -112,7 +112,7 @@ test("once a key has got through, its next failure is the first again", async ()
   assert.equal(ran.length, 5);
 });
 
-test("closing waits for the step in progress and lets none follow", async () => {
+test("close waits for the running key and starts no other", async () => {
   let release = (): void => {};
   const { loop, clock, ran } = start(async () => {
     await new Promise<void>((resolve) => (release = resolve));
@@ -136,7 +136,7 @@ test("closing waits for the step in progress and lets none follow", async () => 
   assert.equal(clock.pending, 0);
 });
 
-test("no wake is ever lost, and each key runs alone", async () => {
+test("under random wakes, no wake is lost and one key runs at a time", async () => {
   for (let seed = 0; seed < 30; seed++) {
     const random = randomOf(seed);
     const wanted = new Map<string, number>();

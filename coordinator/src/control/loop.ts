@@ -6,34 +6,34 @@ import type { Clock } from "../time/clock.ts";
 
 export interface LoopOptions {
   readonly name: string;
-  /** Reads all it needs, diffs and acts. Returns the milliseconds after which to evaluate again although nothing woke it. */
+  /** Reconciles the key. Returns the milliseconds after which to evaluate it again even if it was not woken. */
   readonly reconcile: (key: string) => Promise<number | undefined>;
   readonly clock: Clock;
-  /** Returns the delay that the next evaluation keeps at the least, though none is woken. Default: none. */
+  /** Returns the shortest delay before a repeated evaluation without a wake. Default: none. */
   readonly leastDelayMs?: () => number;
   readonly log: Log;
-  /** The loop reconciles nothing before this resolves. Default: at once. */
+  /** Nothing is reconciled before it resolves. Default: resolved. */
   readonly started?: Promise<void> | undefined;
-  /** Returns the pause of a key between two runs, which keeps an expensive one from running for every event. Default: none. */
+  /** Returns the pause of a key after a run, which limits how often events cause an expensive evaluation. Default: none. */
   readonly restMs?: (key: string) => number;
   /** The view whose changes are passed to `wakeFor` until the loop is closed. */
   readonly state?: Pick<ClusterView, "subscribe">;
-  /** Wakes the keys that the changes concern. */
+  /** Wakes the keys that the changes affect. */
   readonly wakeFor?: (changes: readonly Change[]) => void;
 }
 
-/** First pause after a failure; doubles up to the second. Long enough to not spin, short enough to not be noticed. */
+/** The delay of a retry after a failure, doubling from the first value to the second. */
 const RETRY: BackOff = { baseMs: 200, capMs: 30_000 };
 
 /**
- * A level-triggered loop over keys: waking a key any number of times makes it run once more, one key at a time.
- * A failing key is tried again later and holds up no other.
+ * Runs a level-triggered loop over keys, one key at a time. A key that was woken any number of times runs once. A failing
+ * key is retried later without delaying other keys.
  */
 export class Loop {
   readonly #options: LoopOptions;
   readonly #due = new Set<string>();
   readonly #timers = new Map<string, () => void>();
-  /** Keys that rest: whether they were woken meanwhile, and what ends the rest. */
+  /** The resting keys: whether they were woken during the rest, and a function that ends it. */
   readonly #resting = new Map<string, { woken: boolean; readonly cancel: () => void }>();
   readonly #failures = new Map<string, number>();
   #running: Promise<void> | undefined;
@@ -57,7 +57,7 @@ export class Loop {
     this.#running ??= this.#run();
   }
 
-  /** Ends after the step in progress. */
+  /** Stops the loop after the running key. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#unsubscribe?.();

@@ -19,12 +19,12 @@ export interface ObjectGarbageOptions {
   readonly log: Log;
 }
 
-/** Versions that stay for those who want to go back; registry credentials have only the present one. */
+/** The number of versions that are kept for rollbacks. Registry credentials keep only the current one. */
 const KEPT_VERSIONS = 10;
 /** The limit of deletions in one transaction. The next pass deletes the rest. */
 const MAX_DELETES = 100;
 
-/** Removes versions of contents that are old and that no pod and no revision is pinned to. */
+/** Removes old versions of configs, secrets and other objects that no pod and no revision refers to. */
 export class ObjectGarbage {
   readonly #options: ObjectGarbageOptions;
   readonly #loop: Loop;
@@ -53,9 +53,9 @@ export class ObjectGarbage {
 
   #wakeFor(changes: readonly Change[]): void {
     for (const change of changes) {
-      if (change.kind === "object") this.#loop.wake((change.after ?? change.before)?.key ?? "");
-      if (change.kind === "revision" && change.after === undefined) this.#wakeForPins(change.before?.record);
-      if (change.kind !== "pod" || change.after !== undefined) continue;
+      if (change.type === "object") this.#loop.wake((change.after ?? change.before)?.key ?? "");
+      if (change.type === "revision" && change.after === undefined) this.#wakeForPins(change.before?.record);
+      if (change.type !== "pod" || change.after !== undefined) continue;
       for (const ref of change.before?.refs ?? []) if (ref.env) this.#loop.wake(objectKey(ref));
     }
   }
@@ -75,20 +75,20 @@ export class ObjectGarbage {
     const garbage = stored.filter((version) => !kept.has(version)).slice(0, MAX_DELETES);
     if (garbage.length === 0) return undefined;
     const compare: Compare =
-      entry === undefined ? { kind: "absent", key } : { kind: "modRevision", key, revision: entry.revision };
-    const ops = garbage.map((version): Op => ({ kind: "delete", key: objectVersionKey(name, version) }));
+      entry === undefined ? { type: "absent", key } : { type: "mod-revision", key, revision: entry.revision };
+    const ops = garbage.map((version): Op => ({ type: "delete", key: objectVersionKey(name, version) }));
     if (entry !== undefined) {
       const versions = entry.record.versions.filter((version) => !garbage.includes(version));
-      ops.push({ kind: "put", key, value: encodeRecord(ObjectRecord, { ...entry.record, versions }) });
+      ops.push({ type: "put", key, value: encodeRecord(ObjectRecord, { ...entry.record, versions }) });
     }
     await tryWrite({ compares: [compare], ops }, this.#options);
-    // Either there is more to do, or the object changed meanwhile.
+    // There is more to delete, or the object has changed since it was read.
     this.#loop.wake(key);
     return undefined;
   }
 }
 
-/** Pure. */
+/** Returns the versions to keep. Pure. */
 export function keptOf(
   versions: readonly string[],
   pins: readonly string[],

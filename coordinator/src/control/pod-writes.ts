@@ -25,14 +25,14 @@ export interface NewPod {
   readonly name: string;
   readonly uid: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** The reference of the template that `templateWrite` stores. */
+  /** The reference to the template that `templateWrite` stores. */
   readonly templateRef: string;
   readonly templateHash: string;
-  /** The priority class's values. */
+  /** The values of the pod's priority class. */
   readonly priority: Priority | undefined;
-  /** Set for a pod of a job. */
+  /** The job's data in the pod's record. Set for a pod of a job. */
   readonly job?: JobPod;
-  /** Default: its name. */
+  /** The host name. Default: the pod's name. */
   readonly hostname?: string;
 }
 
@@ -44,19 +44,19 @@ export interface SharedTemplate {
   readonly template: PodTemplate;
 }
 
-/** Returns the name under which a workload keeps the template: a hash of its content. */
+/** Returns the name under which a workload's template is stored: a hash of its content. */
 export function templateRefOf(template: PodTemplate): string {
   return hashMessage(PodTemplate, template);
 }
 
-/** Stores a template, before the first pod that refers to it. */
+/** Returns the write that stores a template. It has to precede the first pod that refers to it. */
 export function templateWrite({ namespace, kind, name, template }: SharedTemplate, ref: string): StoreWrite {
   const record = { namespace, workloadKind: kind, workloadName: name, template };
   const key = podTemplateKey(workloadKey(namespace, kind, name), ref);
-  return { compares: [], ops: [{ kind: "put", key, value: encodeRecord(PodTemplateRecord, record) }] };
+  return { compares: [], ops: [{ type: "put", key, value: encodeRecord(PodTemplateRecord, record) }] };
 }
 
-/** Writes its record, unless there is one of that name. */
+/** Returns the write that creates the pod's record. Its compare fails if a pod of that name exists. */
 export function createPod(pod: NewPod, nowMs: number): StoreWrite {
   const { priority, labels, ...fields } = pod;
   const key = podKey(pod.namespace, pod.name);
@@ -68,17 +68,17 @@ export function createPod(pod: NewPod, nowMs: number): StoreWrite {
     createdAt: toTimestamp(nowMs),
   });
   return {
-    compares: [{ kind: "absent", key }],
-    ops: [{ kind: "put", key, value: encodePod(record) }],
+    compares: [{ type: "absent", key }],
+    ops: [{ type: "put", key, value: encodePod(record) }],
   };
 }
 
-/** Marks the pod as stopping. Its record is removed when its node reports that the pod is gone. */
+/** Returns the write that marks the pod as stopping. Its record is removed when its node reports that the pod is gone. */
 export function stopPod(pod: PodEntry, why: string, nowMs: number): StoreWrite {
   return rewritePod(pod, { ...pod.record, stoppingSince: toTimestamp(nowMs), stopReason: why });
 }
 
-/** Stops a failed pod like `stopPod`, and stores its last status, which outlives the pod for a while. */
+/** Returns the write that stops a failed pod and keeps a copy of its last status for a while after the pod is gone. */
 export function stopFailedPod(
   pod: PodEntry,
   why: string,
@@ -91,28 +91,28 @@ export function stopFailedPod(
   const kept = keptPodRecord(record, pod.status, attemptStartedAt);
   const { compares, ops } = rewritePod(pod, record);
   const key = keptPodKey(record.namespace, record.name);
-  return { compares, ops: [...ops, { kind: "put", key, value: encodeRecord(KeptPodRecord, kept) }] };
+  return { compares, ops: [...ops, { type: "put", key, value: encodeRecord(KeptPodRecord, kept) }] };
 }
 
 export function rewritePod(pod: PodEntry, record: PodRecord): StoreWrite {
   return {
     compares: [unchanged(pod)],
-    ops: [{ kind: "put", key: pod.key, value: encodePod(record) }],
+    ops: [{ type: "put", key: pod.key, value: encodePod(record) }],
   };
 }
 
-/** Removes the records of a pod of which nothing is left anywhere. */
+/** Returns the write that removes the records of a pod that runs on no node. */
 export function forgetPod(pod: PodEntry): StoreWrite {
   const { namespace, name } = pod.record;
   return {
     compares: [unchanged(pod)],
     ops: [
-      { kind: "delete", key: pod.key },
-      { kind: "delete", key: statusKey(namespace, name) },
+      { type: "delete", key: pod.key },
+      { type: "delete", key: statusKey(namespace, name) },
     ],
   };
 }
 
 function unchanged(pod: PodEntry): Compare {
-  return { kind: "modRevision", key: pod.key, revision: pod.revision };
+  return { type: "mod-revision", key: pod.key, revision: pod.revision };
 }

@@ -29,16 +29,19 @@ interface Deadline {
   readonly name: string;
   readonly contents: () => Contents;
   readonly limitMs?: number;
-  /** The time from the start of a coordinator that starts long after the deadline to the action. Default: not tried. */
+  /**
+   * The milliseconds between the action and the start of a coordinator that starts long after the deadline. Default: not
+   * tested.
+   */
   readonly afterStartMs?: number;
-  readonly start: (view: View) => { close?(): Promise<void>; look?(): Promise<unknown> };
-  /** Reports whether the action was taken that the deadline ends in. */
+  readonly start: (view: View) => { close?(): Promise<void>; evaluate?(): Promise<unknown> };
+  /** Reports whether the action at the end of the deadline was taken. */
   readonly acted: (state: ClusterView) => boolean;
 }
 
 const common = {
   log: pino({ level: "silent" }),
-  steps: { take: () => {} },
+  steps: { report: () => {} },
   randomName: (length: number) => "x".repeat(length),
   events: { record: () => {} },
 };
@@ -91,7 +94,7 @@ const DEADLINES: readonly Deadline[] = [
   },
   {
     name: "the active deadline of a job",
-    // For reports of completions in time.
+    // 10 s for reports of completions from before the deadline.
     afterStartMs: 10_000,
     contents: () => ({
       resources: [aJobEntry({ spec: { jobConfig: { activeDeadlineSeconds: BigInt(LIMIT_MS / 1000) } } })],
@@ -99,7 +102,7 @@ const DEADLINES: readonly Deadline[] = [
     }),
     start: (view) => {
       const jobs = new JobReconciler({ ...view, ...common, held: () => false });
-      return { look: () => jobs.reconcile("shop/job/migrate") };
+      return { evaluate: () => jobs.reconcile("shop/job/migrate") };
     },
     acted: (state) => jobStatusOf(state, "shop", "migrate")?.condition === "Failed",
   },
@@ -132,44 +135,44 @@ const DEADLINES: readonly Deadline[] = [
 ];
 
 for (const { name, contents, limitMs = LIMIT_MS, start, acted } of DEADLINES)
-  test(`${name} stands still while the store does`, async (t) => {
+  test(`${name} doesn't count time in which the store doesn't write`, async (t) => {
     const view = await aTimedView(t, contents());
     const { state, clock } = view;
     const running = start(view);
     t.after(() => running.close?.());
     const pass = async (ms: number): Promise<boolean> => {
-      await running.look?.();
+      await running.evaluate?.();
       await clock.run(ms);
-      await running.look?.();
+      await running.evaluate?.();
       return acted(state);
     };
     assert.equal(await pass(limitMs - MARGIN_MS), false, "before the standstill");
     const end = view.stall();
     assert.equal(await pass(STANDSTILL_MS), false, "during the standstill");
     await end();
-    // One second shows that the store stands still.
+    // One second passes before the coordinator notices that the store doesn't write.
     assert.equal(await pass(MARGIN_MS - 2_000), false, "after the standstill");
     assert.equal(await pass(4_000), true, "once the time is over");
   });
 
 for (const { name, contents, afterStartMs, start, acted } of DEADLINES) {
   if (afterStartMs === undefined) continue;
-  test(`${name} ends ${afterStartMs / 1000} s after the start of a coordinator that was away`, async (t) => {
+  test(`${name} ends ${afterStartMs / 1000} s after a start of the coordinator`, async (t) => {
     const view = await aTimedView(t, contents());
     const { state, clock } = view;
     const first = start(view);
-    await first.look?.();
+    await first.evaluate?.();
     await clock.run(1_000);
     await first.close?.();
     clock.advance(STANDSTILL_MS);
     const second = start({ ...view, time: new ActingTime({ clock }) });
     t.after(() => second.close?.());
-    await second.look?.();
+    await second.evaluate?.();
     await clock.run(afterStartMs - MARGIN_MS);
-    await second.look?.();
+    await second.evaluate?.();
     assert.equal(acted(state), false);
     await clock.run(2 * MARGIN_MS);
-    await second.look?.();
+    await second.evaluate?.();
     assert.equal(acted(state), true);
   });
 }

@@ -1,24 +1,24 @@
 import type { Log } from "@forage/common/log";
 
-/** A reconciler's description of a step. */
+/** The description of a reconciler's step. */
 export interface StepDescription {
-  /** `create-pods`, `stop-pod`, … */
+  /** The kind of step, such as `create-pods` or `stop-pod`. */
   readonly step: string;
   readonly [field: string]: unknown;
 }
 
-/** A step that is about to be carried out. */
-export interface TakenStep extends StepDescription {
-  /** `namespace/kind/name` of the workload it changes. */
+/** A step that is about to be executed. */
+export interface ReportedStep extends StepDescription {
+  /** The key of the workload that the step changes, as `namespace/kind/name`. */
   readonly workload: string;
 }
 
-/** Receives each step before it is carried out: the log of a coordinator that serves, the list of a plan. */
+/** Receives each step before it is executed. A serving coordinator logs the steps; a simulated apply collects them. */
 export interface StepSink {
-  take(step: TakenStep): void;
+  report(step: ReportedStep): void;
 }
 
 /** Writes each step to the log. */
 export function loggedSteps(log: Log): StepSink {
-  return { take: (step) => log.info({ event: "workload-step", ...step }) };
+  return { report: (step) => log.info({ event: "workload-step", ...step }) };
 }

@@ -4,7 +4,7 @@ import { VirtualClock } from "@forage/common/virtual-clock";
 import { createMemoryStore, type StoreHealth } from "../store/index.ts";
 import { watchStore } from "./store-watchdog.ts";
 
-test("a coordinator whose store has failed ends within a second, and a full disk ends none", () => {
+test("reports a failed store within a second, and ignores a full disk", () => {
   const clock = new VirtualClock();
   let health: StoreHealth = { status: "read-only", reason: "no-space", message: "full" };
   const store = Object.assign(createMemoryStore({ clock }), { health: () => health });

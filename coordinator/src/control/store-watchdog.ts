@@ -2,12 +2,16 @@ import { CoordinatorError } from "../errors.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 
-/** Until the next look every write is refused, and agents stay connected although another coordinator may lead. */
+/**
+ * The interval of the check. Until a failure is noticed, every write is refused, and agents stay connected although another
+ * coordinator may lead.
+ */
 const INTERVAL_MS = 1_000;
 
 /**
- * Reports when the store refuses every write until it is opened again: after an I/O error, or because another coordinator leads. A
- * full disk is no reason: the store itself continues once there is room. Returns a function that stops the watchdog.
+ * Calls `onBroken` when the store refuses every write until it is opened again: after an I/O error, or because another
+ * coordinator leads. A full disk doesn't count, because the store continues once there is room. Returns a function that
+ * stops the watchdog.
  */
 export function watchStore(options: {
   readonly store: Store;

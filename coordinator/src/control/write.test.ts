@@ -5,13 +5,13 @@ import type { StoreWrite } from "../model/batches.ts";
 import type { Store } from "../store/index.ts";
 import { writeBatches } from "./write.ts";
 
-test("a transaction that the store rejects keeps no other from being written, and its error is thrown", async (t) => {
+test("writes the other transactions when the store rejects one, and throws its error", async (t) => {
   const { store, state } = await aView(t);
   const rejecting: Store = new Proxy(store, {
     get: (_, name) =>
       name === "txn"
         ? (...[compares, ops]: Parameters<Store["txn"]>) =>
-            ops.some((op) => op.kind === "put" && op.key === "a/0")
+            ops.some((op) => op.type === "put" && op.key === "a/0")
               ? Promise.reject(new Error("rejected"))
               : store.txn(compares, ops)
         : Reflect.get(store, name, store),
@@ -22,10 +22,10 @@ test("a transaction that the store rejects keeps no other from being written, an
   assert.ok((await store.get("b/1")) !== undefined);
 });
 
-/** As many as leave no room for others in a transaction. */
+/** Returns a write with so many operations that it fills a transaction. */
 function manyOps(name: string): StoreWrite {
   const ops = Array.from({ length: 100 }, (_, index) => ({
-    ...{ kind: "put" as const, key: `${name}/${index}`, value: new Uint8Array() },
+    ...{ type: "put" as const, key: `${name}/${index}`, value: new Uint8Array() },
   }));
   return { compares: [], ops };
 }

@@ -8,12 +8,14 @@ export interface WriteTarget {
   readonly state: ClusterView;
 }
 
-/** One write that makes all of them or none. */
+/** Combines writes into one that is stored completely or not at all. */
 export function joined(writes: readonly StoreWrite[]): StoreWrite {
   return { compares: writes.flatMap((one) => one.compares), ops: writes.flatMap((one) => one.ops) };
 }
 
-/** Makes a write and waits until the view holds it. Returns false, with nothing written, if one of its compares failed. */
+/**
+ * Makes a write and waits until the view contains it. Returns false, with nothing written, if one of its compares failed.
+ */
 export async function tryWrite(
   { compares, ops }: StoreWrite,
   { store, state }: WriteTarget,
@@ -24,9 +26,8 @@ export async function tryWrite(
 }
 
 /**
- * Makes a write that was planned from the view, waits until the view holds it, and returns its revision.
- *
- * @throws CoordinatorError CONFLICT if something that the plan used has changed; the loop then plans again.
+ * Makes a write that was planned from the view, waits until the view contains it, and returns its revision. @throws
+ * CoordinatorError CONFLICT if something that the plan used has changed; the loop then plans again.
  */
 export async function write({ compares, ops }: StoreWrite, { store, state }: WriteTarget): Promise<number> {
   const { revision, succeeded } = await store.txn(compares, ops);
@@ -36,11 +37,9 @@ export async function write({ compares, ops }: StoreWrite, { store, state }: Wri
 }
 
 /**
- * Makes the writes in as few transactions as the store's limits allow, and waits until the view holds them. A transaction whose
- * compares fail changes nothing: what changed in between wakes the loop that writes. A transaction that the store rejects doesn't
- * keep the others from being written.
- *
- * @throws the first error, after all transactions were tried.
+ * Makes the writes in as few transactions as the store's limits allow, and waits until the view contains them. A
+ * transaction whose compares fail is dropped: the change that made them fail wakes the loop that writes. A transaction that
+ * the store rejects doesn't affect the others. @throws the first error, after all transactions were tried.
  */
 export async function writeBatches(writes: readonly StoreWrite[], target: WriteTarget): Promise<void> {
   let failure: { readonly error: unknown } | undefined;

@@ -2,7 +2,7 @@ import { bodyLimit } from "hono/body-limit";
 import { CoordinatorError } from "../errors.ts";
 import { type Bound, failed } from "../http/api/call.ts";
 
-/** Answers with the error if the work throws one. */
+/** Wraps a handler, and answers with the error if the handler throws. */
 export function answering(work: (c: Bound) => Promise<Response>): (c: Bound) => Promise<Response> {
   return async (c) => {
     try {
@@ -13,7 +13,7 @@ export function answering(work: (c: Bound) => Promise<Response>): (c: Bound) => 
   };
 }
 
-/** Refuses longer bodies. */
+/** Refuses requests with longer bodies. */
 export function limitBody(maxSize: number) {
   const error = new CoordinatorError("INVALID", `the body must not be longer than ${maxSize} bytes`);
   return bodyLimit({ maxSize, onError: (c) => failed(c, error) });

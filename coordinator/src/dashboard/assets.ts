@@ -1,22 +1,22 @@
 import { readFileSync } from "node:fs";
 
-/** A file of the page as it is served. */
+/** A file of the page, ready to be served. */
 export interface Asset {
   readonly type: string;
-  /** Compressed with gzip. */
+  /** The content, compressed with gzip. */
   readonly gzip: Buffer;
 }
 
 interface StoredAsset {
   readonly type: string;
-  /** Base64 of the compressed content. */
+  /** The compressed content in base64. */
   readonly gzip: string;
 }
 
 /**
- * Reads the files of the page, which the build puts into one file, at the first request for one: a coordinator whose dashboard
- * is not in use holds none of them in memory. They stay the same until the coordinator ends, so a page never gets scripts of
- * different builds.
+ * Reads the files of the page from the single file that the build makes. It is read at the first
+ * request, so that a coordinator whose dashboard is unused holds none in memory. Later changes of
+ * the file have no effect, so that a page never gets scripts of different builds.
  */
 export class Assets {
   readonly #path: string;
@@ -26,7 +26,10 @@ export class Assets {
     this.#path = path;
   }
 
-  /** Returns the file, or undefined if there is none of that name. Throws the error of `readFileSync` if nothing was built. */
+  /**
+   * Returns the file, or undefined if no file has the name. Throws the error of `readFileSync` if
+   * the dashboard was not built.
+   */
   get(name: string): Asset | undefined {
     this.#files ??= readAssets(this.#path);
     return this.#files.get(name);

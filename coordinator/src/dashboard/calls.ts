@@ -3,13 +3,13 @@ import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { messageJson } from "../http/api/message-json.ts";
 import type { OperatorHandlers } from "./handlers.ts";
 
-/** One call with one answer. The codecs are those of generated messages, as far as JSON goes. */
+/** A method with one request and one answer, with the JSON codecs of the generated messages. */
 interface DashboardCall {
   readonly request: { fromJSON(value: unknown): unknown };
   readonly response: { toJSON(message: never): unknown };
 }
 
-/** The methods of the operator service that pages call, with the codecs of their messages. Others are not reachable. */
+/** The methods of the operator service that pages may call, with the codecs of their messages. */
 export const DASHBOARD_CALLS = {
   listResources: { request: wire.ListResourcesRequest, response: wire.ListResourcesResponse },
   listPods: { request: wire.ListPodsRequest, response: wire.ListPodsResponse },
@@ -22,6 +22,7 @@ export const DASHBOARD_CALLS = {
   runCronJob: { request: wire.RunCronJobRequest, response: wire.RunCronJobResponse },
   why: { request: wire.WhyRequest, response: wire.WhyResponse },
   plan: { request: { fromJSON: planRequest }, response: wire.PlanResponse },
+  planObject: { request: wire.PlanObjectRequest, response: wire.PlanObjectResponse },
   whatIf: { request: wire.WhatIfRequest, response: wire.WhatIfResponse },
   updateNode: { request: wire.UpdateNodeRequest, response: wire.UpdateNodeResponse },
   drainNode: { request: wire.DrainNodeRequest, response: wire.DrainNodeResponse },
@@ -37,7 +38,10 @@ export function isDashboardCall(name: string): name is DashboardCallName {
   return Object.hasOwn(DASHBOARD_CALLS, name);
 }
 
-/** A plan's bundle is written by people: its unknown fields are faults, with their paths. Throws INVALID. */
+/**
+ * Decodes the request of a plan. Users write its bundle, so unknown fields are errors. Throws
+ * INVALID with their paths.
+ */
 function planRequest(value: unknown): wire.PlanRequest {
   const { bundle, ...rest } = (value ?? {}) as { readonly bundle?: unknown };
   const request = wire.PlanRequest.fromJSON(rest);

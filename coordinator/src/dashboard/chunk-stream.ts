@@ -1,6 +1,7 @@
 /**
- * Returns the body of a response that sends each chunk when the client has taken the one before. `end` is called once. An error
- * after the first chunk is sent as the last chunk that `failure` makes of it.
+ * Returns the body of a response that sends each chunk after the client has read the one before.
+ * `end` is called once. If the source throws after the first chunk, the last chunk is `failure` of
+ * the error.
  */
 export function chunkStream(
   chunks: AsyncGenerator<Uint8Array>,

@@ -6,7 +6,7 @@ import { cookieHeader, cookieOf, guard } from "./guard.ts";
 
 const SECRET = "a".repeat(43);
 
-/** Returns the answer to a request that came to the address, over TLS or not. */
+/** Returns the answer to a request on the given socket, with the given cookie. */
 async function answerTo(socket: object, cookie = ""): Promise<Response> {
   const app = new Hono();
   app.use("*", guard);
@@ -17,7 +17,7 @@ async function answerTo(socket: object, cookie = ""): Promise<Response> {
   return app.request("/", { headers: { cookie } }, { incoming: { socket: { localPort: 7601, ...socket } } });
 }
 
-test("over TLS the cookie is Secure, of its host alone, and the only one that counts", async () => {
+test("accepts only the cookie with the secure prefix over TLS", async () => {
   const tls = { localAddress: "192.0.2.1", encrypted: true };
   const answer = await answerTo(tls, `forage-session-7601=b; __Host-forage-session-7601=${SECRET}`);
   assert.equal(
@@ -28,7 +28,7 @@ test("over TLS the cookie is Secure, of its host alone, and the only one that co
   assert.equal(await (await answerTo(tls, `forage-session-7601=${SECRET}`)).text(), "none");
 });
 
-test("without TLS only loopback is answered, and coordinators of one host have cookies of their own", async () => {
+test("answers only loopback without TLS, and gives coordinators on one host different cookies", async () => {
   for (const localAddress of ["192.0.2.1", "2001:db8::1", "::ffff:192.0.2.1"]) {
     const refused = await answerTo({ localAddress });
     assert.equal(refused.status, 412, localAddress);

@@ -4,9 +4,12 @@ import { assertPrivate, type Bound, failed } from "../http/api/call.ts";
 import type { Caller } from "../rpc/caller.ts";
 import type { DashboardSession, DashboardSessions } from "./sessions.ts";
 
-/** A header that scripts of other sites can't send: browsers ask this server first, and it never agrees. */
+/**
+ * A header that scripts of other sites can't send: browsers first request permission from this
+ * server, which never grants it.
+ */
 export const OWN_HEADER = "x-forage-dashboard";
-/** The path of everything that belongs to the dashboard. */
+/** The path prefix of the dashboard. */
 export const BASE_PATH = "/dashboard";
 
 export interface Identified {
@@ -15,8 +18,8 @@ export interface Identified {
 }
 
 /**
- * Returns the headers of every answer. Only the page's own files run and load, and no other page may show it. Terminals
- * make a style element of their own, for which there is the nonce.
+ * Returns the headers of every answer. Only the dashboard's own files may be loaded, and no other
+ * page may embed it. Terminals create a style element, which needs the nonce.
  */
 export function securityHeaders(nonce?: string): Readonly<Record<string, string>> {
   const styles = nonce === undefined ? "'self'" : `'self' 'nonce-${nonce}'`;
@@ -44,8 +47,9 @@ export function securityHeaders(nonce?: string): Readonly<Record<string, string>
 }
 
 /**
- * Refuses connections that others could read, and requests that another site may have caused. Reading needs the cookie only,
- * which browsers send with requests of the same site, and whose answers other origins can't read.
+ * Refuses unencrypted connections from other hosts, and requests that another site may have caused.
+ * Reads need only the cookie, which browsers send with requests of the same site; other origins
+ * can't read the answers.
  */
 export const guard: MiddlewareHandler = async (c, next) => {
   for (const [name, value] of Object.entries(securityHeaders())) c.header(name, value);
@@ -74,14 +78,17 @@ export function identified(c: Bound, sessions: DashboardSessions): Identified {
   throw new CoordinatorError("UNAUTHENTICATED", "log in: there is no session, or it has ended");
 }
 
-/** Returns the id of the session that the browser names. */
+/** Returns the session id in the request's cookie. */
 export function cookieOf(c: Bound): string | undefined {
   const name = `${cookieName(c)}=`;
   const found = (c.req.header("cookie") ?? "").split(/; */).find((part) => part.startsWith(name));
   return found?.slice(name.length);
 }
 
-/** Returns the header that makes the browser keep the session's id, or forget it if there is none. Scripts can't read it. */
+/**
+ * Returns the header that sets the session's cookie, or deletes it if there is no id. Scripts can't
+ * read the cookie.
+ */
 export function cookieHeader(c: Bound, id: string | undefined): string {
   const attributes = ["HttpOnly", "SameSite=Strict", `Path=${isSecure(c) ? "/" : BASE_PATH}`];
   if (isSecure(c)) attributes.push("Secure");
@@ -89,7 +96,10 @@ export function cookieHeader(c: Bound, id: string | undefined): string {
   return [`${cookieName(c)}=${id ?? ""}`, ...attributes].join("; ");
 }
 
-/** Cookies don't distinguish ports, so coordinators on one host have names of their own. */
+/**
+ * Returns the name of the cookie. It contains the port, because browsers share cookies between the
+ * ports of a host.
+ */
 function cookieName(c: Bound): string {
   const name = `forage-session-${c.env.incoming.socket.localPort}`;
   return isSecure(c) ? `__Host-${name}` : name;

@@ -1,4 +1,4 @@
-/** The quantities that are sampled of the whole fleet. */
+/** The quantities sampled for the whole fleet. */
 export const FLEET_SERIES = [
   "nodesReady",
   "podsReady",
@@ -11,11 +11,11 @@ export const FLEET_SERIES = [
 ] as const;
 export type FleetSeries = (typeof FLEET_SERIES)[number];
 
-/** The quantities that are sampled of each autoscaled workload. */
+/** The quantities sampled for each autoscaled workload. */
 export const SCALING_SERIES = ["current", "desired"] as const;
 export type ScalingSeries = (typeof SCALING_SERIES)[number];
 
-/** The quantities that are sampled of each node and pod. */
+/** The quantities sampled for each node and pod. */
 export const USAGE_SERIES = ["cpuMilli", "memoryBytes"] as const;
 export type UsageSeries = (typeof USAGE_SERIES)[number];
 
@@ -23,17 +23,19 @@ export interface HistoryView<Name extends string> {
   /** The time of the first sample, in milliseconds since the epoch. */
   readonly startMs: number;
   readonly intervalMs: number;
-  /** The samples of each series, oldest first. Null: not known. */
+  /** The samples of each series, oldest first; null is an unknown value. */
   readonly series: Readonly<Record<Name, readonly (number | null)[]>>;
 }
 
-/** The newest values and their time. */
+/** The newest values with their time. */
 export interface PresentPoint<Name extends string> {
-  /** In milliseconds since the epoch. */
+  /** The time of the values, in milliseconds since the epoch. */
   readonly nowMs: number;
-  /** Null: not known. */
+  /** The newest value of each series; null is an unknown value. */
   readonly now: Readonly<Record<Name, number | null>>;
 }
 
-/** Samples, and the newest values, which the next sample may come long after. */
+/**
+ * The samples together with the newest values, because the next sample may be far in the future.
+ */
 export interface PresentView<Name extends string> extends HistoryView<Name>, PresentPoint<Name> {}

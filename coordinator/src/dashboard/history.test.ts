@@ -20,7 +20,7 @@ function aHistory(contents: Contents) {
   return { clock, fed, desired, history: new History({ state: fed.state, clock, autoscale: { statusOf } }) };
 }
 
-test("keeps the newest samples, oldest first, and no more than its ring holds", () => {
+test("keeps the newest samples up to its limit, oldest first", () => {
   const { clock, fed, history } = aHistory({ nodes: [aNode()] });
   assert.deepEqual(history.fleet().series.pods, []);
   clock.advance(FIRST_MS);
@@ -49,7 +49,7 @@ test("keeps the newest samples, oldest first, and no more than its ring holds", 
   assert.equal(clock.pending, 0);
 });
 
-test("restarts that a report lacks for a moment don't count again", () => {
+test("does not count restarts again after a report that lacked them", () => {
   const { clock, fed, history } = aHistory({});
   const report = (...counts: readonly number[]): void => {
     const containers = counts.map((restartCount, at) => ({ name: `c${at}`, restartCount }));
@@ -66,7 +66,7 @@ test("restarts that a report lacks for a moment don't count again", () => {
   history.close();
 });
 
-test("samples autoscaled workloads while they are autoscaled, up to a limit", () => {
+test("samples up to a limited number of workloads while they are autoscaled", () => {
   const names = Array.from({ length: MAX_SCALED_WORKLOADS + 1 }, (_, index) => `w${1_000 + index}`);
   const { clock, desired, history } = aHistory({ resources: names.map((name) => aWorkloadEntry({ name })) });
   for (const name of names) desired.set(name, 2);
@@ -83,7 +83,7 @@ test("samples autoscaled workloads while they are autoscaled, up to a limit", ()
   history.close();
 });
 
-test("has no value of what nodes use until one has reported it", () => {
+test("returns no use of nodes until a node has reported it", () => {
   const { clock, fed, history } = aHistory({ nodes: [aNode(), aNode({ name: "n2" })] });
   clock.advance(FIRST_MS);
   const usage = { cpuMilli: 500, memoryBytes: 1_024 };
@@ -101,7 +101,7 @@ test("has no value of what nodes use until one has reported it", () => {
   history.close();
 });
 
-test("shows the requests that gateways answer as a rate", () => {
+test("returns the requests that gateways answer as a rate", () => {
   const { clock, fed, history } = aHistory({ nodes: [aNode()] });
   const answered = (requests: number): void => {
     const health = { ready: true, message: "", lastSeenMs: 1, traffic: { requests, errors: 0 } };

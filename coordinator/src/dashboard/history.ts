@@ -22,22 +22,24 @@ export interface HistoryOptions {
 }
 
 const INTERVAL_MS = 30_000;
-/** Four hours. Prometheus is for longer times. */
+/** The samples of four hours. Prometheus is for longer times. */
 export const MAX_SAMPLES = 480;
-/** Soon, so that graphs begin with the coordinator. */
+/** The delay of the first sample, so that graphs begin soon after the start. */
 const FIRST_MS = 1_000;
-/** The first so many by name have a graph. Each takes 4 KB. */
+/** The most workloads with a graph, the first ones by name. Each needs 4 KB. */
 export const MAX_SCALED_WORKLOADS = 100;
 const RING = { intervalMs: INTERVAL_MS, maxSamples: MAX_SAMPLES };
 
-/** Keeps samples of the last hours: of the fleet in 16 KB, and of autoscaled workloads. They are lost when the coordinator ends. */
+/**
+ * Keeps samples of the last hours in memory: of the fleet in 16 KB, and of autoscaled workloads.
+ */
 export class History {
   readonly #options: HistoryOptions;
   readonly #fleet = new SampleRing({ names: FLEET_SERIES, ...RING });
   readonly #restarts = new Increases();
   #restartCounts: ReadonlyMap<string, number> = new Map();
   readonly #traffic: GatewayTraffic;
-  /** Keyed by `namespace/name`. */
+  /** Samples by `namespace/name`. */
   readonly #scaled = new Map<string, SampleRing<ScalingSeries>>();
   #cancel = (): void => {};
 
@@ -51,7 +53,10 @@ export class History {
     return this.#fleet.presentView();
   }
 
-  /** Returns no samples for a container service that isn't autoscaled, or not yet. */
+  /**
+   * Returns the samples of a container service; empty if it is not autoscaled or has no samples
+   * yet.
+   */
   scaling(namespace: string, name: string): PresentView<ScalingSeries> {
     return (this.#scaled.get(`${namespace}/${name}`) ?? emptyRing()).presentView();
   }
@@ -71,11 +76,11 @@ export class History {
     const { state, clock } = this.#options;
     const nowMs = clock.nowMs();
     this.#restartCounts = restartCounts(state, this.#restartCounts);
-    this.#fleet.take(
+    this.#fleet.push(
       {
         ...fleetNow(state),
-        restarts: this.#restarts.take(this.#restartCounts),
-        ...this.#traffic.take(gatewayTotals(state), clock.monotonicMs()),
+        restarts: this.#restarts.update(this.#restartCounts),
+        ...this.#traffic.update(gatewayTotals(state), clock.monotonicMs()),
       },
       nowMs,
     );
@@ -84,7 +89,7 @@ export class History {
     for (const [key, now] of found) {
       const ring = this.#scaled.get(key) ?? emptyRing();
       this.#scaled.set(key, ring);
-      ring.take(now, nowMs);
+      ring.push(now, nowMs);
     }
   }
 
@@ -104,7 +109,7 @@ function emptyRing(): SampleRing<ScalingSeries> {
   return new SampleRing({ names: SCALING_SERIES, ...RING });
 }
 
-/** The use of nodes is unknown until one of them has reported it. */
+/** Returns the present values. The use of nodes is unknown until one of them has reported it. */
 function fleetNow(state: ClusterView) {
   const reported = state.nodes().flatMap(({ health: { usage } }) => usage ?? []);
   const sum = (values: readonly number[]): number =>
@@ -120,8 +125,8 @@ function fleetNow(state: ClusterView) {
 }
 
 /**
- * Restarts of each pod since it was created, by its uid: the most that were reported. A report can lack containers for a moment, and
- * their restarts must not count again when they are back.
+ * Returns the highest reported number of restarts of each pod, by uid. A report can briefly lack
+ * containers, whose restarts must not count again afterwards.
  */
 function restartCounts(state: ClusterView, before: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
   return new Map(
@@ -133,7 +138,9 @@ function restartCounts(state: ClusterView, before: ReadonlyMap<string, number>):
   );
 }
 
-/** Requests that each gateway has answered since its proxy started, by node. */
+/**
+ * Returns the number of requests that each gateway has answered since its proxy started, by node.
+ */
 function gatewayTotals(state: ClusterView): ReadonlyMap<string, TrafficTotals> {
   return new Map(
     state

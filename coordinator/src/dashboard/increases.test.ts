@@ -2,25 +2,25 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayTraffic, Increases } from "./increases.ts";
 
-test("counts what counters have grown by, also when their pods are replaced", () => {
+test("sums the increases of counters, even when their pods are replaced", () => {
   const restarts = new Increases();
-  assert.deepEqual(restarts.take(new Map([["a", 5]])), Number.NaN, "the time before is not known");
-  assert.equal(restarts.take(new Map([["a", 7]])), 2);
+  assert.deepEqual(restarts.update(new Map([["a", 5]])), Number.NaN, "the time before is not known");
+  assert.equal(restarts.update(new Map([["a", 7]])), 2);
   assert.equal(
-    restarts.take(new Map([["b", 1]])),
+    restarts.update(new Map([["b", 1]])),
     1,
     "the replacement counts from 0, and nothing is taken away",
   );
-  assert.equal(restarts.take(new Map([["b", 1]])), 0);
+  assert.equal(restarts.update(new Map([["b", 1]])), 0);
 });
 
-test("makes rates of the totals of gateways, and takes totals that fall for a restart of the proxy", () => {
+test("computes rates from the totals of gateways, and counts decreased totals from 0", () => {
   const traffic = new GatewayTraffic();
   const at = (nowMs: number, totals: Readonly<Record<string, readonly [number, number]>>) => {
     const named = Object.entries(totals).map(
       ([node, [requests, errors]]) => [node, { requests, errors }] as const,
     );
-    const { requests, errors } = traffic.take(new Map(named), nowMs);
+    const { requests, errors } = traffic.update(new Map(named), nowMs);
     return [requests, errors];
   };
   const unknown = [Number.NaN, Number.NaN];

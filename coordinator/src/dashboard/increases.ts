@@ -1,12 +1,12 @@
-/** Sums by how much counters have grown from one reading to the next. */
+/** Sums the increases of counters between two readings. */
 export class Increases {
   #before: ReadonlyMap<string, number> | undefined;
 
   /**
-   * Returns the growth since the reading before; NaN for the first reading. A counter that is new or has fallen began again at 0,
-   * and one that is gone counts no more.
+   * Returns the increase since the last reading; NaN for the first reading. A counter that is new
+   * or has decreased counts from 0, and a missing counter counts no more.
    */
-  take(counters: ReadonlyMap<string, number>): number {
+  update(counters: ReadonlyMap<string, number>): number {
     const before = this.#before;
     this.#before = counters;
     if (before === undefined) return Number.NaN;
@@ -19,7 +19,10 @@ export class Increases {
   }
 }
 
-/** Requests that a gateway's proxy has answered since it started, and those of them that it answered with a status of 500 or more. */
+/**
+ * The number of requests that a gateway's proxy has answered since it started, and how many of them
+ * with a status of 500 or more.
+ */
 export interface TrafficTotals {
   readonly requests: number;
   readonly errors: number;
@@ -28,15 +31,16 @@ export interface TrafficTotals {
 const MS_PER_SECOND = 1_000;
 const UNKNOWN = { requests: Number.NaN, errors: Number.NaN };
 
-/** Makes rates of the totals of all gateways. */
+/** Computes rates from the totals of all gateways. */
 export class GatewayTraffic {
   #before: { readonly atMs: number; readonly totals: ReadonlyMap<string, TrafficTotals> } | undefined;
 
   /**
-   * Returns requests and errors per second since the reading before. A gateway counts from its second reading on: what it answered
-   * before the first one has no time. Totals that fall began again at 0, because the proxy was restarted. NaN: no gateway counts.
+   * Returns requests and errors per second since the last reading; NaN if no gateway counts. A
+   * gateway counts from its second reading on, because the time of earlier requests is unknown.
+   * Totals that decrease count from 0: the proxy was restarted.
    */
-  take(totals: ReadonlyMap<string, TrafficTotals>, nowMs: number): TrafficTotals {
+  update(totals: ReadonlyMap<string, TrafficTotals>, nowMs: number): TrafficTotals {
     const before = this.#before;
     this.#before = { atMs: nowMs, totals };
     if (before === undefined || nowMs <= before.atMs) return UNKNOWN;

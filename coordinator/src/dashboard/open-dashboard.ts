@@ -16,41 +16,45 @@ import type { LiveWorkspaces } from "./live/workspace-row.ts";
 import { PodPorts } from "./pod-ports/pod-ports.ts";
 import { addDashboardRoutes } from "./routes.ts";
 import { DashboardSessions } from "./sessions.ts";
-import type { StoredSessions } from "./stored-sessions.ts";
+import type { StoredBrowsers } from "./stored-browsers.ts";
 import { Streams } from "./streams.ts";
 import { UsageHistory } from "./usage-history.ts";
 
 export interface DashboardOptions extends ApiCallOptions {
-  /** The file with the page, as the build makes it. It is read at the first request for the page. */
+  /** The path of the file with the page, which the build makes. It is read at the first request. */
   readonly assetsPath: string;
   /** The cluster's name. */
   readonly cluster: string;
   readonly operator: OperatorOptions;
-  /** Undefined: the coordinator serves no workspaces. */
+  /** The workspaces; undefined if the coordinator serves none. */
   readonly workspaces: LiveWorkspaces | undefined;
   readonly clock: Clock;
   readonly tokens: Pick<TokenWatch, "watch">;
   readonly randomBytes: (count: number) => Uint8Array;
-  /** Ports of pods are reached under host names below it. Undefined: they are not served. */
+  /** The domain of the host names of opened pod ports; undefined if they are not served. */
   readonly podDomain: string | undefined;
-  /** The sessions that outlast this coordinator. */
-  readonly storedSessions: StoredSessions;
+  /**
+   * Sessions and opened ports that were stored, so that they survive a restart of the coordinator.
+   */
+  readonly stored: StoredBrowsers;
   /** Aborts when the server stops. */
   readonly stopping: AbortSignal;
 }
 
 export interface Dashboard {
-  /** The host names of opened ports of pods. */
+  /** The host names of opened pod ports. */
   readonly otherHosts: OtherHosts | undefined;
   addTo(app: Hono<{ Bindings: HttpBindings }>): void;
   close(): void;
 }
 
-/** Puts the parts of the dashboard together. Until a browser comes it only takes samples, into rings of fixed size. */
+/**
+ * Creates the dashboard. Until a browser connects, it only takes samples, in memory of fixed size.
+ */
 export function openDashboard(options: DashboardOptions): Dashboard {
-  const { operator, workspaces, clock, identify, randomBytes, tokens, stopping, storedSessions } = options;
+  const { operator, workspaces, clock, identify, randomBytes, tokens, stopping, stored } = options;
   const sessions = new DashboardSessions({
-    ...{ findToken: identify.findToken, clock, randomBytes, stored: storedSessions },
+    ...{ findToken: identify.findToken, clock, randomBytes, stored: stored.sessions },
     watchToken: (tokenId, lapse) => tokens.watch(holderOf(tokenId), lapse),
   });
   const { state, autoscale, metrics } = operator;
@@ -62,6 +66,7 @@ export function openDashboard(options: DashboardOptions): Dashboard {
     addTo: (app) =>
       addDashboardRoutes(app, {
         ...options,
+        storedSessions: stored.sessions,
         sessions,
         history,
         usage,
@@ -74,6 +79,9 @@ export function openDashboard(options: DashboardOptions): Dashboard {
         schedule: clock.schedule,
       }),
     close: () => {
+      // Ports are closed before sessions, so that stored ports survive and continue at the next
+      // coordinator.
+      podPorts?.close();
       sessions.close();
       history.close();
       usage.close();
@@ -82,11 +90,11 @@ export function openDashboard(options: DashboardOptions): Dashboard {
 }
 
 function holderOf(tokenId: string): Caller {
-  return { kind: "user", name: `token:${tokenId}`, grants: [], tokenId };
+  return { type: "user", name: `token:${tokenId}`, grants: [], tokenId };
 }
 
 function openPodPorts(
-  { podDomain, operator, clock, randomBytes }: DashboardOptions,
+  { podDomain, operator, clock, randomBytes, stored }: DashboardOptions,
   sessions: DashboardSessions,
 ): PodPorts | undefined {
   if (podDomain === undefined) return undefined;
@@ -94,6 +102,8 @@ function openPodPorts(
   return new PodPorts({
     ...{ domain: podDomain, clock, randomBytes },
     dial: dialThrough(broker),
+    stored: stored.ports,
+    sessionOf: (key) => sessions.byKey(key),
     callerOf: (session) => sessions.callerOf(session),
     findPod: (namespace, name, caller) => {
       const pod = findPresentPod(state, namespace, name, clock.nowMs());

@@ -9,13 +9,16 @@ import type { DashboardSessions } from "./sessions.ts";
 
 export interface PodPortRouteOptions extends ApiCallOptions {
   readonly sessions: DashboardSessions;
-  /** Undefined: ports of pods are not served. */
+  /** The opened ports; undefined if ports of pods are not served. */
   readonly podPorts: PodPorts | undefined;
 }
 
 const MAX_BODY_BYTES = 4_096;
 
-/** Opens a port of a pod, with the rights and in the records of `forage port-forward`. The answer has the address for the browser. */
+/**
+ * Adds the route that opens a port of a pod, with the permissions and audit records of `forage
+ * port-forward`. The answer contains the address for the browser.
+ */
 export function addPodPortRoutes(app: Hono<{ Bindings: HttpBindings }>, options: PodPortRouteOptions): void {
   app.post(
     `${BASE_PATH}/api/ports`,
@@ -42,7 +45,8 @@ async function openPort(c: Bound, options: PodPortRouteOptions): Promise<Respons
     options,
   );
   const proto = "encrypted" in c.env.incoming.socket ? "https" : "http";
-  // The browser may reach the coordinator through a forwarded port.
+  // The browser may reach the coordinator through a forwarded port, so the address uses the port
+  // that the browser sees.
   const ownPort = /:\d+$/.exec(c.req.header("host") ?? "")?.[0] ?? "";
   return c.json({ url: `${proto}://${host}${ownPort}${path}` }, 200, { "cache-control": "no-store" });
 }

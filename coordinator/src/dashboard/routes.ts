@@ -31,7 +31,7 @@ import type { PodPorts } from "./pod-ports/pod-ports.ts";
 import { addSampleRoutes } from "./sample-routes.ts";
 import { addSessionRoutes } from "./session-routes.ts";
 import type { DashboardSessions } from "./sessions.ts";
-import type { StoredSessions } from "./stored-sessions.ts";
+import type { StoredSessions } from "./stored-browsers.ts";
 import type { Streams } from "./streams.ts";
 import type { UsageHistory } from "./usage-history.ts";
 
@@ -50,23 +50,24 @@ export interface DashboardRouteOptions extends ApiCallOptions {
   /** The name of the cluster, for the title of the page. */
   readonly cluster: string;
   readonly podPorts: PodPorts | undefined;
-  /** The name of the issuer of certificates; empty: there is none. */
+  /** The name of the certificate issuer; empty if there is none. */
   readonly issuer: string;
 }
 
 type App = Hono<{ Bindings: HttpBindings }>;
 
-/** The limit of a request's body. The largest accepted manifest takes more room as JSON. */
+/** The size limit of a request's body. The largest accepted manifest is longer in JSON. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 const MAX_LOGIN_BYTES = 4_096;
 const NONCE_BYTES = 16;
 const NO_STORE = { "cache-control": "no-store" };
-/** Files carry a hash of their content in the page that names them. */
+/** The headers of files whose URL contains a hash of their content. */
 const IMMUTABLE = { "cache-control": "public, max-age=31536000, immutable" };
 
 /**
- * Serves the dashboard: its page, log-in and log-out, calls of the operator service, and the live tables. Calls pass the same
- * checks as those of gRPC clients with the same token. Over loopback or TLS only.
+ * Adds the routes of the dashboard: its page, log-in and log-out, calls of the operator service,
+ * and the live tables. Calls pass the same checks as those of a gRPC client with the same token.
+ * Only loopback and TLS connections are served.
  */
 export function addDashboardRoutes(app: App, options: DashboardRouteOptions): void {
   app.get("/", (c) => c.redirect(`${BASE_PATH}/`));
@@ -144,12 +145,12 @@ function escapeHtml(text: string): string {
 async function login(c: Bound, options: DashboardRouteOptions): Promise<Response> {
   const { token } = (await bodyOf(c)) as { readonly token?: unknown };
   const metadata = new Metadata();
-  // Other characters are not allowed in a header, and no token has them.
+  // Other characters are not allowed in a header, and no token contains them.
   if (typeof token === "string")
     metadata.set("authorization", `Bearer ${token.replace(/[^\x21-\x7e]/g, "")}`);
-  const caller = identify(metadata, { kind: "anonymous", remoteAddress: "" }, options.identify);
-  if (caller.kind !== "user" || caller.tokenId === undefined) {
-    const problem = caller.kind === "anonymous" ? caller.problem : undefined;
+  const caller = identify(metadata, { type: "anonymous", remoteAddress: "" }, options.identify);
+  if (caller.type !== "user" || caller.tokenId === undefined) {
+    const problem = caller.type === "anonymous" ? caller.problem : undefined;
     throw new CoordinatorError(
       "UNAUTHENTICATED",
       problem ?? "a token begins with flt_; an admin makes one with `forage token create`",
@@ -173,9 +174,12 @@ async function logout(c: Bound, { sessions, storedSessions }: DashboardRouteOpti
   return c.json({}, 200, NO_STORE);
 }
 
-/** Describes the token to its page, which hides what the token may not do. The coordinator checks each call all the same. */
+/**
+ * Describes the token to the page, which hides what the token does not permit. The coordinator
+ * still checks each call.
+ */
 function me({ caller }: Identified, { cluster, issuer, podPorts }: DashboardRouteOptions) {
-  const grants = caller.kind === "user" ? caller.grants : [];
+  const grants = caller.type === "user" ? caller.grants : [];
   return { cluster, issuer, opensPorts: podPorts !== undefined, token: caller.tokenId ?? "", grants };
 }
 
@@ -210,7 +214,7 @@ function live(c: Bound, options: DashboardRouteOptions): Response {
   const who = identified(c, options.sessions);
   const { caller } = who;
   const context = contextFor(c, "listPods", caller);
-  const [namespace] = caller.kind === "user" ? caller.grants.flatMap((grant) => [...grant.namespaces]) : [];
+  const [namespace] = caller.type === "user" ? caller.grants.flatMap((grant) => [...grant.namespaces]) : [];
   assertMayCall(caller, context.method, { namespace: namespace === "*" ? "" : namespace });
   const { signal, end } = options.streams.begin(who, context.signal);
   const feed = liveFeed(
@@ -228,12 +232,15 @@ function live(c: Bound, options: DashboardRouteOptions): Response {
   return c.body(body, 200, EVENT_STREAM_HEADERS);
 }
 
-/** Streams events of one object, of a namespace, or of all: the newest that are kept, and then what comes. */
+/**
+ * Streams events of one object, of a namespace, or of all: first the stored ones, and then new
+ * ones.
+ */
 function events(c: Bound, options: DashboardRouteOptions): Response {
   const who = identified(c, options.sessions);
   const value = (name: string): string => c.req.query(name) ?? "";
   const kind = value("kind");
-  // Events of nodes are in no namespace.
+  // Events of nodes have no namespace.
   const namespace = kind === "node" ? "" : value("namespace");
   const filter = { kind, name: value("name"), type: "", reason: "", since: undefined };
   const request = { namespace, filter, after: 0n };
@@ -253,7 +260,7 @@ async function* batchesOf(
   request: WatchEventsRequest,
   context: CallContext,
 ): AsyncGenerator<WatchEventsResponse> {
-  if (!("frames" in handler)) throw new Error("the watchers of events share no messages");
+  if (!("frames" in handler)) throw new Error("the handler of watchEvents yields no encoded messages");
   for await (const bytes of handler.frames(request, context)) yield WatchEventsResponse.decode(bytes);
 }
 

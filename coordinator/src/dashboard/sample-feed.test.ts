@@ -5,7 +5,7 @@ import { settled } from "../../test/support/until.ts";
 import type { PresentView } from "./history-view.ts";
 import { sampleFeed } from "./sample-feed.ts";
 
-test("sends all samples first, then values that differ soon, and those that stay the same at intervals", async () => {
+test("sends all samples first, then changed values soon, and unchanged values at intervals", async () => {
   const clock = new VirtualClock({ startMs: 1_000_000 });
   const over = new AbortController();
   let cpu: number | null = 5;

@@ -3,10 +3,10 @@ import type { PresentPoint, PresentView } from "./history-view.ts";
 
 /** The interval at which the newest values are compared. */
 const READ_MS = 2_000;
-/** Values that stay the same are sent again after this time, so that the line of a graph goes on. */
+/** The time after which unchanged values are sent again, so that the line of a graph continues. */
 const SAME_MS = 10_000;
 
-/** Yields all samples, and then the newest values whenever there are others. As JSON. */
+/** Yields all samples, and then the newest values whenever they change, as JSON. */
 export async function* sampleFeed<Name extends string>(
   read: () => PresentView<Name>,
   clock: MonotonicClock,

@@ -2,16 +2,21 @@ import type { HistoryView, PresentView } from "./history-view.ts";
 
 export interface SampleRingOptions<Name extends string> {
   readonly names: readonly Name[];
-  /** The time from one sample to the next. */
+  /** The time between two samples. */
   readonly intervalMs: number;
-  /** The number of samples that it keeps. */
+  /** The number of samples that are kept. */
   readonly maxSamples: number;
 }
 
-/** Holds the newest samples of some quantities, in a ring of fixed size. NaN stands for a value that isn't known. */
+/**
+ * Holds the newest samples of several quantities in a ring of fixed size. NaN is an unknown value.
+ */
 export class SampleRing<Name extends string> {
   readonly #options: SampleRingOptions<Name>;
-  /** The samples one after the other, each with a value for every name. Seven digits are enough for a graph. */
+  /**
+   * The samples in succession, each with a value for every name. Seven digits are enough for a
+   * graph.
+   */
   readonly #values: Float32Array;
   #taken = 0;
   #lastMs = 0;
@@ -25,7 +30,7 @@ export class SampleRing<Name extends string> {
     return this.#values.byteLength;
   }
 
-  take(now: Readonly<Record<Name, number>>, nowMs: number): void {
+  push(now: Readonly<Record<Name, number>>, nowMs: number): void {
     const { names, maxSamples } = this.#options;
     const start = (this.#taken % maxSamples) * names.length;
     for (const [index, name] of names.entries()) this.#values[start + index] = now[name];
@@ -33,7 +38,7 @@ export class SampleRing<Name extends string> {
     this.#lastMs = nowMs;
   }
 
-  /** Returns the samples with the last one as the newest values. */
+  /** Returns the samples, with the last one as the newest values. */
   presentView(): PresentView<Name> {
     const view = this.view();
     const now = Object.fromEntries(

@@ -21,14 +21,14 @@ export interface SampleRouteOptions {
   readonly monotonicMs: () => number;
 }
 
-/** Serves the samples of graphs as streams: those of the last hours, and then each new one. */
+/** Adds the streams of samples for graphs: first those of the last hours, then each new one. */
 export function addSampleRoutes(app: Hono<{ Bindings: HttpBindings }>, options: SampleRouteOptions): void {
   const { history, usage } = options;
   app.get(
     `${BASE_PATH}/api/history`,
     answering(async (c) => {
       const { namespace, name } = c.req.query();
-      // Samples of the whole fleet are for those who may see all nodes.
+      // Samples of the whole fleet require the permission to see all nodes.
       if (namespace === undefined || name === undefined)
         return samples(c, "listNodes", {}, () => history.fleet(), options);
       return samples(c, "listResources", { namespace }, () => history.scaling(namespace, name), options);
@@ -44,7 +44,7 @@ export function addSampleRoutes(app: Hono<{ Bindings: HttpBindings }>, options: 
   );
 }
 
-/** Streams to a caller who may call the method with this request. */
+/** Streams samples to a caller who may call the method with this request. */
 function samples<Name extends string>(
   c: Bound,
   method: string,

@@ -28,13 +28,13 @@ const STREAM_HEADERS = {
 };
 const TAIL_LINES = 1_000;
 const MAX_TAIL_LINES = 100_000;
-/** More than a person types or pastes at once. */
+/** The size limit of one input: more than a person types or pastes at once. */
 const MAX_INPUT_BYTES = 64 * 1024;
 const MAX_START_BYTES = 4_096;
 const MAX_TERMINAL_SIDE = 1_000;
 const encoder = new TextEncoder();
 
-/** Serves logs and terminals of pods as streams, with the same checks as for gRPC clients. */
+/** Adds the streams of pod logs and terminals, with the same checks as for gRPC clients. */
 export function addSessionRoutes(app: Hono<{ Bindings: HttpBindings }>, options: SessionRouteOptions): void {
   const terminals = new Terminals(options.randomBytes);
   app.get(
@@ -83,7 +83,10 @@ function logs(c: Bound, options: SessionRouteOptions): Response {
 
 type Streaming<Request, Answer> = (request: Request, context: CallContext) => AsyncIterable<Answer>;
 
-/** Starts a shell. The answer is a stream of lines of JSON: `{"data":BASE64}`, and at last `{"exit":CODE}` or `{"error":TEXT}`. */
+/**
+ * Starts a shell. The answer is a stream of JSON lines: `{"data":BASE64}`, and finally
+ * `{"exit":CODE}` or `{"error":TEXT}`.
+ */
 async function terminal(c: Bound, terminals: Terminals, options: SessionRouteOptions): Promise<Response> {
   const body = (await bodyOf(c)) as Record<string, unknown>;
   const who = identified(c, options.sessions);

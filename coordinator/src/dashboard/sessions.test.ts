@@ -5,7 +5,7 @@ import { VirtualClock } from "@forage/common/virtual-clock";
 import type { ApiTokenRecord } from "@forage/identity/api-token";
 import { createMemoryStore } from "../store/index.ts";
 import { DashboardSessions, MAX_SESSIONS, MAX_SESSIONS_OF_TOKEN, type SessionsOptions } from "./sessions.ts";
-import { StoredSessions } from "./stored-sessions.ts";
+import { openStoredSessions } from "./stored-browsers.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -38,7 +38,7 @@ function aWorld() {
   return { clock, tokens, addToken, options, sessions, lapse, watched: () => lapses.size };
 }
 
-test("a session ends with its token, without a further request", () => {
+test("ends a session with its token, without any further request", () => {
   const { sessions, addToken, lapse, watched } = aWorld();
   addToken("a");
   addToken("b");
@@ -51,7 +51,7 @@ test("a session ends with its token, without a further request", () => {
   assert.equal(watched(), 0);
 });
 
-test("a session ends after 8 hours without a request, whatever is open", () => {
+test("ends a session after 8 hours without a request, even if streams are open", () => {
   const { sessions, addToken, clock } = aWorld();
   addToken("a");
   const id = sessions.start("a");
@@ -64,13 +64,13 @@ test("a session ends after 8 hours without a request, whatever is open", () => {
   assert.equal(clock.pending, 0);
 });
 
-test("a session has the rights of its token, until the token is revoked", () => {
+test("gives a session the permissions of its token until the token is revoked", () => {
   const { sessions, tokens, addToken } = aWorld();
   addToken("a");
   const id = sessions.start("a");
   const found = sessions.find(id);
   assert.deepEqual(found?.caller, {
-    kind: "user",
+    type: "user",
     name: "token:a",
     grants: [{ role: "viewer", namespaces: "*" }],
     tokenId: "a",
@@ -82,7 +82,7 @@ test("a session has the rights of its token, until the token is revoked", () => 
   assert.equal(sessions.size, 0);
 });
 
-test("a session ends with its token's time, when it is not used, at its greatest age, and by a log-out", () => {
+test("ends a session when its token expires, when it is idle, at its longest lifetime, and at a log-out", () => {
   const { sessions, clock, addToken } = aWorld();
   addToken("short", clock.nowMs() + HOUR_MS);
   addToken("long");
@@ -105,13 +105,13 @@ test("a session ends with its token's time, when it is not used, at its greatest
   assert.equal(sessions.size, 0);
 });
 
-test("stored sessions go on at the next coordinator, and ended ones don't", async () => {
+test("restores stored sessions at the next coordinator, except ended ones", async () => {
   const log = { warn: (err: unknown) => assert.fail(`${err}`) } as unknown as Log;
   const { addToken, clock, options } = aWorld();
   const store = createMemoryStore({ clock });
   addToken("a");
   const open = async () => {
-    const stored = await StoredSessions.open({ store, log });
+    const stored = await openStoredSessions({ store, log });
     return { stored, sessions: new DashboardSessions({ ...options, stored }) };
   };
   const first = await open();
@@ -136,7 +136,7 @@ test("stored sessions go on at the next coordinator, and ended ones don't", asyn
   assert.deepEqual((await store.range("")).records, []);
 });
 
-test("a token that logs in again and again ends its own oldest session only", () => {
+test("ends only its own oldest session when a token logs in repeatedly", () => {
   const { sessions, addToken } = aWorld();
   addToken("mine");
   addToken("loud");
@@ -148,7 +148,7 @@ test("a token that logs in again and again ends its own oldest session only", ()
   assert.ok(sessions.find(mine));
 });
 
-test("many tokens can't take the places of others", () => {
+test("refuses a log-in when sessions of other tokens use all slots", () => {
   const { sessions, addToken } = aWorld();
   for (let index = 0; index < MAX_SESSIONS; index++) {
     addToken(`t${index}`);

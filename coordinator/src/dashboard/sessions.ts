@@ -3,62 +3,79 @@ import { CoordinatorError } from "../errors.ts";
 import type { Caller } from "../rpc/caller.ts";
 import type { ApiTokenEntry } from "../state/entries.ts";
 import type { Clock } from "../time/clock.ts";
-import type { StoredSession, StoredSessions } from "./stored-sessions.ts";
+import type { StoredSession, StoredSessions } from "./stored-browsers.ts";
 
 export interface SessionsOptions {
   readonly findToken: (id: string) => ApiTokenEntry | undefined;
-  /** Calls once when the token ends. Returns how to stop watching. */
+  /** Calls `lapse` once when the token ends. Returns a function that stops watching. */
   readonly watchToken: (id: string, lapse: () => void) => () => void;
   readonly clock: Clock;
   readonly randomBytes: (count: number) => Uint8Array;
-  /** Default: the sessions end with the process. */
-  readonly stored?: Pick<StoredSessions, "take" | "put" | "delete"> | undefined;
+  /** The stored sessions. Default: sessions end with the process. */
+  readonly stored?: Pick<StoredSessions, "drain" | "put" | "delete"> | undefined;
 }
 
-/** A browser that has logged in. It acts with the token's present rights and holds no secret of the token. */
+/**
+ * The session of a logged-in browser. It has the token's current permissions, and does not hold the
+ * token itself.
+ */
 export interface DashboardSession {
   readonly tokenId: string;
-  /** Aborts when the session ends: by a log-out, with its token, unused, by its age, or because another session took its place. */
+  /** The hex digest of the session's id. */
+  readonly key: string;
+  /**
+   * Aborts when the session ends: at a log-out, with its token, after its idle time or lifetime, or
+   * when a newer session replaces it.
+   */
   readonly signal: AbortSignal;
 }
 
 interface Kept extends DashboardSession {
   readonly digest: Buffer;
   readonly ending: AbortController;
-  /** Cancel what would end the session. */
+  /** Functions that cancel the timers and listeners that would end the session. */
   readonly waiting: (() => void)[];
   usedMs: number;
 }
 
-/** About 1 KB each. Fewer people than that work with one coordinator at the same time. */
+/** The most sessions, about 1 KB each. Fewer people use one coordinator at the same time. */
 export const MAX_SESSIONS = 256;
-/** A token that logs in more often ends its own oldest session, so that it can't end those of others. */
+/**
+ * The most sessions of one token. When it logs in once more, its own oldest session ends, not
+ * another token's.
+ */
 export const MAX_SESSIONS_OF_TOKEN = 32;
-/** A working day. Requests of the page are use; open streams and ports of pods are not. */
+/**
+ * The idle time after which a session ends: a working day. Only requests of the page count as use,
+ * not open streams or pod ports.
+ */
 const IDLE_MS = 8 * 3_600_000;
-/** The longest life of a session. */
+/** The longest lifetime of a session. */
 const MAX_AGE_MS = 24 * 3_600_000;
 const ID_BYTES = 32;
 
 /**
- * Holds the sessions of browsers. They outlast this coordinator if they are stored. A session refers to its token by id, and ends with
- * it.
+ * Holds the sessions of browsers. Stored sessions survive a restart of this coordinator. A session
+ * refers to its token by id, and ends with the token.
  */
 export class DashboardSessions {
   readonly #options: SessionsOptions;
-  /** Keyed by the hex digest of the id, oldest first: the ids themselves are not kept. */
+  /** Sessions by the hex digest of the id, oldest first. The ids themselves are not kept. */
   readonly #sessions = new Map<string, Kept>();
 
   constructor(options: SessionsOptions) {
     this.#options = options;
-    for (const session of options.stored?.take() ?? []) this.#adopt(session);
+    for (const [key, session] of options.stored?.drain() ?? []) this.#adopt(key, session);
   }
 
   get size(): number {
     return this.#sessions.size;
   }
 
-  /** Starts a session and returns its id. Throws RESOURCE_EXHAUSTED when all places are taken by other tokens. */
+  /**
+   * Starts a session and returns its id. Throws RESOURCE_EXHAUSTED if sessions of other tokens use
+   * all slots.
+   */
   start(tokenId: string): string {
     const own = [...this.#sessions].filter(([, session]) => session.tokenId === tokenId);
     const [oldest] = own;
@@ -72,43 +89,50 @@ export class DashboardSessions {
     }
     const { clock, randomBytes, stored } = this.#options;
     const id = Buffer.from(randomBytes(ID_BYTES)).toString("base64url");
-    const digest = digestOf(id).toString("hex");
-    this.#keep({ digest, tokenId }, MAX_AGE_MS);
-    stored?.put({ digest, tokenId, startedAtMs: clock.nowMs() });
+    const key = digestOf(id).toString("hex");
+    this.#keep(key, tokenId, MAX_AGE_MS);
+    stored?.put(key, { tokenId, startedAtMs: clock.nowMs() });
     return id;
   }
 
-  /** Goes on with a session that another coordinator has started, or this one before its restart. It counts as used just now. */
-  #adopt(session: StoredSession): void {
-    const ageMs = Math.max(0, this.#options.clock.nowMs() - session.startedAtMs);
-    if (ageMs < MAX_AGE_MS && this.#sessions.size < MAX_SESSIONS) this.#keep(session, MAX_AGE_MS - ageMs);
-    else this.#options.stored?.delete(session.digest);
+  /**
+   * Restores a session that another coordinator started, or this one before its restart. It counts
+   * as used now.
+   */
+  #adopt(key: string, { tokenId, startedAtMs }: StoredSession): void {
+    const ageMs = Math.max(0, this.#options.clock.nowMs() - startedAtMs);
+    if (ageMs < MAX_AGE_MS && this.#sessions.size < MAX_SESSIONS)
+      this.#keep(key, tokenId, MAX_AGE_MS - ageMs);
+    else this.#options.stored?.delete(key);
   }
 
-  #keep({ digest, tokenId }: Omit<StoredSession, "startedAtMs">, lastsMs: number): void {
+  #keep(key: string, tokenId: string, lastsMs: number): void {
     const { clock, watchToken } = this.#options;
     const ending = new AbortController();
     const session: Kept = {
-      ...{ tokenId, ending, signal: ending.signal },
-      digest: Buffer.from(digest, "hex"),
+      ...{ tokenId, key, ending, signal: ending.signal },
+      digest: Buffer.from(key, "hex"),
       usedMs: clock.monotonicMs(),
       waiting: [],
     };
-    this.#sessions.set(digest, session);
-    const end = (): void => this.#end(digest);
+    this.#sessions.set(key, session);
+    const end = (): void => this.#end(key);
     session.waiting.push(clock.schedule(lastsMs, end));
     session.waiting.push(watchToken(tokenId, end));
     session.waiting.push(this.#awaitIdle(session, end));
   }
 
-  /** Returns the session and its caller, with the rights that the token has now. Undefined: the session has ended. */
+  /**
+   * Returns the session, and its caller with the current permissions of the token; undefined if the
+   * session has ended. Counts as use.
+   */
   find(id: string): { readonly session: DashboardSession; readonly caller: Caller } | undefined {
     const digest = digestOf(id);
     const key = digest.toString("hex");
     const session = this.#sessions.get(key);
     if (session === undefined || !timingSafeEqual(session.digest, digest)) return undefined;
     const caller = this.callerOf(session);
-    // A timer may be late.
+    // The timer that ends the session may be late.
     if (caller === undefined || this.#leftMs(session) <= 0) {
       this.#end(key);
       return undefined;
@@ -117,20 +141,28 @@ export class DashboardSessions {
     return { session, caller };
   }
 
-  /** Returns the caller of the session, with the rights that the token has now. Undefined: it has ended. It is no use of the session. */
+  /** Returns the session with the key. Does not count as use. */
+  byKey(key: string): DashboardSession | undefined {
+    return this.#sessions.get(key);
+  }
+
+  /**
+   * Returns the caller of the session with the current permissions of the token; undefined if the
+   * session has ended. Does not count as use.
+   */
   callerOf({ tokenId, signal }: DashboardSession): Caller | undefined {
     const { clock, findToken } = this.#options;
     const { record } = findToken(tokenId) ?? {};
     const expired = record?.expiresAtMs !== undefined && clock.nowMs() >= record.expiresAtMs;
     if (signal.aborted || record === undefined || expired) return undefined;
-    return { kind: "user", name: `token:${tokenId}`, grants: record.grants, tokenId };
+    return { type: "user", name: `token:${tokenId}`, grants: record.grants, tokenId };
   }
 
   end(id: string): void {
     this.#end(digestOf(id).toString("hex"));
   }
 
-  /** Ends the sessions here. Those that are stored go on at the next coordinator. */
+  /** Ends the sessions of this process. Stored sessions continue at the next coordinator. */
   close(): void {
     for (const session of this.#sessions.values()) letGo(session);
     this.#sessions.clear();
@@ -144,7 +176,10 @@ export class DashboardSessions {
     this.#options.stored?.delete(key);
   }
 
-  /** Calls once when the session was not used for its time. Returns how to stop waiting. */
+  /**
+   * Calls `run` once when the session has been idle for too long. Returns a function that stops
+   * waiting.
+   */
   #awaitIdle(session: Kept, run: () => void): () => void {
     let cancel = (): void => {};
     const wait = (): void => {
@@ -156,7 +191,7 @@ export class DashboardSessions {
     return () => cancel();
   }
 
-  /** The time after which the session ends if it is not used. */
+  /** Returns the remaining time in milliseconds until an unused session ends. */
   #leftMs({ usedMs }: Kept): number {
     return usedMs + IDLE_MS - this.#options.clock.monotonicMs();
   }

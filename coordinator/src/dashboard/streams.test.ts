@@ -4,11 +4,11 @@ import type { Caller } from "../rpc/caller.ts";
 import type { Identified } from "./guard.ts";
 import { MAX_STREAMS, MAX_STREAMS_OF_SESSION, Streams } from "./streams.ts";
 
-const caller: Caller = { kind: "user", name: "token:a", grants: [], tokenId: "a" };
+const caller: Caller = { type: "user", name: "token:a", grants: [], tokenId: "a" };
 
 function aSession(of: Caller = caller): Identified & { readonly ending: AbortController } {
   const ending = new AbortController();
-  return { caller: of, ending, session: { tokenId: "a", signal: ending.signal } };
+  return { caller: of, ending, session: { tokenId: "a", key: "0a", signal: ending.signal } };
 }
 
 function someStreams() {
@@ -24,7 +24,7 @@ function someStreams() {
   return { streams: new Streams({ tokens, stopping: stopping.signal }), stopping, lapses };
 }
 
-test("one session can't take all places, and a place is given back once", () => {
+test("limits the streams of one session, and releases a slot only once", () => {
   const { streams } = someStreams();
   const gone = new AbortController().signal;
   const [mine, other] = [aSession(), aSession()];
@@ -38,7 +38,7 @@ test("one session can't take all places, and a place is given back once", () => 
   assert.throws(() => streams.begin(mine, gone), { code: "RESOURCE_EXHAUSTED" });
 });
 
-test("all sessions together leave places for health and metrics", () => {
+test("limits the streams of all sessions, so that health and metrics still get slots", () => {
   const { streams } = someStreams();
   const gone = new AbortController().signal;
   for (let count = 0; count < MAX_STREAMS; count++)
@@ -46,7 +46,7 @@ test("all sessions together leave places for health and metrics", () => {
   assert.throws(() => streams.begin(aSession(), gone), { code: "RESOURCE_EXHAUSTED" });
 });
 
-test("a stream ends with its client, its session, its token and the server", () => {
+test("ends a stream with its client, its session, its token and the server", () => {
   for (const end of ["client", "session", "token", "server"] as const) {
     const { streams, stopping, lapses } = someStreams();
     const gone = new AbortController();

@@ -1,3 +1,4 @@
+import { linkSignals } from "@forage/common/link-signals";
 import { CoordinatorError } from "../errors.ts";
 import { callerName } from "../rpc/caller.ts";
 import { Shares } from "../rpc/shares.ts";
@@ -5,7 +6,7 @@ import type { TokenWatch } from "../rpc/token-watch.ts";
 import type { Identified } from "./guard.ts";
 
 export interface StreamsOptions {
-  /** Ends streams whose caller's token ends. */
+  /** Ends streams when the token of their caller ends. */
   readonly tokens: Pick<TokenWatch, "watch">;
   /** Aborts when the server stops. */
   readonly stopping: AbortSignal;
@@ -13,26 +14,32 @@ export interface StreamsOptions {
 
 /** A stream in progress. */
 export interface OpenStream {
-  /** Aborts when the client, its session or its token is gone, or the server stops. */
+  /** Aborts when the client, its session or its token ends, or when the server stops. */
   readonly signal: AbortSignal;
-  /** Gives the place back. Idempotent. */
+  /** Releases the slot. Repeated calls have no effect. */
   readonly end: () => void;
 }
 
-/** A part of the connections that the port accepts, so that health and metrics always get an answer. */
+/**
+ * The most open streams: a part of the connections that the port accepts, so that health and
+ * metrics always get an answer.
+ */
 export const MAX_STREAMS = 128;
-/** The limit of one token, in whatever browsers it is logged in. */
+/** The most open streams of one token in all browsers. */
 export const MAX_STREAMS_OF_CALLER = 48;
-/** Some windows of one browser, each with its tables, a log and a terminal. */
+/**
+ * The most open streams of one browser: several windows, each with its tables, a log and a
+ * terminal.
+ */
 export const MAX_STREAMS_OF_SESSION = 24;
 
-/** Counts the open streams of all pages, and ends them with their sessions and tokens. */
+/** Limits the open streams of all pages, and ends them with their sessions and tokens. */
 export class Streams {
   readonly #options: StreamsOptions;
-  /** Keyed by the signal of the session. */
+  /** The number of open streams by the signal of the session. */
   readonly #open = new Map<AbortSignal, number>();
   readonly #places = new Shares({
-    what: "streams of dashboards that are open",
+    what: "open dashboard streams",
     total: MAX_STREAMS,
     ofUser: MAX_STREAMS_OF_CALLER,
   });
@@ -45,7 +52,10 @@ export class Streams {
     return this.#places.taken;
   }
 
-  /** Takes a place. Throws RESOURCE_EXHAUSTED. `gone` aborts when the client goes away. */
+  /**
+   * Acquires a slot for a stream. Throws RESOURCE_EXHAUSTED. `gone` aborts when the client
+   * disconnects.
+   */
   begin({ session, caller }: Identified, gone: AbortSignal): OpenStream {
     const own = this.#open.get(session.signal) ?? 0;
     if (own >= MAX_STREAMS_OF_SESSION)
@@ -53,10 +63,10 @@ export class Streams {
         "RESOURCE_EXHAUSTED",
         `this browser has ${own} streams open: close some of its windows of the dashboard`,
       );
-    const release = this.#places.take(callerName(caller));
+    const release = this.#places.acquire(callerName(caller));
     this.#open.set(session.signal, own + 1);
     const ended = new AbortController();
-    const signal = AbortSignal.any([ended.signal, gone, session.signal, this.#options.stopping]);
+    const { signal } = linkSignals(ended.signal, gone, session.signal, this.#options.stopping);
     const end = (): void => {
       if (ended.signal.aborted) return;
       unwatch();

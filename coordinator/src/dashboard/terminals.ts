@@ -13,11 +13,13 @@ interface OpenTerminal {
   readonly input: Channel<ExecRequest>;
 }
 
-/** Chunks of input that wait for the agent. A browser that sends more waits for the answer of its request. */
+/** The number of input chunks queued for the agent. Beyond it, requests of the browser wait. */
 const WAITING_INPUTS = 16;
 const ID_BYTES = 16;
 
-/** Connects each terminal's output stream with its input, which arrives in separate requests. */
+/**
+ * Connects the output stream of each terminal with its input, which arrives in separate requests.
+ */
 export class Terminals {
   readonly #randomBytes: (count: number) => Uint8Array;
   readonly #open = new Map<string, OpenTerminal>();
@@ -30,7 +32,7 @@ export class Terminals {
     return this.#open.size;
   }
 
-  /** Opens a terminal. The streams of a session, which are limited, limit the terminals as well. */
+  /** Opens a terminal. The limit of streams of a session also limits its terminals. */
   open(session: DashboardSession, start: NonNullable<ExecRequest["frame"]>) {
     const id = Buffer.from(this.#randomBytes(ID_BYTES)).toString("hex");
     const input = new Channel<ExecRequest>(WAITING_INPUTS);
@@ -43,7 +45,7 @@ export class Terminals {
     return { id, requests: input, close };
   }
 
-  /** Resolves when the input was taken. Throws NOT_FOUND if the session has no such terminal. */
+  /** Resolves when the input was accepted. Throws NOT_FOUND if the session has no such terminal. */
   async write(id: string, session: DashboardSession, frame: TerminalInput): Promise<void> {
     const terminal = this.#open.get(id);
     if (terminal === undefined || terminal.session !== session || !(await terminal.input.push({ frame })))

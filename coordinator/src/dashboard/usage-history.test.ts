@@ -18,7 +18,7 @@ function aHistory(limits: { readonly maxNodes?: number; readonly maxPods?: numbe
   const fed = new HandFedState({ nodes: [aNode()], pods: [aPod()] });
   const usage = new PodMetrics({ clock, lifeMs: 10 * INTERVAL_MS });
   const measure = (name: string, milli?: number, memoryBytes = GIBIBYTE): void =>
-    usage.take(
+    usage.record(
       PodMetricsSample.fromPartial({
         podUid: `uid-${name}`,
         memoryBytes: BigInt(memoryBytes),
@@ -73,7 +73,7 @@ test("samples nodes and pods once a minute, and marks times without a value", ()
   assert.equal(clock.pending, 0);
 });
 
-test("answers with the present values before there is a sample, and with none that are not known", () => {
+test("returns the present values before the first sample, and omits unknown ones", () => {
   const { clock, measure, setNode, history } = aHistory();
   const unknown = { cpuMilli: null, memoryBytes: null };
   assert.deepEqual(history.node("n1").now, unknown);
@@ -101,7 +101,7 @@ test("keeps four hours in memory of a fixed size, oldest first", () => {
   history.close();
 });
 
-test("the number of graphs is limited, and a graph that ends makes room", () => {
+test("limits the number of graphs, and reuses the slot of a removed one", () => {
   const { clock, fed, measure, setNode, history } = aHistory({ maxNodes: 1, maxPods: 2 });
   fed.put({
     nodes: [aNode({ name: "n2" })],

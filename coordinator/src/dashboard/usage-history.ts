@@ -17,20 +17,26 @@ export interface UsageHistoryOptions {
 type Ring = SampleRing<UsageSeries>;
 type Sample = Readonly<Record<UsageSeries, number>>;
 
-/** With MAX_SAMPLES four hours. One for each minute shows what an operator looks for, in half the memory of the fleet's interval. */
+/**
+ * The interval of samples; with MAX_SAMPLES they cover four hours. One sample a minute is precise
+ * enough, at half the memory of the fleet's interval.
+ */
 const INTERVAL_MS = 60_000;
 const MAX_SAMPLES = 240;
-/** Graphs of so many nodes and pods take 21 MB. The others have none until one of these is gone. */
+/**
+ * The most nodes with a graph. Graphs of all nodes and pods need 21 MB; further ones get a graph
+ * when others are removed.
+ */
 const MAX_NODES = 1_000;
 const MAX_PODS = 10_000;
 const UNKNOWN: Sample = { cpuMilli: Number.NaN, memoryBytes: Number.NaN };
 
-/** Keeps samples of what each node and pod used in the last hours. They are lost when the coordinator ends. */
+/** Keeps samples of the CPU and memory that each node and pod used in the last hours, in memory. */
 export class UsageHistory {
   readonly #options: UsageHistoryOptions;
-  /** Keyed by name. */
+  /** Samples by node name. */
   readonly #nodes = new Map<string, Ring>();
-  /** Keyed by uid, so that a pod that has another one's name begins its own graph. */
+  /** Samples by pod uid, so that a new pod with a former pod's name begins a new graph. */
   readonly #pods = new Map<string, Ring>();
   #cancel = (): void => {};
 
@@ -39,18 +45,20 @@ export class UsageHistory {
     this.#later();
   }
 
-  /** The memory of all samples. */
+  /** The memory of all samples in bytes. */
   get bytes(): number {
     return [...this.#nodes.values(), ...this.#pods.values()].reduce((sum, ring) => sum + ring.byteLength, 0);
   }
 
-  /** Returns the samples of a node. There are none before its first heartbeats, and beyond the limit of graphs. */
+  /**
+   * Returns the samples of a node; empty before its first heartbeat and beyond the limit of graphs.
+   */
   node(name: string): PresentView<UsageSeries> {
     const node = this.#options.state.node(name);
     return this.#view(this.#nodes.get(name), node && sampleOf(nodeUsage(node.health)));
   }
 
-  /** Returns the samples of a pod. There are none before it runs, and beyond the limit of graphs. */
+  /** Returns the samples of a pod; empty before it runs and beyond the limit of graphs. */
   pod(namespace: string, name: string): PresentView<UsageSeries> {
     const { state, usage } = this.#options;
     const pod = state.pod(namespace, name);
@@ -84,7 +92,10 @@ export class UsageHistory {
   }
 }
 
-/** Adds a sample to each ring, and makes rings for what has its first value. Rings of what is gone are dropped first. */
+/**
+ * Drops the rings of removed objects, makes rings for objects with a first value, and adds a sample
+ * to each ring.
+ */
 function takeEach(
   rings: Map<string, Ring>,
   samples: readonly (readonly [key: string, sample: Sample | undefined])[],
@@ -97,7 +108,7 @@ function takeEach(
     if (known === undefined && (sample === undefined || rings.size >= maxRings)) continue;
     const ring = known ?? emptyRing();
     rings.set(key, ring);
-    ring.take(sample ?? UNKNOWN, nowMs);
+    ring.push(sample ?? UNKNOWN, nowMs);
   }
 }
 

@@ -5,8 +5,8 @@ import type { Change, NodeEntry, PodEntry } from "../state/entries.ts";
 import { IndexMap } from "../state/index-map.ts";
 
 /**
- * Maps IP addresses to their pods and nodes. Pods of several hosts can have the same address, because each host has its own pod
- * network.
+ * Maps IP addresses to their pods and nodes. Pods of different hosts can have the same address,
+ * because each host has its own pod network.
  */
 export class AddressIndex {
   readonly #pods = new IndexMap<PodEntry>((pod) => groupsOf(addressesOfPod(pod)));
@@ -19,10 +19,10 @@ export class AddressIndex {
 
   apply(changes: readonly Change[]): void {
     for (const change of changes) {
-      if (change.kind === "pod") {
+      if (change.type === "pod") {
         const pod = change.after ?? change.before;
         if (pod !== undefined) this.#pods.set(pod.key, change.after);
-      } else if (change.kind === "node") {
+      } else if (change.type === "node") {
         const node = change.after ?? change.before;
         if (node !== undefined) this.#nodes.set(node.name, change.after);
       }

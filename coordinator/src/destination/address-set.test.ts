@@ -17,7 +17,7 @@ import { endpointLabels, weightedAddress } from "./weighted-address.ts";
 const METRIC_LABELS = { namespace: "shop", service: "web" };
 const nothing = aSet([], true);
 
-test("the first message holds everything", () => {
+test("sends the complete set in the first message", () => {
   const updates = updatesBetween(undefined, aSet([endpoint(1), endpoint(2)]));
   assert.equal(updates.length, 1);
   const [first] = updates;
@@ -39,7 +39,7 @@ test("the first message holds everything", () => {
   );
 });
 
-test("without endpoints the first message says so, and whether there is a service", () => {
+test("reports in the first message that there are no endpoints, and whether the service exists", () => {
   for (const exists of [true, false]) {
     assert.deepEqual(updatesBetween(undefined, aSet([], exists)), [
       { update: { $case: "noEndpoints", value: { exists } } },
@@ -61,18 +61,18 @@ test("sends the loss of the last endpoint, and then of the service", () => {
   assert.deepEqual(casesOf(updatesBetween(aSet([], false), one)), ["add"]);
 });
 
-test("a pod that takes over another's address is added again, and its address is never removed", () => {
+test("adds the address again when another pod gets it, and does not remove it", () => {
   const updates = updatesBetween(aSet([endpoint(1)]), aSet([{ ...endpoint(1), pod: "web-9" }]));
   assert.deepEqual(casesOf(updates), ["add"]);
 });
 
-test("a pod that comes back at another address loses the old one", () => {
+test("removes the old address of a pod that restarts at another address", () => {
   const moved = { ...endpoint(1), address: "192.0.2.99" };
   const updates = updatesBetween(aSet([endpoint(1)]), aSet([moved]));
   assert.deepEqual(casesOf(updates), ["remove", "add"]);
 });
 
-test("sets are the same only if they share their addresses", () => {
+test("treats sets as equal only if they share their addresses", () => {
   const set = aSet([endpoint(1), endpoint(2)]);
   assert.ok(sameSet(set, { ...set }));
   assert.ok(!sameSet(set, { ...set, exists: false }));
@@ -80,23 +80,23 @@ test("sets are the same only if they share their addresses", () => {
   assert.ok(!sameSet(set, aSet([endpoint(1)])));
 });
 
-test("the updates, done in order, always lead to the full set, whichever states a reader misses", () => {
+test("always reaches the full set by the updates in order, regardless of the states that a reader misses", () => {
   for (let seed = 0; seed < 500; seed++) {
     const random = randomOf(seed);
     const client = new ReplayedClient();
-    let told: AddressSet | undefined;
+    let sent: AddressSet | undefined;
     for (let step = 0; step < 20; step++) {
       const exists = random.chance(0.9);
       const set = aSet(exists ? someEndpoints(random) : [], exists);
-      if (told !== undefined && random.chance(0.4)) continue;
-      const updates = updatesBetween(told, set);
-      if (told === undefined) assert.equal(updates.length, 1, "the first message is complete");
+      if (sent !== undefined && random.chance(0.4)) continue;
+      const updates = updatesBetween(sent, set);
+      if (sent === undefined) assert.equal(updates.length, 1, "the first message is complete");
       assert.ok(["noEndpoints", "add", "remove", "remove,add", ""].includes(casesOf(updates).join()));
       const wanted = [...set.addresses.values()].map(({ wire }) => textOf(wire.addr));
-      for (const update of updates) client.take(update, wanted);
+      for (const update of updates) client.apply(update, wanted);
       assert.deepEqual(client.known(), describedSet(set), `seed ${seed} step ${step}`);
       assert.equal(client.exists, set.addresses.size > 0 || exists);
-      told = set;
+      sent = set;
     }
   }
 });
@@ -112,11 +112,11 @@ function aSet(endpoints: readonly Endpoint[], exists = true): AddressSet {
   return {
     exists,
     metricLabels: METRIC_LABELS,
-    addresses: new Map(endpoints.map((e) => [`${e.address}|${e.port}`, toldOf(e)])),
+    addresses: new Map(endpoints.map((e) => [`${e.address}|${e.port}`, publishedOf(e)])),
   };
 }
 
-function toldOf(e: Endpoint): PublishedAddress {
+function publishedOf(e: Endpoint): PublishedAddress {
   const addr = toTcpAddress(e.address, e.port);
   assert.ok(addr !== undefined);
   const wire = weightedAddress(addr, endpointLabels(e, "local"), undefined, { port: 80, name: "" });

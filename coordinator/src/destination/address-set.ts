@@ -3,27 +3,29 @@ import type { TcpAddress } from "@forage/proto/net";
 import type { Endpoint } from "../endpoints/endpoints.ts";
 import type { ServiceHints } from "./hints/service-hints.ts";
 
-/** One published address with the endpoint that it was built from. */
+/** A published address, and the endpoint from which it was built. */
 export interface PublishedAddress {
   readonly endpoint: Endpoint;
   readonly hints: ServiceHints | undefined;
   readonly wire: WeightedAddr & { readonly addr: TcpAddress };
 }
 
-/** The complete state of a stream of endpoints. It is immutable, so any number of streams can share it. */
+/**
+ * The complete state of a stream of endpoints. It is immutable, so that all streams can share it.
+ */
 export interface AddressSet {
-  /** Whether there is such a service. */
+  /** Whether the service exists. */
   readonly exists: boolean;
-  /** Common to all addresses. */
+  /** Labels common to all addresses. */
   readonly metricLabels: Readonly<Record<string, string>>;
-  /** Keyed by `address|port`. */
+  /** Addresses by `address|port`. */
   readonly addresses: ReadonlyMap<string, PublishedAddress>;
 }
 
 /**
- * Returns the messages that turn one published state into another. Addresses are the key, so a pod that takes over another's
- * address loses nothing. Removals come first and never name an address of the new set. The first message of a stream holds the
- * complete set, because proxies replace their state by it. Pure.
+ * Returns the messages that change one published state into another. Removals come first and never
+ * name an address of the new set, even if another pod now has it. The first message of a stream
+ * contains the complete set, because proxies replace their state by it.
  */
 export function updatesBetween(from: AddressSet | undefined, to: AddressSet): Update[] {
   if (to.addresses.size === 0) {
@@ -32,7 +34,7 @@ export function updatesBetween(from: AddressSet | undefined, to: AddressSet): Up
   }
   const before = from?.addresses ?? new Map<string, PublishedAddress>();
   const gone = [...before].filter(([key]) => !to.addresses.has(key)).map(([, { wire }]) => wire.addr);
-  const added = [...to.addresses].filter(([key, told]) => !sameAddress(before.get(key), told));
+  const added = [...to.addresses].filter(([key, published]) => !sameAddress(before.get(key), published));
   const updates: Update[] = [];
   if (gone.length > 0) updates.push({ update: { $case: "remove", value: { addrs: gone } } });
   if (added.length > 0) {
@@ -46,10 +48,13 @@ export function encodeUpdates(updates: readonly Update[]): readonly Buffer[] {
   return updates.map((update) => Buffer.from(Update.encode(update).finish()));
 }
 
-/** Reports whether both sets tell the same; those of one origin share their addresses, which makes this quick. */
+/**
+ * Reports whether both sets are equal. Sets of the same origin share address objects, so the
+ * comparison is fast.
+ */
 export function sameSet(a: AddressSet, b: AddressSet): boolean {
   if (a.exists !== b.exists || a.addresses.size !== b.addresses.size) return false;
-  for (const [key, told] of a.addresses) if (b.addresses.get(key) !== told) return false;
+  for (const [key, published] of a.addresses) if (b.addresses.get(key) !== published) return false;
   return true;
 }
 

@@ -22,6 +22,6 @@ for (const [token, namespace, node, pod] of [
   [`ns:${"x".repeat(254)}`, "", "", ""],
   [`{"ns":"shop","nodeName":"${"x".repeat(254)}"}`, "shop", "", ""],
 ] as const) {
-  test(`the token ${JSON.stringify(token).slice(0, 60)} of ${token.length} characters`, () =>
+  test(`parses the token ${JSON.stringify(token).slice(0, 60)} of ${token.length} characters`, () =>
     assert.deepEqual(readContextToken(token), { namespace, node, pod }));
 }

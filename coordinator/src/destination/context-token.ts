@@ -1,16 +1,25 @@
-/** The place at which a proxy claims to run; empty fields are unknown. No secret depends on it. */
+/**
+ * The namespace, node and pod that a proxy claims to have; empty fields are unknown. The claim
+ * gives no access to secrets.
+ */
 export interface ProxyContext {
   readonly namespace: string;
   readonly node: string;
   readonly pod: string;
 }
 
-/** The limit of a token's length. Longer tokens are ignored. */
+/** The length limit of a token. Longer tokens are ignored. */
 const MAX_LENGTH = 4096;
-/** The limit of a name's length. Longer names are ignored: no namespace, node or pod has one, and names become keys. */
+/**
+ * The length limit of a name. Longer names are ignored, because no namespace, node or pod has one,
+ * and names become keys.
+ */
 const MAX_NAME_LENGTH = 253;
 
-/** Reads `{"ns": …, "nodeName": …, "pod": …}` or the older `ns:NAME`. A malformed token counts as empty and is never an error. */
+/**
+ * Parses `{"ns": …, "nodeName": …, "pod": …}` or the older `ns:NAME`. A malformed token is treated
+ * as empty.
+ */
 export function readContextToken(token: string): ProxyContext {
   if (token.startsWith("ns:") && token.length <= MAX_LENGTH)
     return { namespace: textOf(token.slice(3)), node: "", pod: "" };

@@ -23,7 +23,7 @@ export interface EndpointSubjectOptions {
   readonly hints: HintsCache;
 }
 
-/** The endpoints of one service port as clients at one place should see them. */
+/** Returns the topic of the endpoints of one service port, as clients at one place see them. */
 export function endpointSubject(
   path: ServicePath,
   place: ClientPlace,
@@ -32,12 +32,12 @@ export function endpointSubject(
   const { namespace, service, hostname, port } = path;
   return {
     key: `endpoints/${namespace}/${service}/${hostname}/${port}/${placeKey(place)}`,
-    look: (previous) => lookAt(path, place, options, previous),
+    evaluate: (previous) => evaluate(path, place, options, previous),
     messages: (from, to) => encodeUpdates(updatesBetween(from, to)),
   };
 }
 
-function lookAt(
+function evaluate(
   path: ServicePath,
   place: ClientPlace,
   { state, hints: cache }: EndpointSubjectOptions,
@@ -58,9 +58,12 @@ function lookAt(
     for (const endpoint of hints.zoneAware ? nearEndpoints(candidates, place.zone) : candidates) {
       const key = `${endpoint.address}|${endpoint.port}`;
       const known = previous?.addresses.get(key);
-      const told = sameTold(known, endpoint, hints) ? known : tell(endpoint, place, hints, named);
-      // Of two endpoints with one address the last one wins. Hosts with only a name are left out, because proxies need addresses.
-      if (told !== undefined) addresses.set(key, told);
+      const published = isCurrent(known, endpoint, hints)
+        ? known
+        : publishedOf(endpoint, place, hints, named);
+      // If two endpoints have the same address, the last one is used. Endpoints whose host is a
+      // name are omitted, because proxies need addresses.
+      if (published !== undefined) addresses.set(key, published);
     }
   }
   const next = { exists, metricLabels, addresses };
@@ -68,12 +71,12 @@ function lookAt(
 }
 
 function candidatesOf(state: ClusterView, { namespace, service, port, hostname }: ServicePath): Endpoint[] {
-  // Proxies speak TCP.
+  // Proxies support TCP only.
   const endpoints = endpointsOf(state, namespace, service, port).filter((e) => e.protocol === "TCP");
   return hostname === "" ? endpoints : endpoints.filter(({ pod }) => pod === hostname);
 }
 
-/** Reports whether the pod has a name of its own. Only pods behind headless services have one. */
+/** Reports whether the pod has a hostname of its own, which only pods of headless services have. */
 function hasHostname(
   state: ClusterView,
   { namespace, hostname }: ServicePath,
@@ -83,7 +86,7 @@ function hasHostname(
   return type === "Headless" && pod?.workloadKey === workloadKey(namespace, "container_service", target);
 }
 
-function tell(
+function publishedOf(
   endpoint: Endpoint,
   { zone }: ClientPlace,
   hints: ServiceHints,
@@ -95,13 +98,13 @@ function tell(
   return { endpoint, hints, wire: { ...weightedAddress(addr, labels, hints, port, endpoint.opaque), addr } };
 }
 
-function sameTold(
-  told: PublishedAddress | undefined,
+function isCurrent(
+  published: PublishedAddress | undefined,
   endpoint: Endpoint,
   hints: ServiceHints,
-): told is PublishedAddress {
-  if (told === undefined || told.hints !== hints) return false;
-  const known = told.endpoint;
+): published is PublishedAddress {
+  if (published === undefined || published.hints !== hints) return false;
+  const known = published.endpoint;
   return (
     known.pod === endpoint.pod &&
     known.node === endpoint.node &&

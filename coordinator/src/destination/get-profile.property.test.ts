@@ -24,7 +24,7 @@ const paths = [
   `p1.db.shop.svc.${DOMAIN}:80`,
 ];
 
-test("after any changes, slow and fast clients end up with the profile that a new client gets", () => {
+test("sends slow and fast clients the profile that a new client receives, after any changes", () => {
   for (let seed = 0; seed < 60; seed++) {
     const random = randomOf(seed);
     const world = new World();
@@ -32,19 +32,19 @@ test("after any changes, slow and fast clients end up with the profile that a ne
     for (let step = 0; step < 60; step++) {
       change(world, random);
       if (random.chance(0.5)) world.deferred.runAll();
-      for (const client of clients) if (random.chance(client.speed)) client.sink.take();
+      for (const client of clients) if (random.chance(client.speed)) client.sink.accept();
     }
     for (let round = 0; round < 10; round++) {
       world.deferred.runAll();
       for (const client of clients) client.sink.takeAll();
     }
-    const told = clients.filter((client) => !client.close());
+    const open = clients.filter((client) => !client.close());
     assert.deepEqual(
-      world.directory.board.size,
+      world.directory.topics.size,
       { topics: 0, readers: 0, keys: 0 },
       "nothing is left behind",
     );
-    for (const { path, node, last } of told) {
+    for (const { path, node, last } of open) {
       const fresh = new Client(world.another(), random, path, node);
       assert.equal(fresh.sink.failure, undefined, `seed ${seed}: ${path} from ${node} should have failed`);
       assert.deepEqual(last(), fresh.last(), `seed ${seed}: ${path} from ${node}`);
@@ -53,13 +53,13 @@ test("after any changes, slow and fast clients end up with the profile that a ne
   }
 });
 
-test("a virtual IP's profile is evaluated once for clients on all nodes, and not for changes of other services", () => {
+test("evaluates a virtual IP's profile once for clients on all nodes, and not after changes of other services", () => {
   const world = new World();
   const random = randomOf(0);
   world.fed.put({ resources: [aServiceEntry({ name: "web" })] });
   world.address("web", "10.96.0.1", false);
   const clients = ["", "n1", "n2"].map((node) => new Client(world.directory, random, "10.96.0.1:80", node));
-  assert.deepEqual([world.directory.board.size.topics, world.directory.board.size.readers], [1, 3]);
+  assert.deepEqual([world.directory.topics.size.topics, world.directory.topics.size.readers], [1, 3]);
   world.deferred.runAll();
   world.fed.put({ resources: [aServiceEntry({ name: "db" })] });
   world.address("db", "10.96.0.2", false);
@@ -83,7 +83,13 @@ class World {
         .group(`ip:${ip}`)
         .filter(({ record }) => record.releasedAt === undefined)
         .map(({ record: { namespace, name } }) => ({ namespace, service: name }));
-    return new Directory({ state, domain: DOMAIN, virtualIps, defer: this.deferred.defer });
+    return new Directory({
+      state,
+      domain: DOMAIN,
+      virtualIps,
+      defer: this.deferred.defer,
+      soon: this.deferred.defer,
+    });
   }
 
   address(name: string, ip: string, released: boolean): void {
@@ -95,7 +101,7 @@ class World {
       releasedAt,
     });
     const value = encodeRecord(ServiceAddressRecord, record);
-    this.fed.write({ kind: "put", key: serviceAddressKey("shop", name), value });
+    this.fed.write({ type: "put", key: serviceAddressKey("shop", name), value });
   }
 }
 
@@ -116,13 +122,13 @@ class Client {
     this.node = node;
     this.speed = random.pick([0, 0.1, 1]);
     const request = { scheme: "", path, contextToken: JSON.stringify({ nodeName: node }) };
-    const context = { caller: { kind: "anonymous" } as const, method: "", peer: "" };
+    const context = { caller: { type: "anonymous" } as const, method: "", peer: "" };
     this.#close = getProfile(request, context, this.sink, { directory, authorize: false });
   }
 
   readonly last = (): string => this.sink.messages.at(-1)?.toString("hex") ?? "";
 
-  /** Reports whether it had failed, as on an address of several pods. */
+  /** Closes the stream. Reports whether it had failed, as for an address of several pods. */
   close(): boolean {
     this.#close();
     return this.sink.failure !== undefined;

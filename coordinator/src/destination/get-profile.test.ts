@@ -38,7 +38,7 @@ const base = {
   ],
 };
 
-describe("the first answer for", () => {
+describe("returns as the first answer the profile of", () => {
   for (const [path, expected] of [
     [`${FQN}:80`, webService],
     [FQN, webService],
@@ -68,13 +68,13 @@ describe("the first answer for", () => {
   }
 });
 
-test("a port among the opaque ones is opaque", () => {
+test("marks a port in the list of opaque ports as opaque", () => {
   const [profile] = new Client(new World(), "db.shop.svc.cluster.local:5432").profiles();
   assert.equal(profile?.opaqueProtocol, true);
   assert.equal(profile.dstOverrides.length, 1, "proxies balance opaque connections only with an override");
 });
 
-test("a pod's own opaque ports are opaque, and its others aren't", () => {
+test("marks only the pod's own opaque ports as opaque", () => {
   const world = new World();
   const podIp = "10.4.0.6";
   const annotations = { "config.linkerd.io/opaque-ports": "8080" };
@@ -83,7 +83,7 @@ test("a pod's own opaque ports are opaque, and its others aren't", () => {
   assert.deepEqual([`${podIp}:8080`, "192.0.2.1:20006", `${podIp}:5432`].map(opaque), [true, true, false]);
 });
 
-test("pods of several hosts with one IP are told apart by where the client is", () => {
+test("returns the pod on the client's host if pods on several hosts have the same IP", () => {
   const world = new World();
   const podOf = (token: string) =>
     new Client(world, "10.4.0.7:8080", token).profiles()[0]?.endpoint?.metricLabels.pod;
@@ -94,7 +94,7 @@ test("pods of several hosts with one IP are told apart by where the client is", 
   assert.equal(sink.messages.length, 0);
 });
 
-test("a pod with both families is found by either, its own or its host's", () => {
+test("finds a pod with addresses of both families by its own and by its host's addresses", () => {
   const world = new World();
   const addresses = ["192.0.2.5", "2001:db8::5"];
   const hostPorts = [{ container: "main", containerPort: 8080, protocol: "TCP", hostPort: 20_007 }];
@@ -114,25 +114,25 @@ test("a pod with both families is found by either, its own or its host's", () =>
   for (const path of ["10.4.0.30:8080", "[fd64:0::30]:8080", "192.0.2.5:20007", "[2001:db8::5]:20007"])
     assert.equal(podOf(path), "web-5", path);
   const before = clientOf("[2001:db8::6]:20007");
-  before.sink.take();
+  before.sink.accept();
   assert.equal(before.profiles()[0]?.endpoint, undefined);
   const moved = ["192.0.2.5", "2001:db8::6"];
   world.put({ nodes: [aNode({ name: "n5", address: "192.0.2.5", addresses: moved })] });
   assert.equal(before.profiles()[1]?.endpoint?.metricLabels.pod, "web-5", "sent as it changes");
 });
 
-test("a virtual IP of two services is refused", () => {
+test("refuses a virtual IP of two services", () => {
   const both = ["web", "db"].map((service) => ({ namespace: "shop", service }));
   const { sink } = new Client(new World(() => both), "10.96.0.1:80");
   assert.equal((sink.failure as { code?: string }).code, "FAILED_PRECONDITION");
 });
 
-test("a path that can't name anything is refused", () => {
+test("refuses an invalid path", () => {
   for (const path of ["", "web", `${FQN}:0`, "10.96.0.1:x", "web.shop.svc.example.com:80"])
     assert.throws(() => new Client(new World(), path), { code: "INVALID" });
 });
 
-test("a port for UDP alone is none to a proxy", () => {
+test("treats a UDP port as missing", () => {
   const ports = [{ name: "log", port: 514, protocol: "UDP" }];
   const world = new World();
   world.put({ resources: [aServiceEntry({ name: "log", spec: { ports } })] });
@@ -140,7 +140,7 @@ test("a port for UDP alone is none to a proxy", () => {
   assert.deepEqual(profile, emptyProfile);
 });
 
-test("a profile contains the service's routes and split traffic, with their sources", () => {
+test("includes the service's routes and split traffic with their sources", () => {
   const world = new World();
   const client = new Client(world, `${FQN}:80`);
   const rules = [
@@ -169,7 +169,7 @@ test("a profile contains the service's routes and split traffic, with their sour
   assert.deepEqual(client.profiles().at(-1), webService);
 });
 
-test("a profile contains other routes' rules with the service among their backends, but they split none of its traffic", () => {
+test("includes rules of other routes with the service as a backend, which do not split its traffic", () => {
   const world = new World();
   const client = new Client(world, `${FQN}:80`);
   const backends = [
@@ -184,7 +184,7 @@ test("a profile contains other routes' rules with the service among their backen
     { matches: path("/c"), backends: [{ service: "v2", port: 80, weight: 1 }] },
     { backends },
   ];
-  const told = () => {
+  const received = () => {
     client.sink.takeAll();
     return client.profiles().at(-1);
   };
@@ -195,7 +195,7 @@ test("a profile contains other routes' rules with the service among their backen
     [aServiceEntry(shop), "resources/shop/service/shop"],
   ] as const) {
     world.put({ resources: [entry] });
-    const profile = told();
+    const profile = received();
     assert.deepEqual(
       profile?.routes.map(
         ({ condition }) => condition?.match?.$case === "path" && condition.match.value.regex,
@@ -205,11 +205,11 @@ test("a profile contains other routes' rules with the service among their backen
     assert.deepEqual(profile?.dstOverrides, webService.dstOverrides);
     assert.equal(profile?.profileRef, undefined);
     world.remove(key);
-    assert.deepEqual(told(), webService);
+    assert.deepEqual(received(), webService);
   }
 });
 
-test("a stream follows a service's creation, changes and deletion, and sends nothing else", () => {
+test("follows creation, changes and deletion of a service, and sends nothing else", () => {
   const world = new World();
   const client = new Client(world, "late.shop.svc.cluster.local:80");
   const steps: (readonly [ResourceEntry, string])[] = [
@@ -229,7 +229,7 @@ test("a stream follows a service's creation, changes and deletion, and sends not
   assert.equal(client.profiles().length, 4);
 });
 
-test("a pod's hints are those of the service before it", () => {
+test("uses the hints of the service in front of a pod", () => {
   const annotations = { "forage.dev/protocol": "http2", "forage.dev/authority-override": "other.example" };
   const world = new World();
   const client = new Client(world, "192.0.2.1:20001");
@@ -241,7 +241,7 @@ test("a pod's hints are those of the service before it", () => {
   assert.equal(after?.endpoint?.authorityOverride, undefined);
 });
 
-test("an address whose pod goes is unknown from then on, and another's when a pod takes it over", () => {
+test("treats an address as unknown after its pod is removed, until another pod gets it", () => {
   const world = new World();
   const client = new Client(world, "192.0.2.1:20001");
   world.remove("pods/shop/web-1", "statuses/shop/web-1");
@@ -254,9 +254,9 @@ test("an address whose pod goes is unknown from then on, and another's when a po
   );
 });
 
-test("a service in a namespace that the caller may not read is unknown to it", () => {
+test("treats a service in a namespace that the caller may not read as unknown", () => {
   const of = (namespaces: readonly string[]): Caller => {
-    return { kind: "user", name: "u", grants: [{ role: "destination-reader", namespaces }] };
+    return { type: "user", name: "u", grants: [{ role: "destination-reader", namespaces }] };
   };
   const world = new World();
   for (const path of ["192.0.2.1:20001", "10.96.0.1:80"]) {
@@ -273,7 +273,13 @@ class World {
 
   constructor(virtualIps: VirtualIpLookup = virtualIpOfWeb) {
     const defer = this.#deferred.defer;
-    this.directory = new Directory({ state: this.#fed.state, domain: "cluster.local", virtualIps, defer });
+    this.directory = new Directory({
+      state: this.#fed.state,
+      domain: "cluster.local",
+      virtualIps,
+      defer,
+      soon: defer,
+    });
   }
 
   put(contents: Parameters<HandFedState["put"]>[0]): void {
@@ -292,7 +298,7 @@ class Client {
 
   constructor({ directory }: World, path: string, contextToken = "", caller?: Caller) {
     const context = {
-      caller: caller ?? ({ kind: "anonymous" } as const),
+      caller: caller ?? ({ type: "anonymous" } as const),
       method: "/io.linkerd.proxy.destination.Destination/GetProfile",
       peer: "",
     };
@@ -304,7 +310,7 @@ class Client {
     return this.sink.messages.map((message) => {
       const profile = DestinationProfile.decode(message);
       const ratio = profile.retryBudget?.retryRatio ?? 0;
-      // A float on the wire.
+      // The ratio is a 32-bit float on the wire.
       if (profile.retryBudget !== undefined) profile.retryBudget.retryRatio = Math.round(ratio * 1000) / 1000;
       return profile;
     });

@@ -12,7 +12,10 @@ import { unknownProfile } from "./profile/service-profile.ts";
 
 type Context = Omit<CallContext, "signal">;
 
-/** Streams a destination's encoded DestinationProfiles: one at once, and another whenever it changes. */
+/**
+ * Streams the encoded DestinationProfiles of a destination: one immediately, and another after each
+ * change.
+ */
 export function getProfile(
   request: GetDestination,
   context: Context,
@@ -20,13 +23,14 @@ export function getProfile(
   { directory, authorize }: DestinationOptions,
 ): () => void {
   const path = parseProfilePath(request.path, directory.domain);
-  if (authorize && path.kind === "service") assertNamespace(context.caller, context.method, path.namespace);
+  if (authorize && path.type === "service") assertNamespace(context.caller, context.method, path.namespace);
   const { node } = readContextToken(request.contextToken);
   const subject = () => profileSubject(path, node, directory);
-  // The owner of an address is known only now, and can change. Addresses of other namespaces count as unknown.
+  // The owner of an address is known only now, and can change. Addresses of other namespaces count
+  // as unknown.
   const instead = ({ namespace }: PublishedProfile): readonly Buffer[] | undefined =>
     namespace === undefined || !authorize || mayRead(context, namespace) ? undefined : [nothingKnown()];
-  const reader = new Subscriber(directory.board, { subject, instead }, sink);
+  const reader = new Subscriber(directory.topics, { subject, instead }, sink);
   return () => reader.close();
 }
 

@@ -12,18 +12,24 @@ import { parseServicePath } from "./path.ts";
 
 export interface DestinationOptions {
   readonly directory: Directory;
-  /** Whether callers need a token: not on the plain-text listener, which is for neighbours only. */
+  /**
+   * Whether callers need a token. False for the plain-text listener, which accepts only connections
+   * from this host.
+   */
   readonly authorize: boolean;
 }
 
-/** The endpoints of one service port, as encoded Updates: complete at once, then each change. */
+/**
+ * Streams the endpoints of one service port as encoded Updates: the complete set immediately, and
+ * then each change.
+ */
 export function getDestination(
   request: GetDestination,
   { caller, method }: Omit<CallContext, "signal">,
   sink: Sink<Buffer>,
   { directory, authorize }: DestinationOptions,
 ): () => void {
-  const { board, state, domain } = directory;
+  const { topics, state, domain } = directory;
   const path = parseServicePath(request.path, domain);
   if (authorize) assertNamespace(caller, method, path.namespace);
   const { node } = readContextToken(request.contextToken);
@@ -38,6 +44,6 @@ export function getDestination(
     return subject;
   };
   const alsoOn = node === "" ? {} : { alsoOn: dependency.node(node) };
-  const reader = new Subscriber(board, { subject: current, ...alsoOn }, sink);
+  const reader = new Subscriber(topics, { subject: current, ...alsoOn }, sink);
   return () => reader.close();
 }

@@ -2,7 +2,7 @@ import { normalIp } from "@forage/common/ip";
 import type { ClusterView } from "../state/cluster-view.ts";
 import { Directory } from "./directory.ts";
 
-/** Opens the look-ups of a view. */
+/** Opens the directory of a cluster view. */
 export function openDirectory(
   state: ClusterView,
   {

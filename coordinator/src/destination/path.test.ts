@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parseProfilePath, parseServicePath } from "./path.ts";
 
-describe("paths that name a service", () => {
+describe("parses paths of services", () => {
   for (const [path, service, namespace, port] of [
     ["web.shop.svc.cluster.local:8080", "web", "shop", 8080],
     ["web.shop.svc.cluster.local", "web", "shop", 80],
@@ -12,17 +12,17 @@ describe("paths that name a service", () => {
     ["svc.svc.svc.cluster.local", "svc", "svc", 80],
   ] as const) {
     test(path, () => {
-      const expected = { kind: "service", service, namespace, hostname: "", port };
+      const expected = { type: "service", service, namespace, hostname: "", port };
       assert.deepEqual(parseServicePath(path, "cluster.local"), expected);
       assert.deepEqual(parseProfilePath(path, "cluster.local"), expected);
     });
   }
-  test("with a domain of one's own", () => {
+  test("accepts a custom domain", () => {
     assert.equal(parseServicePath("a.b.svc.edge.example", "edge.example").service, "a");
   });
 });
 
-describe("paths that can't name one", () => {
+describe("refuses invalid paths of services", () => {
   for (const path of [
     "",
     ":80",
@@ -60,11 +60,11 @@ describe("paths that can't name one", () => {
   }
 });
 
-test("a domain's dots are only dots", () => {
+test("matches the dots of a domain literally", () => {
   assert.throws(() => parseServicePath("a.b.svc.clusterXlocal", "cluster.local"), { code: "INVALID" });
 });
 
-test("a pod of a headless service has a name of its own", () => {
+test("parses the hostname of a pod of a headless service", () => {
   const { hostname, service, port } = parseServicePath(
     "web-1.web.shop.svc.cluster.local:81",
     "cluster.local",
@@ -72,7 +72,7 @@ test("a pod of a headless service has a name of its own", () => {
   assert.deepEqual([hostname, service, port], ["web-1", "web", 81]);
 });
 
-describe("profiles can be looked up by address", () => {
+describe("parses addresses in profile look-ups", () => {
   for (const [path, ip, port] of [
     ["192.0.2.1:8080", "192.0.2.1", 8080],
     ["192.0.2.1", "192.0.2.1", 80],
@@ -80,7 +80,7 @@ describe("profiles can be looked up by address", () => {
     ["[::1]", "::1", 80],
   ] as const) {
     test(path, () =>
-      assert.deepEqual(parseProfilePath(path, "cluster.local"), { kind: "address", ip, port }),
+      assert.deepEqual(parseProfilePath(path, "cluster.local"), { type: "address", ip, port }),
     );
   }
   for (const path of [
@@ -97,17 +97,17 @@ describe("profiles can be looked up by address", () => {
     "[web.shop.svc.cluster.local]:80",
     "",
   ]) {
-    test(`not ${JSON.stringify(path)}`, () =>
+    test(`refuses ${JSON.stringify(path)}`, () =>
       assert.throws(() => parseProfilePath(path, "cluster.local"), { code: "INVALID" }));
   }
 });
 
-describe("names that DNS can't have are refused before they become keys", () => {
+describe("limits names to the length of DNS names", () => {
   const parsers = { parseServicePath, parseProfilePath };
   const suffix = ".shop.svc.cluster.local";
   const longest = "x".repeat(253 - suffix.length) + suffix;
   for (const [name, parse] of Object.entries(parsers)) {
-    test(`${name} takes 253 characters, a last dot and a port`, () => {
+    test(`${name} accepts 253 characters, a trailing dot and a port`, () => {
       assert.equal(parse(`${longest}.:65535`, "cluster.local").port, 65_535);
     });
     test(`${name} refuses 254 characters`, () => {

@@ -1,36 +1,39 @@
 import { isIPv4, isIPv6 } from "node:net";
 import { CoordinatorError } from "../errors.ts";
 
-/** A service and one of its ports, as a look-up names them. */
+/** A service and one of its ports, as in a look-up. */
 export interface ServicePath {
-  readonly kind: "service";
+  readonly type: "service";
   readonly namespace: string;
   readonly service: string;
-  /** One pod of a headless service; empty: the service as a whole. */
+  /** The hostname of one pod of a headless service; empty for the service as a whole. */
   readonly hostname: string;
   readonly port: number;
 }
 
 /** The original destination of a connection. */
 export interface AddressPath {
-  readonly kind: "address";
+  readonly type: "address";
   readonly ip: string;
   readonly port: number;
 }
 
-/** A DNS name with its last dot, a colon and a port. Addresses are shorter. */
+/**
+ * The length limit of a path: a DNS name with a trailing dot, a colon and a port. Addresses are
+ * shorter.
+ */
 const MAX_PATH_LENGTH = 253 + 1 + ":65535".length;
-/** The limit of DNS names. */
+/** The length limit of DNS names. */
 const MAX_NAME_LENGTH = 253;
 
-/** Linkerd's own default when a path names no port. */
+/** The default port of Linkerd for a path without a port. */
 const DEFAULT_PORT = 80;
 const LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?";
 const NAMES = new RegExp(`^(?:(${LABEL})\\.)?(${LABEL})\\.(${LABEL})$`);
 
 /**
- * Parses `[hostname.]svc.ns.svc.<domain>[:port]`. A name that can't be a service's is INVALID. A proxy then continues without
- * discovery, and doesn't retry.
+ * Parses `[hostname.]svc.ns.svc.<domain>[:port]`. Throws INVALID for a name that can't be a
+ * service's. A proxy then continues without discovery and does not retry.
  */
 export function parseServicePath(path: string, domain: string): ServicePath {
   assertLength(path);
@@ -45,20 +48,26 @@ export function parseServicePath(path: string, domain: string): ServicePath {
   const match = NAMES.exec(name.slice(0, -suffix.length));
   if (match === null) throw invalid(path, `the host must be [<pod>.]<service>.<namespace>${suffix}`);
   const [, hostname = "", service = "", namespace = ""] = match;
-  return { kind: "service", service, namespace, hostname, port };
+  return { type: "service", service, namespace, hostname, port };
 }
 
-/** Parses a path. Also accepts `ip:port` and `[ip]:port`, which proxies ask about: the original destination of a connection. */
+/**
+ * Parses a path. Also accepts `ip:port` and `[ip]:port`, with which proxies look up the original
+ * destination of a connection.
+ */
 export function parseProfilePath(path: string, domain: string): ServicePath | AddressPath {
   assertLength(path);
   const [, bracketed, plain, digits] = /^(?:\[([^\]]*)\]|([^:]*))(?::(.*))?$/.exec(path) ?? [];
   const ip = bracketed ?? plain ?? "";
   const isAddress = bracketed === undefined ? isIPv4(ip) : isIPv6(ip);
   if (!isAddress) return parseServicePath(path, domain);
-  return { kind: "address", ip, port: digits === undefined ? DEFAULT_PORT : portOf(digits, path) };
+  return { type: "address", ip, port: digits === undefined ? DEFAULT_PORT : portOf(digits, path) };
 }
 
-/** Comes before anything else: long strings are slow to match, and those that become keys stay in memory. */
+/**
+ * Throws INVALID for a long path. This check comes first: matching long strings is slow, and paths
+ * that become keys stay in memory.
+ */
 function assertLength(path: string): void {
   if (path.length > MAX_PATH_LENGTH)
     throw invalid(path, `it must have at most ${MAX_PATH_LENGTH} characters`);

@@ -20,7 +20,7 @@ import { systemClock } from "../time/clock.ts";
 import { Directory } from "./directory.ts";
 import { type PlainDestination, startPlainDestination } from "./plain-listener.ts";
 
-test("a client that has stopped reading doesn't hold up the end", { timeout: 180_000 }, async (t) => {
+test("closes although a client has stopped reading", { timeout: 180_000 }, async (t) => {
   const { directory, listener, stopping } = await started(t);
   const session = connectTo(t, listener, { initialWindowSize: 0 });
   const call = callOf(session, "io.linkerd.proxy.destination.Destination/Get");
@@ -31,12 +31,12 @@ test("a client that has stopped reading doesn't hold up the end", { timeout: 180
   stopping.abort();
   await listener.close(50);
   await gone;
-  assert.equal(directory.board.size.readers, 0);
+  assert.equal(directory.topics.size.readers, 0);
 });
 
-// Proxies go on by profiles where there are no policies, but only after just this answer.
+// Only after this answer do proxies continue with profiles instead of policies.
 for (const method of ["outbound.OutboundPolicies/Watch", "inbound.InboundServerPolicies/WatchPort"]) {
-  test(`${method} is unimplemented`, { timeout: 180_000 }, async (t) => {
+  test(`answers ${method} with UNIMPLEMENTED`, { timeout: 180_000 }, async (t) => {
     const { listener } = await started(t);
     const call = callOf(connectTo(t, listener), `io.linkerd.proxy.${method}`);
     call.end(framed(Buffer.alloc(0)));
@@ -45,7 +45,7 @@ for (const method of ["outbound.OutboundPolicies/Watch", "inbound.InboundServerP
   });
 }
 
-test("a flood of resets is counted, and the next connection starts within a moment", {
+test("counts a flood of resets, and accepts the next connection soon", {
   timeout: 60_000,
 }, async (t) => {
   const { listener, cuts } = await started(t);

@@ -12,43 +12,59 @@ import { destinationMethods } from "./service.ts";
 
 export interface PlainDestination {
   readonly address: HostPort;
-  /** Stops accepting, asks clients to leave, and cuts those off that are still there after `graceMs`. */
+  /**
+   * Stops accepting connections, requests that clients disconnect, and closes the remaining
+   * connections after `graceMs`.
+   */
   close(graceMs: number): Promise<void>;
 }
 
 export interface PlainListenerOptions extends CallObserver {
   readonly schedule: (delayMs: number, run: () => void) => () => void;
-  /** Aborted when the server stops: open streams then end with OK. */
+  /** Aborts when the server stops. Open streams then end with OK. */
   readonly stopping: AbortSignal;
-  /** Counts connections, or for STALLED streams, that are ended because of what their clients do. */
+  /**
+   * Counts connections that were closed because of their clients' behaviour. For STALLED, counts
+   * streams.
+   */
   readonly observeCut?: (reason: string, count?: number) => void;
-  /** The limit of calls per client. For tests. */
+  /** The limit of open calls per client, which tests lower. */
   readonly maxCallsPerClient?: number;
 }
 
-/** About 10 KB each. Every proxy of a host has one connection; processes of the host's network have a few more. */
+/**
+ * The most connections, about 10 KB each. Each proxy of the host has one, and processes on the
+ * host's network have a few more.
+ */
 const MAX_CONNECTIONS = 4_096;
-/** A part of the coordinator's 50,000 streams. The rest is for nodes and tokens on the TLS port. */
+/**
+ * The most streams: a part of the coordinator's 50,000. The others are for nodes and tokens on the
+ * TLS port.
+ */
 const MAX_CALLS = 30_000;
 /**
- * The time between two connections of this host after one of its connections was cut. Accepting one, and what it may do before
- * it is cut, takes 1.6 ms of CPU on a busy machine, so an attacker that reconnects takes a sixth of a core at most.
+ * The time between two new connections after a connection was closed for its behaviour. A
+ * connection uses up to 1.6 ms of CPU on a busy machine until it is closed, so an attacker that
+ * reconnects can use at most a sixth of a core.
  */
 const START_INTERVAL_MS = 10;
-/** Reasons for the end of a connection that say nothing about its peer's intentions. */
+/** Reasons to close a connection that indicate no attack by its peer. */
 const HARMLESS: ReadonlySet<CloseReason> = new Set(["KEEPALIVE", "HANDSHAKE", "INTERNAL"]);
 
 /**
- * The caller of the plain listener. Every process that reaches a loopback address of this host may look up where services
- * answer, and nothing else.
+ * The caller of all calls to the plain listener. Every process that can reach a loopback address of
+ * this host may look up endpoints, and has no other permission.
  */
 const NEIGHBOUR: Caller = {
-  kind: "user",
+  type: "user",
   name: "neighbour",
   grants: [{ role: "destination-reader", namespaces: "*" }],
 };
 
-/** Destination in plain text, as proxies expect of a neighbour on their own host. The configuration allows loopback only. */
+/**
+ * Serves Destination in plain text on this host, as proxies expect. The configuration allows only
+ * loopback addresses.
+ */
 export async function startPlainDestination(
   listen: HostPort,
   options: DestinationOptions,

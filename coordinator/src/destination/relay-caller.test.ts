@@ -5,23 +5,23 @@ import { Metadata } from "@grpc/grpc-js";
 import type { Caller } from "../rpc/caller.ts";
 import { RELAY_NAMESPACE_KEY, relayCaller } from "./relay-caller.ts";
 
-const node: Caller = { kind: "node", nodeId: nodeId("n1") };
+const node: Caller = { type: "node", nodeId: nodeId("n1") };
 
 function grantsOf(caller: Caller, namespace?: string) {
   const metadata = new Metadata();
   if (namespace !== undefined) metadata.set(RELAY_NAMESPACE_KEY, namespace);
   const counted = relayCaller(caller, metadata, (name, wanted) => name === "n1" && wanted === "shop");
-  return counted.kind === "user" ? counted.grants : counted.kind;
+  return counted.type === "user" ? counted.grants : counted.type;
 }
 
-test("a node reads the namespaces of its own pods, and for its own processes all", () => {
+test("lets a node read the namespaces of its own pods, and all namespaces for its own processes", () => {
   assert.deepEqual(grantsOf(node, "shop"), [{ role: "destination-reader", namespaces: ["shop"] }]);
   assert.deepEqual(grantsOf(node, "bank"), [{ role: "destination-reader", namespaces: [] }]);
   assert.deepEqual(grantsOf(node), [{ role: "destination-reader", namespaces: "*" }]);
 });
 
-test("a token gains nothing by naming a namespace", () => {
+test("gives a token no further permission for a named namespace", () => {
   const grants = [{ role: "viewer", namespaces: ["bank"] }] as const;
-  assert.deepEqual(grantsOf({ kind: "user", name: "token:a", grants }, "shop"), grants);
-  assert.equal(grantsOf({ kind: "anonymous" }, "shop"), "anonymous");
+  assert.deepEqual(grantsOf({ type: "user", name: "token:a", grants }, "shop"), grants);
+  assert.equal(grantsOf({ type: "anonymous" }, "shop"), "anonymous");
 });

@@ -1,24 +1,28 @@
 import type { Metadata } from "@grpc/grpc-js";
 import type { Caller } from "../rpc/caller.ts";
 
-/** Set by an agent that relays a look-up: the namespace of the pod that asks. Absent: a process on the node's own network. */
+/**
+ * The metadata key with the namespace of the pod whose look-up an agent relays. It is absent for
+ * processes on the node's own network.
+ */
 export const RELAY_NAMESPACE_KEY = "forage-namespace";
 
 /**
- * Returns the caller that a look-up on a node's connection counts as: a reader of the pod's namespace, if the node runs pods of
- * it, and for the node's own processes a reader of all, since a node receives every service's endpoints anyway. Callers that are
- * no nodes stay as they are.
+ * Returns the effective caller of a look-up on a node's connection. For a pod's namespace it may
+ * read that namespace, if the node runs pods in it. For the node's own processes it may read all
+ * namespaces, because a node receives all endpoints anyway. Callers other than nodes are returned
+ * unchanged.
  */
 export function relayCaller(
   caller: Caller,
   metadata: Metadata,
   runsPodsOf: (node: string, namespace: string) => boolean,
 ): Caller {
-  if (caller.kind !== "node") return caller;
+  if (caller.type !== "node") return caller;
   const namespace = metadata.get(RELAY_NAMESPACE_KEY)[0];
   const name = `node ${caller.nodeId}`;
   if (namespace === undefined)
-    return { kind: "user", name, grants: [{ role: "destination-reader", namespaces: "*" }] };
+    return { type: "user", name, grants: [{ role: "destination-reader", namespaces: "*" }] };
   const allowed = runsPodsOf(caller.nodeId, String(namespace)) ? [String(namespace)] : [];
-  return { kind: "user", name, grants: [{ role: "destination-reader", namespaces: allowed }] };
+  return { type: "user", name, grants: [{ role: "destination-reader", namespaces: allowed }] };
 }

@@ -75,11 +75,11 @@ for (const [what, contents, expected] of [
     undefined,
   ],
 ] satisfies readonly (readonly [string, Contents, string | undefined])[]) {
-  test(`${what} ${expected === undefined ? "has no trouble" : `has: ${expected.slice(0, 30)}`}`, async (t) => {
+  test(`reports ${expected === undefined ? "no failure" : `"${expected.slice(0, 30)}"`} for ${what}`, async (t) => {
     const { state } = await aView(t, contents);
     const found = serviceFailure(state, "shop", "web");
     assert.equal(found && `${found.reason}: ${found.message}`, expected);
-    // Only another agent, or another port on the host, changes it without an apply.
+    // Only another agent version, or another port on the host, ends this failure without an apply.
     assert.equal(found?.mayPass ?? false, expected?.includes("which no node publishes") ?? false);
   });
 }

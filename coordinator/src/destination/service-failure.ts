@@ -7,15 +7,18 @@ import { workloadKey } from "../model/workload.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import { serves } from "../state/serves.ts";
 
-/** The reason why a service, or one of its ports, can have no endpoints, independently of its target's pods. */
+/** The reason why a service or one of its ports can have no endpoints, regardless of its pods. */
 export interface ServiceFailure {
   readonly reason: "TargetNotFound" | "PortNotFound";
   readonly message: string;
-  /** Whether it may end by itself, as soon as the nodes of the pods have published the port. */
+  /** Whether the failure may end without an apply, once the nodes of the pods publish the port. */
   readonly mayPass: boolean;
 }
 
-/** Returns what is wrong with the service itself; undefined: nothing, or there is no such service. */
+/**
+ * Returns the failure of the service itself; undefined if there is none or the service does not
+ * exist.
+ */
 export function serviceFailure(
   state: ClusterView,
   namespace: string,

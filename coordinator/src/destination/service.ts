@@ -4,7 +4,10 @@ import type { Handlers } from "../rpc/serve.ts";
 import { type DestinationOptions, getDestination } from "./get.ts";
 import { getProfile } from "./get-profile.ts";
 
-/** Linkerd's service, of which the answers are encoded already: all streams of a topic share the bytes. */
+/**
+ * The definition of Linkerd's service with encoded responses: all streams of a topic share the
+ * bytes.
+ */
 export const SharedDestinationService = {
   get: { ...DestinationService.get, responseSerialize: asIs, responseDeserialize: asIs },
   getProfile: { ...DestinationService.getProfile, responseSerialize: asIs, responseDeserialize: asIs },
@@ -17,7 +20,7 @@ export function destinationService(options: DestinationOptions): Handlers<typeof
   };
 }
 
-/** The same service for a server of pushed methods. */
+/** Returns the same service for the push server. */
 export function destinationMethods(options: DestinationOptions): readonly PushedMethod[] {
   const { get, getProfile: profile } = SharedDestinationService;
   return [

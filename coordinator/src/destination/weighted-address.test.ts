@@ -27,7 +27,7 @@ for (const [what, annotations, port, expected] of [
   });
 }
 
-test("a pod's annotation of its port goes before lists, and after the protocol that the service names", () => {
+test("applies a pod's annotation of its port before lists of ports, and after the service's protocol", () => {
   const hintOf = (annotations: Record<string, string>, port: number, byPod: boolean) => {
     const { hints } = readAnnotations({ "forage.dev/opaque-transport-port": "4143", ...annotations });
     return weightedAddress(ADDRESS, {}, hints, { port, name: "" }, byPod).protocolHint?.protocol?.$case;
@@ -38,7 +38,7 @@ test("a pod's annotation of its port goes before lists, and after the protocol t
   assert.equal(hintOf({ "forage.dev/protocol": "http2" }, 80, true), "h2");
 });
 
-test("an authority without a port gets the requested port", () => {
+test("appends the requested port to an authority without a port", () => {
   const override = (text: string) => {
     const { hints } = readAnnotations({ "forage.dev/authority-override": text });
     return weightedAddress(ADDRESS, {}, hints, { port: 8080, name: "" }).authorityOverride?.authorityOverride;

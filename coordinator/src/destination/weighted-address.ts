@@ -5,10 +5,12 @@ import { isOpaque, type NamedPort, protocolOfPort } from "./hints/hints-of.ts";
 import type { ServiceHints } from "./hints/service-hints.ts";
 import type { ZoneLocality } from "./zone.ts";
 
-/** Linkerd's proxies take any weight; this is the one its own controller gives everyone. */
+/**
+ * The weight of all endpoints, the same as Linkerd's controller uses. Proxies accept any weight.
+ */
 export const WEIGHT = 10_000;
 
-/** Returns the address of an endpoint for a client, with its weight and hints. Pure. */
+/** Returns the address of an endpoint for a client, with its weight and hints. */
 export function weightedAddress(
   address: TcpAddress,
   metricLabels: Record<string, string>,
@@ -32,7 +34,7 @@ export function weightedAddress(
   };
 }
 
-/** Returns the labels of the pod and its place. */
+/** Returns the labels of a pod, with its node and zone. */
 export function endpointLabels(
   { pod, node, zone, workload }: Pick<Endpoint, "pod" | "node" | "zone" | "workload">,
   locality: ZoneLocality | undefined,
@@ -47,8 +49,8 @@ export function endpointLabels(
 }
 
 /**
- * Returns the protocol hint that the service declares. Other evidence doesn't count: a container without a proxy would fail if
- * clients spoke to it as if it had one.
+ * Returns the protocol hint that the service declares. Nothing else counts: a container without a
+ * proxy would fail if clients used the protocol of one.
  */
 function protocolHint(
   hints: ServiceHints,

@@ -14,14 +14,14 @@ for (const [what, zones, client, expected] of [
   ["its own of three", "abc", "b", "b"],
   ["none of none", "", "a", ""],
 ] as const) {
-  test(`a client uses ${what}`, () => {
+  test(`selects ${what}`, () => {
     const endpoints = [...zones].map((zone) => ({ zone: zone === "-" ? "" : zone }) as Endpoint);
     const near = nearEndpoints(endpoints, client);
     assert.equal(near.map(({ zone }) => zone || "-").join(""), expected);
   });
 }
 
-test("an endpoint is marked as near, far or neither", () => {
+test("marks an endpoint as local, remote or of unknown locality", () => {
   assert.equal(zoneLocality("a", "a"), "local");
   assert.equal(zoneLocality("a", "b"), "remote");
   assert.equal(zoneLocality("", "b"), "unknown");

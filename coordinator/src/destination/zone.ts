@@ -1,6 +1,6 @@
 import type { Endpoint } from "../endpoints/endpoints.ts";
 
-/** A zone may carry this many times its fair share before its clients are sent everywhere. */
+/** The multiple of its fair share that a zone may receive before its clients use all zones. */
 const OVERLOAD = 1.2;
 
 export type ZoneLocality = "local" | "remote" | "unknown";
@@ -11,9 +11,9 @@ export function zoneLocality(clientZone: string, endpointZone: string): ZoneLoca
 }
 
 /**
- * Returns the endpoints that a client in this zone should use: those of its own zone, if every endpoint has a zone and the own
- * zone holds about its share; otherwise all. Proxies ignore weights, so leaving endpoints out is the only way to keep traffic
- * near. Pure.
+ * Returns the endpoints for a client in the zone: those of its own zone if every endpoint has a
+ * zone and the own zone has about its fair share, otherwise all. Proxies ignore weights, so
+ * omitting endpoints is the only way to prefer near ones.
  */
 export function nearEndpoints(endpoints: readonly Endpoint[], clientZone: string): readonly Endpoint[] {
   if (clientZone === "" || endpoints.some(({ zone }) => zone === "")) return endpoints;

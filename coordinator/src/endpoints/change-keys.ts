@@ -5,22 +5,22 @@ import type { Change, NodeEntry, PodEntry, ResourceEntry } from "../state/entrie
 import { isLocalOnly, labelOf } from "../state/node-labels.ts";
 import { serves } from "../state/serves.ts";
 
-/** The keys that topics depend on. */
+/** The keys on which topics can depend. A topic is evaluated again when one of its keys changes. */
 export const dependency = {
   service: (namespace: string, name: string): string => resourceKey(namespace, "service", name),
-  /** Any service of a namespace: who stands before a pod. */
+  /** All services of a namespace, which decide the services of a pod. */
   services: (namespace: string): string => `services/${namespace}`,
-  /** The routes of a namespace, also those declared with services. */
+  /** All routes of a namespace, including those declared inline in services. */
   routes: (namespace: string): string => `routes/${namespace}`,
-  /** The pods of a workload, and the nodes that they are on. */
+  /** The pods of a workload and their nodes. */
   workload: (key: string): string => `workload/${key}`,
   /** The owner of an IP address: a service, a pod or a node. */
   address: (ip: string): string => `address/${addressKey(ip) ?? ip}`,
-  /** A client's node. */
+  /** The node of a client. */
   node: (name: string): string => `node/${name}`,
 };
 
-/** The keys of everything that the changes concern. */
+/** Returns the keys that the changes affect. */
 export function keysOf(changes: readonly Change[], state: ClusterView): ReadonlySet<string> {
   const keys = new Set<string>();
   for (const change of changes) addKeys(change, state, keys);
@@ -28,7 +28,7 @@ export function keysOf(changes: readonly Change[], state: ClusterView): Readonly
 }
 
 function addKeys(change: Change, state: ClusterView, keys: Set<string>): void {
-  switch (change.kind) {
+  switch (change.type) {
     case "resource": {
       const record = (change.after ?? change.before)?.record;
       if (record?.kind === "service") {
@@ -81,7 +81,7 @@ function addNodeKeys(node: NodeEntry | undefined, state: ClusterView, keys: Set<
   for (const pod of state.podsOnNode(node.name)) keys.add(dependency.workload(pod.workloadKey));
 }
 
-/** Heartbeats bring reports, too, in which nothing of this is new. */
+/** Reports whether the change of a node affects endpoints of its pods. Most heartbeats don't. */
 function concernsPods(before: NodeEntry | undefined, after: NodeEntry | undefined): boolean {
   return (
     serves(before) !== serves(after) ||
@@ -95,7 +95,7 @@ export function addressOfNode(node: NodeEntry | undefined): string {
   return node?.report?.report?.address ?? "";
 }
 
-/** Returns all addresses of the node, one of each family, its primary address first. */
+/** Returns all addresses of the node, one of each family, the primary address first. */
 export function addressesOfNode(node: NodeEntry | undefined): readonly string[] {
   return allAddresses(addressOfNode(node), node?.report?.report?.addresses);
 }
@@ -105,7 +105,7 @@ export function addressesOfPod({ status }: Pick<PodEntry, "status">): readonly s
   return allAddresses(status?.podIp ?? "", status?.podIps);
 }
 
-/** Returns all addresses. Nodes with one address, and nodes of older versions, report only the first. */
+/** Returns all addresses. Nodes with one address, and agents of older versions, report only the first. */
 function allAddresses(first: string, all: readonly string[] = []): readonly string[] {
   return [...new Set([first, ...all])].filter((it) => it !== "");
 }

@@ -8,33 +8,41 @@ const HTTP = { container: "main", containerPort: 8080, protocol: "TCP", hostPort
 const READY = { ready: true, hostPorts: [HTTP] };
 const base = { resources: [aWorkloadEntry(), aServiceEntry()], nodes: [aNode()] };
 
-describe("which pods are endpoints", () => {
+describe("endpointsOf", () => {
   for (const [what, contents, expected] of [
-    ["a ready pod", { pods: [pod("a", {})] }, ["a 192.0.2.1:20001"]],
-    ["two, by name", { pods: [pod("b", {}), pod("a", {})] }, ["a 192.0.2.1:20001", "b 192.0.2.1:20001"]],
-    ["one that isn't ready", { pods: [pod("a", { status: { ready: false, hostPorts: [HTTP] } })] }, []],
-    ["one that is stopping", { pods: [pod("a", { stopping: true })] }, []],
-    ["one of another workload", { pods: [pod("a", { workload: "other" })] }, []],
-    ["one of another namespace", { pods: [pod("a", { namespace: "other" })] }, []],
-    ["one of a job of that name", { pods: [pod("a", { kind: "job" })] }, []],
-    ["one on a node that is lost", { pods: [pod("a", {})], nodes: [aNode({ ready: false })] }, []],
-    ["one on a node without an address", { pods: [pod("a", {})], nodes: [aNode({ address: "" })] }, []],
+    ["includes a ready pod", { pods: [pod("a", {})] }, ["a 192.0.2.1:20001"]],
     [
-      "one without that port",
+      "sorts pods by name",
+      { pods: [pod("b", {}), pod("a", {})] },
+      ["a 192.0.2.1:20001", "b 192.0.2.1:20001"],
+    ],
+    ["excludes an unready pod", { pods: [pod("a", { status: { ready: false, hostPorts: [HTTP] } })] }, []],
+    ["excludes a stopping pod", { pods: [pod("a", { stopping: true })] }, []],
+    ["excludes a pod of another workload", { pods: [pod("a", { workload: "other" })] }, []],
+    ["excludes a pod of another namespace", { pods: [pod("a", { namespace: "other" })] }, []],
+    ["excludes a pod of a job with the same name", { pods: [pod("a", { kind: "job" })] }, []],
+    ["excludes a pod on a lost node", { pods: [pod("a", {})], nodes: [aNode({ ready: false })] }, []],
+    [
+      "excludes a pod on a node without an address",
+      { pods: [pod("a", {})], nodes: [aNode({ address: "" })] },
+      [],
+    ],
+    [
+      "excludes a pod without the port",
       { pods: [pod("a", { status: { ready: true, hostPorts: [{ ...HTTP, containerPort: 81 }] } })] },
       [],
     ],
     [
-      "one with that port for another protocol",
+      "excludes a pod with the port for another protocol",
       { pods: [pod("a", { status: { ready: true, hostPorts: [{ ...HTTP, protocol: "UDP" }] } })] },
       [],
     ],
     [
-      "one of a service that is being removed",
+      "excludes the pods of a service that is being deleted",
       { pods: [pod("a", {})], resources: [aServiceEntry({ deleting: true })] },
       [],
     ],
-    ["one of no service", { pods: [pod("a", {})], resources: [] }, []],
+    ["returns no endpoints without the service", { pods: [pod("a", {})], resources: [] }, []],
   ] as readonly (readonly [string, Contents, readonly string[]])[]) {
     test(what, async (t) => {
       const { state } = await aView(t, { ...base, ...contents });
@@ -47,7 +55,7 @@ describe("which pods are endpoints", () => {
   }
 });
 
-test("an endpoint contains its place", async (t) => {
+test("an endpoint contains its pod, node, zone and workload", async (t) => {
   const nodes = [aNode({ labels: { "topology.kubernetes.io/zone": "a" } })];
   const { state } = await aView(t, { ...base, nodes, pods: [pod("a", {})] });
   assert.deepEqual(endpointsOf(state, "shop", "web", 80), [
@@ -65,13 +73,13 @@ test("an endpoint contains its place", async (t) => {
   ]);
 });
 
-test("a port that the service doesn't list stands for itself", async (t) => {
+test("uses a port that the service doesn't list as the container port", async (t) => {
   const { state } = await aView(t, { ...base, pods: [pod("a", {})] });
   assert.equal(endpointsOf(state, "shop", "web", 8080).length, 1);
   assert.equal(endpointsOf(state, "shop", "web", 81).length, 0);
 });
 
-test("a service's port leads to its target port, or to the same number", () => {
+test("maps a service's port to its target port, or to the same number", () => {
   const ports = [
     { name: "a", port: 80, targetPort: 8080, protocol: "", nodePort: 0 },
     { name: "b", port: 81, targetPort: 0, protocol: "", nodePort: 0 },
@@ -82,7 +90,7 @@ test("a service's port leads to its target port, or to the same number", () => {
   );
 });
 
-test("of a port for several protocols that for TCP is meant", async (t) => {
+test("prefers TCP if a service lists a port for several protocols", async (t) => {
   const ports = [
     { name: "dns", port: 53, protocol: "UDP", targetPort: 5353 },
     { name: "dns-tcp", port: 53, protocol: "TCP", targetPort: 8080 },
@@ -97,7 +105,7 @@ test("of a port for several protocols that for TCP is meant", async (t) => {
   assert.deepEqual([53, 514].map(found), [["20001/TCP"], ["20002/UDP"]]);
 });
 
-test("a pod that serves several ports is counted once", async (t) => {
+test("counts a pod with several ports once", async (t) => {
   const metrics = { ...HTTP, containerPort: 9090, hostPort: 20_002 };
   const ports = [
     { name: "http", port: 80, targetPort: 8080 },

@@ -9,7 +9,7 @@ import { addressOfNode, zoneOfNode } from "./change-keys.ts";
 import { opaqueByPod } from "./pod-opaque.ts";
 import { isReady } from "./readiness.ts";
 
-/** The address of one ready pod for one port of a service: the host's address and a port of the host. */
+/** The address of one ready pod for one port of a service: an address and a port of the host. */
 export interface Endpoint {
   readonly address: string;
   readonly port: number;
@@ -18,15 +18,15 @@ export interface Endpoint {
   readonly zone: string;
   readonly workload: string;
   readonly protocol: string;
-  /** Whether the pod itself declares the port as opaque; undefined: it has no such annotation. */
+  /** Whether the pod declares the port as opaque. Undefined: the pod has no such annotation. */
   readonly opaque: boolean | undefined;
-  /** Whether only clients on its own node reach it. */
+  /** Whether only clients on the same node can reach the endpoint. */
   readonly localOnly: boolean;
 }
 
 export type ServiceEntry = ResourceEntry & { readonly spec: ServiceSpec };
 
-/** The service's resource; undefined when there is none or it is being removed. */
+/** Returns the service's resource. Undefined if there is none, or if it is being deleted. */
 export function findService(state: ClusterView, namespace: string, name: string): ServiceEntry | undefined {
   const entry = state.resource(resourceKey(namespace, "service", name));
   const spec = entry?.record.resource?.spec;
@@ -34,20 +34,20 @@ export function findService(state: ClusterView, namespace: string, name: string)
   return { ...entry, spec: spec.value };
 }
 
-/** A service's port by its number: that for TCP if there are several. */
+/** Returns the service's port with this number. Prefers TCP if there are several. */
 export function listedPort(ports: readonly ServicePort[], port: number): ServicePort | undefined {
   const listed = ports.filter((p) => p.port === port);
   return listed.find((p) => protocolOf(p) === "TCP") ?? listed[0];
 }
 
-/** The container port behind a service's port; a number that the service doesn't list stands for itself. */
+/** Returns the container port of a service's port. A port that the service doesn't list is used as the container port. */
 export function targetPortOf(ports: readonly ServicePort[], port: number): number {
   const listed = listedPort(ports, port);
   if (listed === undefined) return port;
   return listed.targetPort === 0 ? listed.port : listed.targetPort;
 }
 
-/** Ready endpoints for one port, in a stable order. */
+/** Returns the ready endpoints of one port, in a stable order. */
 export function endpointsOf(
   state: ClusterView,
   namespace: string,
@@ -66,7 +66,7 @@ export function endpointsOf(
   return found.sort((a, b) => (a.pod < b.pod ? -1 : 1));
 }
 
-/** The services that lead to this port of the pod, by name, each with its own port. */
+/** Returns the services that select this port of the pod, by name, each with its own port. */
 export function servicesBefore(
   state: ClusterView,
   { record }: PodEntry,
@@ -81,7 +81,7 @@ export function servicesBefore(
   return found.sort((a, b) => (a.entry.record.name < b.entry.record.name ? -1 : 1));
 }
 
-/** Returns the number of pods that serve at least one of the service's ports. */
+/** Returns the number of pods that are ready endpoints of at least one of the service's ports. */
 export function readyEndpointCount(state: ClusterView, namespace: string, service: string): number {
   const ports = findService(state, namespace, service)?.spec.ports ?? [];
   const pods = ports.flatMap(({ port }) => endpointsOf(state, namespace, service, port).map((e) => e.pod));

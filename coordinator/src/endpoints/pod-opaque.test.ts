@@ -14,7 +14,7 @@ for (const [text, port, expected] of [
   ["metrics", 9187, true],
   ["what is that?", 5432, undefined],
 ] as const) {
-  test(`"${text}" says of port ${port}: ${expected}`, () => {
+  test(`the annotation "${text}" marks port ${port} as opaque: ${expected}`, () => {
     const template = PodTemplate.fromPartial({
       container: { name: "main", ports: [{ name: "sql", containerPort: 5432 }] },
       sidecars: [{ name: "exporter", ports: [{ name: "metrics", containerPort: 9187 }] }],

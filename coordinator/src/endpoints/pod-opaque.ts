@@ -1,10 +1,10 @@
 import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import { hasPort, parsePorts } from "./ports.ts";
 
-/** An annotation of pods: which of their containers' ports are opaque, by number, range or name. */
+/** The pod annotation that lists opaque container ports by number, range or name. */
 export const POD_OPAQUE_PORTS = "config.linkerd.io/opaque-ports";
 
-/** Returns the pod's own setting for one of its ports; undefined: it has none. Pure. */
+/** Returns the pod's own setting for one of its ports. Undefined: it has none. Pure. */
 export function opaqueByPod(template: PodTemplate | undefined, containerPort: number): boolean | undefined {
   const text = template?.podConfig?.annotations[POD_OPAQUE_PORTS];
   if (text === undefined) return undefined;

@@ -1,22 +1,25 @@
 import type { Parsed } from "./values.ts";
 
-/** Ports by number, range or name. */
+/** A set of ports, by number, range or name. */
 export interface PortSet {
   readonly ranges: readonly (readonly [number, number])[];
   readonly names: ReadonlySet<string>;
 }
 
-/** Linkerd's: SMTP (twice), MySQL, Galera, PostgreSQL, Redis, Elasticsearch, Memcached. */
+/**
+ * The ports that Linkerd treats as opaque by default: SMTP (twice), MySQL, Galera, PostgreSQL, Redis, Elasticsearch,
+ * Memcached.
+ */
 export const defaultOpaquePorts: PortSet = {
   ranges: [25, 587, 3306, 4444, 5432, 6379, 9300, 11_211].map((port) => [port, port] as const),
   names: new Set(),
 };
 
-/** The limit of items, more than there are uses for. Each port of a look-up is compared with all of them. */
+/** The limit of items, because each port of a look-up is compared with all of them. */
 const MAX_ITEMS = 200;
 const PORT_NAME = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 
-/** `25,8000-8100,mysql`; empty: none. */
+/** Parses a list of ports such as `25,8000-8100,mysql`. An empty text is an empty set. */
 export function parsePorts(text: string): Parsed<PortSet> {
   const items = text.split(",").map((item) => item.trim());
   if (items.length > MAX_ITEMS) return { problem: `must not name more than ${MAX_ITEMS} ports` };

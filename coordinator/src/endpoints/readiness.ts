@@ -1,6 +1,6 @@
 import type { PodEntry } from "../state/entries.ts";
 
-/** A pod serves when its node says so, the node is there, and it isn't on its way out. */
+/** Reports whether the pod is ready: its node reports that it is, the node is reachable, and the pod is not stopping. */
 export function isReady(pod: PodEntry, nodeReady: (name: string) => boolean): boolean {
   const { status, record } = pod;
   return (

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import type { Duration } from "@forage/proto/google/protobuf/duration";
 
-/** An annotation's parsed value, or its fault. */
+/** The parsed value of an annotation, or a message that explains why it is invalid. */
 export type Parsed<T> = { readonly value: T } | { readonly problem: string };
 
 export function parseInteger(text: string, min: number, max: number): Parsed<number> {
@@ -45,7 +45,7 @@ export function parseDnsName(text: string): Parsed<string> {
   return DNS_NAME.test(text) && isIP(text) === 0 ? { value: text } : { problem: "must be a DNS name" };
 }
 
-/** `host` or `host:port`. */
+/** Parses an authority: `host` or `host:port`. */
 export function parseAuthority(text: string): Parsed<string> {
   const [, host = "", digits] = /^([^:]*)(?::(\d{1,5}))?$/.exec(text) ?? [];
   const port = digits === undefined ? 1 : Number(digits);

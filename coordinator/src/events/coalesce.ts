@@ -2,13 +2,16 @@ import type { EventRecord } from "@forage/proto/forage/store/v1/store";
 import type { EventInput } from "../model/event.ts";
 import { COALESCE_MS, MAX_COALESCED } from "./limits.ts";
 
-/** A record that was written, with its size. */
+/** A stored event record with its size. */
 export interface Written {
   readonly record: EventRecord;
   readonly bytes: number;
 }
 
-/** Two events of which the second is the first again. */
+/**
+ * Returns a key that is equal for events with the same content, of which the later one is a
+ * repetition.
+ */
 export function sameness(event: EventInput | EventRecord): string {
   const { namespace, kind, name, type, reason, message } = event;
   return JSON.stringify([namespace, kind, name, type, reason, message]);
@@ -16,16 +19,16 @@ export function sameness(event: EventInput | EventRecord): string {
 
 interface Recent {
   readonly written: Written;
-  /** The time of its last repetition, on the monotonic clock. */
+  /** The monotonic time of the last repetition. */
   readonly atMs: number;
 }
 
 /**
- * The events of the last minutes, by what they say: what happens again counts up. Times are of the monotonic clock, so
- * that setting the wall clock joins no events that are hours apart.
+ * The events of the last minutes by their content, so that repetitions increase a count. Times are
+ * monotonic, so that a change of the wall clock joins no events that are hours apart.
  */
 export class RecentEvents {
-  /** Longest not repeated first. */
+  /** Events ordered by the time of the last repetition, oldest first. */
   readonly #byText = new Map<string, Recent>();
 
   get size(): number {
@@ -37,7 +40,7 @@ export class RecentEvents {
     return found !== undefined && isRecent(found, nowMs) ? found.written : undefined;
   }
 
-  /** Notes what was written so long ago. */
+  /** Adds a record that was written `agoMs` ago. */
   note(written: Written, nowMs: number, agoMs = 0): void {
     const key = sameness(written.record);
     this.#byText.delete(key);
@@ -48,7 +51,7 @@ export class RecentEvents {
     }
   }
 
-  /** Records up to this sequence number are gone. */
+  /** Drops records up to this sequence number, which no longer exist. */
   forgetThrough(sequence: number): void {
     for (const [key, { written }] of this.#byText) {
       if (Number(written.record.sequence) <= sequence) this.#byText.delete(key);

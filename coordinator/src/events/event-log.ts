@@ -1,22 +1,27 @@
 import type { EventRecord } from "@forage/proto/forage/store/v1/store";
 
 export interface EventPage {
-  /** Oldest first. */
+  /** The events, oldest first. */
   readonly events: readonly EventRecord[];
-  /** Whether there are more after these. */
+  /** Whether there are more events after these. */
   readonly more: boolean;
-  /** Number of the last record that was read. It may be unreadable, and so not among the events. */
+  /**
+   * The number of the last record that was read. It may be unreadable, and so not among the events.
+   */
   readonly through: number;
 }
 
-/** The events that are kept. They lie in the store only, not a second time in the view. */
+/** Reads the stored events. They are only in the store, and not in the cluster view. */
 export interface EventLog {
-  /** Number of the newest event that was written. */
+  /** The number of the newest written event. */
   readonly newest: number;
-  /** Events up to this number were removed because of their age. */
+  /** The number up to which events were removed because of their age. */
   readonly removedThrough: number;
   /** Reads the events with higher numbers. */
   read(after: number, limit: number): Promise<EventPage>;
-  /** Calls after events were written. Returns how to stop. @throws CoordinatorError RESOURCE_EXHAUSTED when too many watch. */
+  /**
+   * Calls the listener after events were written. Returns a function that ends this. @throws
+   * CoordinatorError RESOURCE_EXHAUSTED if there are too many watchers.
+   */
   subscribe(listener: () => void): () => void;
 }

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { type TestContext, test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
+import { testEventLog } from "../../test/event-log-contract.ts";
 import { anEvent, eventLine, everyEvent } from "../../test/support/events.ts";
 import { until } from "../../test/support/until.ts";
 import { createMemoryStore } from "../store/index.ts";
@@ -10,24 +12,25 @@ import { DEFAULT_EVENT_LIMITS, type EventLimits } from "./limits.ts";
 import { type EventBatch, type EventQuery, followEvents } from "./query.ts";
 import { EventStore } from "./recorder.ts";
 
+/** The time limit of a watch, so that a watch without events fails the test. */
+const WAIT_MS = 30_000;
 const ALL: EventQuery = { namespace: "", kind: "", name: "", type: "", reason: "", sinceMs: undefined };
 
-test("events of another coordinator are read and watched as on that one", async (t) => {
+test("reads and watches the events of another coordinator", async (t) => {
   const { written, write, follow } = await start(t);
   await write("a");
   const followed = await follow();
   assert.equal(followed.newest, 1);
-  const over = new AbortController();
-  const batches = followEvents(followed, ALL, 0, over.signal);
+  const batches = followEvents(followed, ALL, 0, AbortSignal.timeout(WAIT_MS));
   assert.deepEqual(namesOf(await batches.next()), ["a"]);
   const next = batches.next();
   await write("b");
   assert.deepEqual(namesOf(await next), ["b"]);
-  over.abort();
+  await batches.return(undefined);
   assert.deepEqual((await everyEvent(followed)).map(eventLine), (await everyEvent(written)).map(eventLine));
 });
 
-test("old events that were removed are a gap, and events that count up are none", async (t) => {
+test("reports removed old events as a gap, but not repeated events", async (t) => {
   const { written, write, follow } = await start(t, { maxCount: 20, maxBytes: 1_000_000 });
   const followed = await follow();
   await write("a");
@@ -46,7 +49,26 @@ function namesOf({
   return value?.events.map(({ name }) => name);
 }
 
-/** A log of events that one coordinator writes, on a store that others follow. */
+testEventLog("own events", async (t) => {
+  const { written, write } = await start(t);
+  return { log: written, write: (count) => writeSeveral(write, count) };
+});
+
+testEventLog("followed events", async (t) => {
+  const { written, write, follow } = await start(t);
+  const log = await follow();
+  const writeFollowed = async (count: number): Promise<void> => {
+    await writeSeveral(write, count);
+    await until("the events are followed", () => log.newest === written.newest);
+  };
+  return { log, write: writeFollowed };
+});
+
+async function writeSeveral(write: (name: string) => Promise<void>, count: number): Promise<void> {
+  for (let i = 0; i < count; i++) await write(randomUUID());
+}
+
+/** Starts an event log to which one coordinator writes, on a store that others follow. */
 async function start(t: TestContext, limits: EventLimits = DEFAULT_EVENT_LIMITS) {
   const clock = new VirtualClock();
   const store = createMemoryStore({ clock });

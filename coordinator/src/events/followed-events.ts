@@ -11,11 +11,11 @@ export interface FollowedEventsOptions {
   readonly store: Store;
   readonly limits: EventLimits;
   readonly clock: Pick<Clock, "schedule">;
-  /** Called when the events can't be followed any more. */
+  /** Called when the events can no longer be followed. */
   readonly onFatal: (error: unknown) => void;
 }
 
-/** The events of a store to which another coordinator writes. */
+/** The events in a store to which another coordinator writes. */
 export class FollowedEvents implements EventLog {
   readonly #store: Store;
   readonly #reads = new SharedRead();
@@ -23,7 +23,7 @@ export class FollowedEvents implements EventLog {
   #newest = 0;
   #removedThrough = 0;
 
-  /** Reads the stored events, and follows them until the signal. */
+  /** Reads the stored events, and follows them until the signal aborts. */
   static async open(options: FollowedEventsOptions, signal: AbortSignal): Promise<FollowedEvents> {
     const events = new FollowedEvents(options);
     const from = await events.#load(options.limits);
@@ -56,7 +56,7 @@ export class FollowedEvents implements EventLog {
     return this.#watchers.add(listener);
   }
 
-  /** Returns the revision after which the events have to be followed. */
+  /** Reads the stored events. Returns the revision after which the watch must continue. */
   async #load(limits: EventLimits): Promise<number> {
     const { revision } = this.#store;
     const retention = new Retention(this.#store, limits);
@@ -87,14 +87,15 @@ export class FollowedEvents implements EventLog {
     let removed = 0;
     let isWritten = false;
     for (const event of events) {
-      const sequence = sequenceOf(event.kind === "put" ? event.record.key : event.key);
-      if (event.kind === "delete") removed = Math.max(removed, sequence);
+      const sequence = sequenceOf(event.type === "put" ? event.record.key : event.key);
+      if (event.type === "delete") removed = Math.max(removed, sequence);
       else {
         isWritten = true;
         this.#newest = Math.max(this.#newest, sequence);
       }
     }
-    // An event that counts up is deleted together with its new record. Old ones are removed by themselves.
+    // A repeated event is deleted in the same transaction that writes its new record. Old events
+    // are removed without a write.
     if (!isWritten) this.#removedThrough = Math.max(this.#removedThrough, removed);
     else this.#watchers.wake();
   }

@@ -177,32 +177,32 @@ const podCases: readonly (readonly [
 describe("pods", () => {
   for (const [what, before, after, expected] of podCases) {
     test(what, () => {
-      const change = { kind: "pod", before: before && aPod(before), after: after && aPod(after) } as const;
+      const change = { type: "pod", before: before && aPod(before), after: after && aPod(after) } as const;
       assert.deepEqual(lines(change), expected);
     });
   }
 
-  test("events of a pod don't affect the next pod with that name", () => {
+  test("does not attribute events of a pod to the next pod with that name", () => {
     const before = aPod(withContainer({ ...RUNNING, lastTermination: end(1), restartCount: 1 }));
     const next = aPod({ status: { ready: true } });
     const after = { ...next, record: { ...next.record, uid: "another" } };
-    assert.deepEqual(lines({ kind: "pod", before, after }), [
+    assert.deepEqual(lines({ type: "pod", before, after }), [
       "Normal Scheduled: placed on node n1",
       "Normal Ready: all of its containers are ready",
     ]);
   });
 
-  test("an event names the workload and the node", () => {
-    const [event] = eventsOf({ kind: "pod", before: aPod({ node: "" }), after: aPod() });
+  test("names the workload and the node in an event", () => {
+    const [event] = eventsOf({ type: "pod", before: aPod({ node: "" }), after: aPod() });
     assert.equal(event?.workload, "shop/container_service/web");
     assert.equal(event?.node, "n1");
   });
 
-  test("why a pod stops decides the reason", () => {
+  test("chooses the event's reason by the reason of the stop", () => {
     const reasonOf = (stopReason: string) => {
       const stopping = aPod({ stopping: true });
       const after = { ...stopping, record: { ...stopping.record, stopReason } };
-      return lines({ kind: "pod", before: aPod(), after });
+      return lines({ type: "pod", before: aPod(), after });
     };
     assert.deepEqual(reasonOf("Preempted by shop/big-1"), [
       "Warning Preempted: stops to make room for shop/big-1",
@@ -288,45 +288,45 @@ describe("nodes", () => {
     ],
   ];
   for (const [what, before, after, expected] of cases) {
-    test(what, () => assert.deepEqual(lines({ kind: "node", before, after }), expected));
+    test(what, () => assert.deepEqual(lines({ type: "node", before, after }), expected));
   }
 });
 
-test("a rollback is not recorded as a change of secrets", () => {
+test("does not record a rollback as a change of secrets", () => {
   const web = aWorkloadEntry();
   const { workload } = web;
   const back = { ...web, workload: workload && { ...workload, templateHash: "of-an-earlier-revision" } };
-  assert.deepEqual(lines({ kind: "resource", before: web, after: back }), []);
+  assert.deepEqual(lines({ type: "resource", before: web, after: back }), []);
   const { wanted } = web;
   const changed = { ...web, wanted: wanted && { ...wanted, templateHash: "with-other-contents" } };
   assert.match(
-    lines({ kind: "resource", before: web, after: changed }).join(),
+    lines({ type: "resource", before: web, after: changed }).join(),
     /contents of a secret or config map/,
   );
 });
 
-test("resources that come, change and go", () => {
+test("records when resources are created, changed and deleted", () => {
   const web = aWorkloadEntry({ specHash: "a", rolloutId: "r-1" });
   const changed = aWorkloadEntry({ specHash: "b", rolloutId: "r-2" });
   const going = aWorkloadEntry({ specHash: "b", rolloutId: "r-2", deleting: true });
-  const told = (before: typeof web | undefined, after: typeof web | undefined) =>
-    lines({ kind: "resource", before, after });
-  assert.deepEqual(told(undefined, web), ["Normal Created: created in rollout r-1"]);
-  assert.deepEqual(told(web, web), []);
-  assert.deepEqual(told(web, changed), ["Normal Changed: changed in rollout r-2"]);
-  assert.deepEqual(told(changed, going), ["Normal Deleting: deletion requested"]);
-  assert.deepEqual(told(going, undefined), ["Normal Deleted: deleted; nothing of it is left"]);
+  const linesOf = (before: typeof web | undefined, after: typeof web | undefined) =>
+    lines({ type: "resource", before, after });
+  assert.deepEqual(linesOf(undefined, web), ["Normal Created: created in rollout r-1"]);
+  assert.deepEqual(linesOf(web, web), []);
+  assert.deepEqual(linesOf(web, changed), ["Normal Changed: changed in rollout r-2"]);
+  assert.deepEqual(linesOf(changed, going), ["Normal Deleting: deletion requested"]);
+  assert.deepEqual(linesOf(going, undefined), ["Normal Deleted: deleted; nothing of it is left"]);
   const by = (entry: typeof web, fields: object) => ({ ...entry, record: { ...entry.record, ...fields } });
-  assert.deepEqual(told(undefined, by(web, { changedBy: "deploy bot" })), [
+  assert.deepEqual(linesOf(undefined, by(web, { changedBy: "deploy bot" })), [
     "Normal Created: created by deploy bot in rollout r-1",
   ]);
-  assert.deepEqual(told(changed, by(going, { deletedBy: "anna", changedBy: "deploy bot" })), [
+  assert.deepEqual(linesOf(changed, by(going, { deletedBy: "anna", changedBy: "deploy bot" })), [
     "Normal Deleting: deletion requested by anna",
   ]);
   const run = by(web, { owner: { kind: "cron_job", name: "nightly" }, rolloutId: "" });
-  const [made] = eventsOf({ kind: "resource", before: undefined, after: run });
+  const [made] = eventsOf({ type: "resource", before: undefined, after: run });
   assert.deepEqual([made?.message, made?.workload], ["created by cron_job/nightly", "shop/cron_job/nightly"]);
-  const service = eventsOf({ kind: "resource", before: undefined, after: aServiceEntry() });
+  const service = eventsOf({ type: "resource", before: undefined, after: aServiceEntry() });
   assert.deepEqual(
     service.map(({ kind, name, rolloutId }) => [kind, name, rolloutId]),
     [["service", "web", "r-1"]],

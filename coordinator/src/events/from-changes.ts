@@ -4,11 +4,11 @@ import { nodeEvents } from "./from-nodes.ts";
 import { podEvents } from "./from-pods.ts";
 
 /**
- * Returns the events of a change of the view. Pure. Controllers themselves record what only they know: why they scale, roll back
- * or wait.
+ * Returns the events for a change of the cluster view. Controllers record events that need more
+ * knowledge: why they scale, roll back or wait.
  */
 export function eventsOf(change: Change): EventInput[] {
-  switch (change.kind) {
+  switch (change.type) {
     case "pod":
       return podEvents(change.before, change.after);
     case "node":
@@ -17,7 +17,7 @@ export function eventsOf(change: Change): EventInput[] {
       return resourceEvents(change.before, change.after);
     case "object":
       return objectEvents(change.before, change.after);
-    // Their writers record the events.
+    // The code that writes these records also records their events.
     case "rollout":
     case "kept-pod":
     case "revision":
@@ -36,22 +36,22 @@ function resourceEvents(before: ResourceEntry | undefined, after: ResourceEntry 
   const entry = after ?? before;
   if (entry === undefined) return [];
   const { namespace, kind, name, rolloutId, owner, changedBy, deletedBy } = entry.record;
-  // A cron job's history includes the events of its runs.
+  // The history of a cron job includes the events of its runs.
   const workload = owner && { workload: `${namespace}/${owner.kind}/${owner.name}` };
-  const told = (reason: string, message: string): EventInput[] => [
+  const oneEvent = (reason: string, message: string): EventInput[] => [
     { namespace, kind, name, type: "Normal", reason, message, rolloutId, ...workload },
   ];
   const by = owner === undefined ? byWhom(changedBy) : ` by ${owner.kind}/${owner.name}`;
   const inRollout = rolloutId === "" ? "" : ` in rollout ${rolloutId}`;
-  if (after === undefined) return told("Deleted", "deleted; nothing of it is left");
-  if (before === undefined) return told("Created", `created${by}${inRollout}`);
+  if (after === undefined) return oneEvent("Deleted", "deleted; nothing of it is left");
+  if (before === undefined) return oneEvent("Created", `created${by}${inRollout}`);
   if (after.record.deleting && !before.record.deleting)
-    return told("Deleting", `deletion requested${byWhom(deletedBy)}`);
+    return oneEvent("Deleting", `deletion requested${byWhom(deletedBy)}`);
   if (before.record.specHash !== after.record.specHash || before.record.rolloutId !== rolloutId)
-    return told("Changed", `changed${by}${inRollout}`);
-  // Compares the applied workload. A rollback changes the effective one, and the applied one stays.
+    return oneEvent("Changed", `changed${by}${inRollout}`);
+  // Compares the applied workload, which a rollback does not change, unlike the effective one.
   if (before.wanted?.templateHash !== after.wanted?.templateHash)
-    return told("Changed", "the contents of a secret or config map that its pods take have changed");
+    return oneEvent("Changed", "the contents of a secret or config map that its pods take have changed");
   return [];
 }
 
@@ -62,15 +62,18 @@ function byWhom(name: string): string {
 function objectEvents(before: ObjectEntry | undefined, after: ObjectEntry | undefined): EventInput[] {
   const entry = after ?? before;
   if (entry === undefined) return [];
-  const told = (reason: string, message: string): EventInput[] => [
+  const oneEvent = (reason: string, message: string): EventInput[] => [
     { ...entry.name, type: "Normal", reason, message },
   ];
-  if (after === undefined) return told("Deleted", "deleted");
-  if (before === undefined) return told("Created", "created");
+  if (after === undefined) return oneEvent("Deleted", "deleted");
+  if (before === undefined) return oneEvent("Created", "created");
   const nodeOf = ({ record }: ObjectEntry): string =>
     record.spec?.$case === "claim" ? record.spec.value.node : "";
   const node = nodeOf(after);
   if (node !== "" && nodeOf(before) === "")
-    return told("Bound", `its data lies on node ${node} from now on`).map((event) => ({ ...event, node }));
-  return before.record.generation === after.record.generation ? [] : told("Changed", "changed");
+    return oneEvent("Bound", `its data lies on node ${node} from now on`).map((event) => ({
+      ...event,
+      node,
+    }));
+  return before.record.generation === after.record.generation ? [] : oneEvent("Changed", "changed");
 }

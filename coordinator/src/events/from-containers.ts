@@ -1,13 +1,13 @@
 import type { ContainerStatus, ContainerTerminated } from "@forage/proto/forage/agent/v1/agent";
 import type { EventInput } from "../model/event.ts";
 
-/** An event whose object is known. */
+/** An event without its object, which the caller adds. */
 export type ContainerEvent = Pick<EventInput, "type" | "reason" | "message">;
 
-/** Words of containers that wait as they should. */
+/** The reasons of containers that wait during a normal start. */
 const USUAL: ReadonlySet<string> = new Set(["", "ContainerCreating", "PodInitializing", "ImagePull"]);
 
-/** Returns the events of a pod's containers between two reports of its node. Pure. */
+/** Returns the events of a pod's containers between two reports of its node. */
 export function containerEvents(
   before: readonly ContainerStatus[],
   after: readonly ContainerStatus[],
@@ -34,8 +34,8 @@ function pulling(before: ContainerStatus | undefined, after: ContainerStatus): C
 }
 
 /**
- * Returns the container's terminations since the last status, including those between two reports that the node still
- * remembers.
+ * Returns the terminations of a container since the last status, including those between two
+ * reports that the node still keeps.
  */
 function endings(before: ContainerStatus | undefined, after: ContainerStatus): ContainerEvent[] {
   const known = before === undefined ? [] : endsOf(before);
@@ -85,7 +85,7 @@ function lastEnd({ state, lastTermination }: ContainerStatus): ContainerTerminat
   return state?.$case === "terminated" ? state.value : lastTermination;
 }
 
-/** Newest first. */
+/** Returns the terminations in a status, newest first. */
 function endsOf(container: ContainerStatus): ContainerTerminated[] {
   const { terminations } = container;
   const last = lastEnd(container);
@@ -102,7 +102,7 @@ function sameEnd(a: ContainerTerminated, b: ContainerTerminated): boolean {
   );
 }
 
-/** `exited with code 3 (Error); last lines: …` */
+/** Describes a termination, such as `exited with code 3 (Error); last lines: …`. */
 export function describeEnd(ended: ContainerTerminated): string {
   const lines = ended.message.trim();
   return `${endWord(ended)}${lines === "" ? "" : `; last lines: ${lines}`}`;

@@ -5,39 +5,39 @@ import { nodeProblems } from "../model/node-conditions.ts";
 import type { NodeEntry } from "../state/entries.ts";
 import { refusedLabels, refusedLabelsMessage } from "../state/node-labels.ts";
 
-/** Returns the events of a node between two states. Pure. */
+/** Returns the events of a node between two states. */
 export function nodeEvents(before: NodeEntry | undefined, after: NodeEntry | undefined): EventInput[] {
   const name = (after ?? before)?.name ?? "";
-  const told = (type: EventInput["type"], reason: string, message: string): EventInput => {
+  const eventOf = (type: EventInput["type"], reason: string, message: string): EventInput => {
     return { namespace: "", kind: "node", name, node: name, type, reason, message };
   };
-  if (after === undefined) return [told("Normal", "NodeForgotten", "was removed")];
-  if (before === undefined) return [told("Normal", "NodeJoined", "has joined")];
+  if (after === undefined) return [eventOf("Normal", "NodeForgotten", "was removed")];
+  if (before === undefined) return [eventOf("Normal", "NodeJoined", "has joined")];
   const events: EventInput[] = [];
-  const tell = (...event: Parameters<typeof told>): void => void events.push(told(...event));
+  const add = (...event: Parameters<typeof eventOf>): void => void events.push(eventOf(...event));
   const { health, record, report } = after;
-  // After a start the coordinator counts its nodes as ready. That is not an event of the nodes.
+  // After a start, the coordinator assumes that nodes are ready, which is not an event.
   if (health.ready && !before.health.ready && health.lastSeenMs !== undefined)
-    tell("Normal", "NodeReady", "is connected and ready");
-  if (!health.ready && before.health.ready) tell("Warning", "NodeUnreachable", health.message);
+    add("Normal", "NodeReady", "is connected and ready");
+  if (!health.ready && before.health.ready) add("Warning", "NodeUnreachable", health.message);
   if (record.unschedulable && !before.record.unschedulable)
-    tell("Normal", "Cordoned", "takes no new pods; those it has stay");
+    add("Normal", "Cordoned", "takes no new pods; those it has stay");
   if (!record.unschedulable && before.record.unschedulable)
-    tell("Normal", "Uncordoned", "takes new pods again");
+    add("Normal", "Uncordoned", "takes new pods again");
   if (record.revoked && !before.record.revoked)
-    tell("Warning", "Revoked", "its certificates are refused from now on");
-  events.push(...taintEvents(before.record.taints, record.taints, told));
-  events.push(...problemEvents(before, after, told));
-  events.push(...labelEvents(before, after, told));
+    add("Warning", "Revoked", "its certificates are refused from now on");
+  events.push(...taintEvents(before.record.taints, record.taints, eventOf));
+  events.push(...problemEvents(before, after, eventOf));
+  events.push(...labelEvents(before, after, eventOf));
   const damage = damageOf(after.report?.report);
   if (damage !== undefined && damage !== damageOf(before.report?.report))
-    tell("Warning", "DataDamaged", damage);
+    add("Warning", "DataDamaged", damage);
   const earlier = before.report;
   if (earlier === undefined || report === undefined) return events;
   if (earlier.bootId !== "" && earlier.bootId !== report.bootId)
-    tell("Warning", "Rebooted", "its host has rebooted");
+    add("Warning", "Rebooted", "its host has rebooted");
   if (earlier.agentVersion !== "" && earlier.agentVersion !== report.agentVersion)
-    tell("Normal", "AgentChanged", `agent ${earlier.agentVersion} → ${report.agentVersion}`);
+    add("Normal", "AgentChanged", `agent ${earlier.agentVersion} → ${report.agentVersion}`);
   return events;
 }
 
@@ -46,7 +46,7 @@ type MakeEvent = (type: EventInput["type"], reason: string, message: string) => 
 function taintEvents(
   before: readonly NodeTaint[],
   after: readonly NodeTaint[],
-  told: MakeEvent,
+  eventOf: MakeEvent,
 ): EventInput[] {
   if (before === after) return [];
   const added = after.filter((taint) => !before.some((it) => sameTaint(it, taint)));
@@ -54,8 +54,8 @@ function taintEvents(
     (taint) => !after.some((it) => it.key === taint.key && it.effect === taint.effect),
   );
   return [
-    ...added.map((taint) => told("Normal", "Tainted", `has the taint ${words(taint)}`)),
-    ...removed.map((taint) => told("Normal", "Untainted", `no longer has the taint ${words(taint)}`)),
+    ...added.map((taint) => eventOf("Normal", "Tainted", `has the taint ${words(taint)}`)),
+    ...removed.map((taint) => eventOf("Normal", "Untainted", `no longer has the taint ${words(taint)}`)),
   ];
 }
 
@@ -67,32 +67,38 @@ function words({ key, value, effect }: NodeTaint): string {
   return `${key}${value === "" ? "" : `=${value}`}:${effect}`;
 }
 
-function labelEvents(before: NodeEntry, after: NodeEntry, told: MakeEvent): EventInput[] {
+function labelEvents(before: NodeEntry, after: NodeEntry, eventOf: MakeEvent): EventInput[] {
   if (before.report === after.report) return [];
   const refused = refusedLabels(after);
   if (refused.length === 0 || refused.join() === refusedLabels(before).join()) return [];
-  return [told("Warning", "LabelsRefused", refusedLabelsMessage(after.name, refused))];
+  return [eventOf("Warning", "LabelsRefused", refusedLabelsMessage(after.name, refused))];
 }
 
-/** Compares problems by their taint, because the text of a problem contains numbers that change all the time. */
-function problemEvents(before: NodeEntry, after: NodeEntry, told: MakeEvent): EventInput[] {
+/**
+ * Compares problems by the names of their conditions, because their texts contain numbers that
+ * change constantly.
+ */
+function problemEvents(before: NodeEntry, after: NodeEntry, eventOf: MakeEvent): EventInput[] {
   if (before.report === after.report) return [];
   const earlier = nodeProblems(before.report?.report);
   const now = nodeProblems(after.report?.report);
   const begun = now.filter(({ message }) => !earlier.some((it) => word(it.message) === word(message)));
   const over = earlier.filter(({ message }) => !now.some((it) => word(it.message) === word(message)));
   return [
-    ...begun.map(({ message }) => told("Warning", "NodeProblem", message)),
-    ...over.map(({ message }) => told("Normal", "NodeProblemOver", `${word(message)} is well again`)),
+    ...begun.map(({ message }) => eventOf("Warning", "NodeProblem", message)),
+    ...over.map(({ message }) => eventOf("Normal", "NodeProblemOver", `${word(message)} is well again`)),
   ];
 }
 
-/** Returns which of the agent's files are damaged, in words. It hinders no pod, so it is no problem of the node. */
+/**
+ * Describes which of the agent's files are damaged. This affects no pod, so it is not a problem of
+ * the node.
+ */
 function damageOf(report: NodeReport | undefined): string | undefined {
   return report?.conditions.find(({ type, status }) => type === "DataDamaged" && status)?.message;
 }
 
-/** The name of the condition, with which the message begins. */
+/** Returns the name of the condition at the beginning of the message. */
 function word(message: string): string {
   return message.slice(0, message.indexOf(":"));
 }

@@ -3,7 +3,7 @@ import type { EventInput } from "../model/event.ts";
 import type { PodEntry } from "../state/entries.ts";
 import { type ContainerEvent, containerEvents } from "./from-containers.ts";
 
-/** Reasons that hold up a pod as a whole. Its containers' reasons are reported together with them. */
+/** Reasons that concern a pod as a whole, and that are reported with those of its containers. */
 const POD_FAULTS: ReadonlySet<string> = new Set([
   "InvalidSpec",
   "InvalidAssignment",
@@ -15,17 +15,18 @@ const POD_FAULTS: ReadonlySet<string> = new Set([
   "StopFailed",
 ]);
 
-/** Returns the events of a pod between two states of its record and status. Pure. */
+/** Returns the events of a pod between two states of its record and status. */
 export function podEvents(before: PodEntry | undefined, after: PodEntry | undefined): EventInput[] {
   const entry = after ?? before;
   if (entry === undefined) return [];
   const { namespace, name, node } = entry.record;
   const about = { namespace, kind: "pod", name, workload: entry.workloadKey, node };
-  const found = after === undefined ? removal(entry) : [...placement(before, after), ...told(before, after)];
+  const found =
+    after === undefined ? removal(entry) : [...placement(before, after), ...reportEvents(before, after)];
   return found.map((event) => ({ ...about, ...event }));
 }
 
-/** Returns the event for a pod that no node can take, with the reason. */
+/** Returns the event for a pod that no node accepts, with the reason. */
 export function unschedulableEvent({ record, workloadKey }: PodEntry, why: string): EventInput {
   const { namespace, name } = record;
   const message = `waits for a node: ${why}`;
@@ -65,13 +66,13 @@ function placement(before: PodEntry | undefined, { record }: PodEntry): Containe
   return events;
 }
 
-/** Returns the events that follow from the node's report. */
-function told(before: PodEntry | undefined, after: PodEntry): ContainerEvent[] {
+/** Returns the events that result from the node's report. */
+function reportEvents(before: PodEntry | undefined, after: PodEntry): ContainerEvent[] {
   const { status } = after;
   const earlier = before?.record.uid === after.record.uid ? before.status : undefined;
   if (status === undefined || status === earlier) return [];
   const stopping = after.record.stoppingSince !== undefined;
-  // Ends of containers are expected while the pod stops.
+  // Terminations of containers are expected while the pod stops.
   const containers = stopping ? [] : containerEvents(earlier?.containers ?? [], status.containers);
   return [...containers, ...causes(earlier, status, stopping), ...readiness(earlier, status, stopping)];
 }
@@ -90,7 +91,10 @@ function causes(earlier: PodStatus | undefined, status: PodStatus, stopping: boo
   return [];
 }
 
-/** A pod on its way out isn't ready, and a probe that has yet to pass for the first time hasn't failed. */
+/**
+ * Returns the events for changed readiness. A stopping pod is not expected to be ready, and a probe
+ * that has never passed has not failed yet.
+ */
 function readiness(earlier: PodStatus | undefined, status: PodStatus, stopping: boolean): ContainerEvent[] {
   if (status.ready && !earlier?.ready) return [normal("Ready", "all of its containers are ready")];
   if (stopping) return [];

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EventRecord } from "@forage/proto/forage/store/v1/store";
+import { testEventLog } from "../../test/event-log-contract.ts";
 import { settled } from "../../test/support/until.ts";
 import { toTimestamp } from "../model/timestamp.ts";
 import type { EventLog } from "./event-log.ts";
@@ -8,7 +9,7 @@ import { type EventBatch, type EventQuery, followEvents, matches, newestEvents }
 
 const all: EventQuery = { namespace: "", kind: "", name: "", type: "", reason: "", sinceMs: undefined };
 
-test("filters, of which all must match", () => {
+test("requires all filters to match", () => {
   const event = EventRecord.fromPartial({
     namespace: "shop",
     kind: "pod",
@@ -38,7 +39,7 @@ test("filters, of which all must match", () => {
     assert.equal(matches({ ...all, ...query }, event), expected, JSON.stringify(query));
 });
 
-test("the newest of many pages, and how far was looked", async () => {
+test("returns the newest events of many pages, and the number up to which it searched", async () => {
   const log = new ScriptedLog(1_234);
   const { events, sequence, gap } = await newestEvents(log, all, 0, 3);
   assert.deepEqual(numbers(events), [1_232, 1_233, 1_234]);
@@ -47,7 +48,7 @@ test("the newest of many pages, and how far was looked", async () => {
   assert.deepEqual(numbers(few.events), [1_234]);
 });
 
-test("a reader without a number gets what comes from now on", async () => {
+test("sends new events to a reader without a number", async () => {
   const log = new ScriptedLog(5);
   const { next, end } = follow(log, undefined);
   assert.deepEqual(await next(), { numbers: [], sequence: 5, gap: false });
@@ -58,7 +59,7 @@ test("a reader without a number gets what comes from now on", async () => {
   assert.equal(log.listeners, 0);
 });
 
-test("a slow reader continues from the store, and learns when it missed expired events", async () => {
+test("continues from the store for a slow reader, and reports missed expired events", async () => {
   const log = new ScriptedLog(3);
   const { next, end } = follow(log, 2);
   assert.deepEqual(await next(), { numbers: [3], sequence: 3, gap: false });
@@ -70,7 +71,7 @@ test("a slow reader continues from the store, and learns when it missed expired 
   await end();
 });
 
-test("all that are kept is no gap, and a number from the future is now", async () => {
+test("reports no gap if everything is kept, and treats a number from the future as the present", async () => {
   const log = new ScriptedLog(10);
   log.removeThrough(5);
   const first = follow(log, 0);
@@ -84,7 +85,19 @@ test("all that are kept is no gap, and a number from the future is now", async (
   await second.end();
 });
 
-test("an aborted reader stops waiting", async () => {
+test("reports events removed before a page is read as a gap, but not those already read", async () => {
+  const log = new ScriptedLog(1_000);
+  log.beforeRead = () => log.removeThrough(20);
+  const followed = follow(log, 10);
+  assert.deepEqual(await followed.next().then((it) => [it?.numbers[0], it?.gap]), [21, true]);
+  await followed.end();
+  assert.equal((await newestEvents(log, all, 10, 5)).gap, true);
+  const pages = [() => {}, () => log.removeThrough(400)];
+  log.beforeRead = () => pages.shift()?.();
+  assert.equal((await newestEvents(log, all, 100, 5)).gap, false, "the first page went up to 600");
+});
+
+test("stops waiting when the reader aborts", async () => {
   const log = new ScriptedLog(1);
   const { next, abort } = follow(log, undefined);
   await next();
@@ -95,9 +108,15 @@ test("an aborted reader stops waiting", async () => {
   assert.equal(log.listeners, 0);
 });
 
+testEventLog("scripted log", async () => {
+  const log = new ScriptedLog(0);
+  return { log, write: async (count) => log.write(count) };
+});
+
 class ScriptedLog implements EventLog {
   newest: number;
   removedThrough = 0;
+  beforeRead = (): void => {};
   readonly #listeners = new Set<() => void>();
 
   constructor(newest: number) {
@@ -109,6 +128,7 @@ class ScriptedLog implements EventLog {
   }
 
   async read(after: number, limit: number) {
+    this.beforeRead();
     const first = Math.max(after, this.removedThrough) + 1;
     const last = Math.min(this.newest, first + limit - 1);
     const count = Math.max(0, last - first + 1);

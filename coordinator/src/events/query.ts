@@ -3,10 +3,12 @@ import { toEpochMs } from "../model/timestamp.ts";
 import { Signal } from "../state/signal.ts";
 import type { EventLog, EventPage } from "./event-log.ts";
 
-/** Selects events. Empty fields select all. */
+/** Selects events. Empty fields match all events. */
 export interface EventQuery {
   readonly namespace: string;
-  /** The kind of the object. Together with a name it also selects the events of a workload's pods. */
+  /**
+   * The kind of the object. Together with a name, it also selects the events of a workload's pods.
+   */
   readonly kind: string;
   readonly name: string;
   readonly type: string;
@@ -16,16 +18,16 @@ export interface EventQuery {
 
 export interface EventBatch {
   readonly events: readonly EventRecord[];
-  /** The last number that the query has covered. */
+  /** The number up to which the query has been evaluated. */
   readonly sequence: number;
-  /** Whether events before these, which the reader has not seen, are no longer kept. */
+  /** Whether earlier events, which the reader has not received, were removed. */
   readonly gap: boolean;
 }
 
-/** The number of events evaluated at once, so that other work can run in between. */
+/** The number of events evaluated at a time, so that other work can run in between. */
 const PAGE_SIZE = 500;
 
-/** Pure. */
+/** Reports whether the event matches all conditions of the query. */
 export function matches(query: EventQuery, event: EventRecord): boolean {
   const { namespace, kind, name, type, reason, sinceMs } = query;
   return (
@@ -38,7 +40,7 @@ export function matches(query: EventQuery, event: EventRecord): boolean {
   );
 }
 
-/** The newest `limit` that match and come after the number, oldest first. */
+/** Returns the newest `limit` matching events after the number, oldest first. */
 export async function newestEvents(
   log: EventLog,
   query: EventQuery,
@@ -47,18 +49,23 @@ export async function newestEvents(
 ): Promise<EventBatch> {
   let found: EventRecord[] = [];
   let sequence = after;
+  let gap = false;
   for (let more = true; more; ) {
     const page = await log.read(sequence, PAGE_SIZE);
+    // This is evaluated after each read, because events may have been removed before it. Events
+    // that were already read may be removed later.
+    gap ||= sequence > 0 && sequence < log.removedThrough;
     found = [...found, ...page.events.filter((event) => matches(query, event))].slice(-limit);
     sequence = page.through;
     more = page.more;
   }
-  return { events: found, sequence, gap: after > 0 && after < log.removedThrough };
+  return { events: found, sequence, gap };
 }
 
 /**
- * Yields the matching events after the number, and then new ones until the signal. The first batch comes at once, even if it is
- * empty. A slow reader continues from the store, so nothing piles up in memory. `select` may share its answers among readers.
+ * Yields the matching events after the number, and then new ones until the signal aborts. The first
+ * batch is yielded immediately, even if it is empty. A slow reader continues from the store, so
+ * nothing accumulates in memory. `select` may share its results among readers.
  */
 export async function* followEvents(
   log: EventLog,
@@ -70,12 +77,14 @@ export async function* followEvents(
   const written = new Signal();
   const stop = log.subscribe(() => written.raise());
   try {
-    // A number that was never given comes from before a restore: what is new begins now.
+    // A number that does not exist yet is from before a restore, so reading continues with new
+    // events.
     let sequence = Math.min(after ?? log.newest, log.newest);
     let first = true;
     while (!signal.aborted) {
-      const gap = sequence < log.removedThrough && !(first && sequence === 0);
       const page = await log.read(sequence, PAGE_SIZE);
+      // This is evaluated after the read, before which events may have been removed.
+      const gap = sequence < log.removedThrough && !(first && sequence === 0);
       sequence = page.through;
       const events = select(query, page);
       if (first || gap || events.length > 0) yield { events, sequence, gap };

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { BURST_PER_OBJECT, MAX_RATED, REFILL_MS } from "./limits.ts";
 import { ObjectRates } from "./rate.ts";
 
-test("a burst, then one every so often, for each object alone", () => {
+test("allows a burst and then one event per interval, for each object separately", () => {
   const rates = new ObjectRates<string>();
   assert.equal(taken(rates, "a", 40, 0), BURST_PER_OBJECT);
   assert.equal(taken(rates, "b", 1, 0), 1);
@@ -13,7 +13,7 @@ test("a burst, then one every so often, for each object alone", () => {
   assert.equal(taken(rates, "a", 100, 1_000 * REFILL_MS), BURST_PER_OBJECT, "full again");
 });
 
-test("dropped events are reported once, when the object may record events again", () => {
+test("reports dropped events once, when the object may record events again", () => {
   const rates = new ObjectRates<string>();
   taken(rates, "a", BURST_PER_OBJECT + 7, 0);
   assert.equal(rates.waiting, true);
@@ -23,14 +23,14 @@ test("dropped events are reported once, when the object may record events again"
   assert.equal(rates.waiting, false);
 });
 
-test("however many objects there are, few are remembered", () => {
+test("tracks a limited number of objects", () => {
   const rates = new ObjectRates<number>();
-  for (let object = 0; object < 2 * MAX_RATED; object++) rates.take(object, 0);
+  for (let object = 0; object < 2 * MAX_RATED; object++) rates.tryAcquire(object, 0);
   assert.equal(rates.size, MAX_RATED);
-  rates.take(-1, 1_000 * REFILL_MS);
+  rates.tryAcquire(-1, 1_000 * REFILL_MS);
   assert.equal(rates.size, 1, "those that are full need no remembering");
 });
 
 function taken(rates: ObjectRates<string>, object: string, times: number, nowMs: number): number {
-  return Array.from({ length: times }, () => rates.take(object, nowMs)).filter(Boolean).length;
+  return Array.from({ length: times }, () => rates.tryAcquire(object, nowMs)).filter(Boolean).length;
 }

@@ -1,24 +1,27 @@
 import { BURST_PER_OBJECT, MAX_RATED, REFILL_MS } from "./limits.ts";
 
 interface Bucket {
-  /** The time at which the bucket would be full. */
+  /** The time at which the bucket is full. */
   fullAtMs: number;
   dropped: number;
 }
 
-/** Limits the events of each object by a token bucket of its own. Full buckets are deleted. */
+/** Limits the events of each object by its own token bucket. Full buckets are deleted. */
 export class ObjectRates<K> {
-  /** The buckets that are not full, the longest silent first. */
+  /** The buckets that are not full, least recently active first. */
   readonly #buckets = new Map<K, Bucket>();
   readonly #silenced = new Set<K>();
 
-  /** Objects that are remembered. */
+  /** The number of tracked objects. */
   get size(): number {
     return this.#buckets.size;
   }
 
-  /** Takes a token from the object's bucket. Returns false if the bucket is empty, and then counts the event as dropped. */
-  take(object: K, nowMs: number): boolean {
+  /**
+   * Takes a token from the object's bucket. If the bucket is empty, returns false and counts the
+   * event as dropped.
+   */
+  tryAcquire(object: K, nowMs: number): boolean {
     const bucket = this.#buckets.get(object) ?? { fullAtMs: nowMs, dropped: 0 };
     this.#buckets.delete(object);
     this.#buckets.set(object, bucket);
@@ -33,13 +36,16 @@ export class ObjectRates<K> {
     return true;
   }
 
-  /** Returns the objects that may record events again, with the number of their dropped events. Each is returned once. */
+  /**
+   * Yields each object that may record events again once, with the number of its dropped events.
+   */
   *recovered(nowMs: number): Generator<{ readonly object: K; readonly dropped: number }> {
     for (const object of [...this.#silenced]) {
       const bucket = this.#buckets.get(object);
       const dropped = bucket?.dropped ?? 0;
-      // The note takes from the bucket too; it is not to be dropped itself.
-      if (bucket !== undefined && !this.take(object, nowMs)) {
+      // The event that reports the dropped ones takes a token as well; otherwise it could be
+      // dropped itself.
+      if (bucket !== undefined && !this.tryAcquire(object, nowMs)) {
         bucket.dropped = dropped;
         continue;
       }
@@ -49,7 +55,7 @@ export class ObjectRates<K> {
     }
   }
 
-  /** Reports whether any dropped events have not been reported yet. */
+  /** Reports whether there are unreported dropped events. */
   get waiting(): boolean {
     return this.#silenced.size > 0;
   }

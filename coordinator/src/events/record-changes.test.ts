@@ -6,12 +6,12 @@ import { HandFedState } from "../../test/support/hand-fed-state.ts";
 import { poison } from "../../test/support/poison.ts";
 import { recordChanges } from "./record-changes.ts";
 
-test("a change without a readable description is logged once, and the events of others are recorded", () => {
+test("logs a change without a readable description once, and records the events of others", () => {
   const fed = new HandFedState({ nodes: [aNode({ name: "n1" })] });
-  // Before the recorder sees the change.
+  // This listener runs before the recorder.
   fed.state.subscribe((changes) => {
-    for (const { kind, after } of changes)
-      if (kind === "pod" && after?.record.name === "poison") poison(after, "status");
+    for (const { type, after } of changes)
+      if (type === "pod" && after?.record.name === "poison") poison(after, "status");
   });
   const recorded: string[] = [];
   const lines: string[] = [];

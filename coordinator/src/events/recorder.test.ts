@@ -5,13 +5,25 @@ import { pino } from "pino";
 import { anEvent, eventLine, everyEvent } from "../../test/support/events.ts";
 import { settled, until } from "../../test/support/until.ts";
 import { createMemoryStore, type Store, StoreError } from "../store/index.ts";
-import { COALESCE_MS, type EventLimits, MAX_PER_WRITE, MAX_WAITING, REFILL_MS } from "./limits.ts";
+import {
+  COALESCE_MS,
+  type EventLimits,
+  FLUSH_MS,
+  MAX_PER_WRITE,
+  MAX_WAITING,
+  REFILL_MS,
+  WATCHERS_AT_ONCE,
+} from "./limits.ts";
 import { EventStore } from "./recorder.ts";
 
-test("events that come together are written together, numbered in their order", async (t) => {
-  const { events, store, flush } = await start(t);
-  for (const name of ["a", "b", "c"]) events.record(anEvent({ name }));
+test("writes concurrent events together, numbered in order", async (t) => {
+  const { events, store, clock, flush } = await start(t);
   const before = store.revision;
+  for (const name of ["a", "b", "c"]) {
+    events.record(anEvent({ name }));
+    clock.advance(FLUSH_MS / 4);
+    await settled();
+  }
   await flush();
   assert.equal(store.revision, before + 1, "one transaction");
   assert.deepEqual((await everyEvent(events)).map(eventLine), [
@@ -21,7 +33,7 @@ test("events that come together are written together, numbered in their order", 
   ]);
 });
 
-test("more than go into one transaction are written at once, in several", async (t) => {
+test("writes more events than fit into one transaction at once in several", async (t) => {
   const { events, clock } = await start(t);
   const count = 2 * MAX_PER_WRITE + 1;
   for (let i = 0; i < count; i++) events.record(anEvent({ name: `p${i}` }));
@@ -34,7 +46,7 @@ test("more than go into one transaction are written at once, in several", async 
   await until("the rest", () => events.newest === count);
 });
 
-test("the same again within minutes counts up and gets the newest number", async (t) => {
+test("counts a repetition within minutes, and gives it the newest number", async (t) => {
   const { events, clock, flush } = await start(t);
   events.record(anEvent());
   events.record(anEvent());
@@ -52,23 +64,23 @@ test("the same again within minutes counts up and gets the newest number", async
   assert.equal(Number(again?.lastAt?.seconds) - Number(again?.firstAt?.seconds), 60);
 });
 
-test("the wall clock set back an hour drops no event of an active object", async (t) => {
+test("drops no event of an active object when the wall clock is set back an hour", async (t) => {
   const { events, clock, flush } = await start(t);
-  const tell = async (from: number): Promise<void> => {
+  const record = async (from: number): Promise<void> => {
     for (let i = from; i < from + 60; i++) {
       events.record(anEvent({ message: `try ${i}` }));
       await flush();
       clock.advance(REFILL_MS);
     }
   };
-  await tell(0);
+  await record(0);
   clock.jumpWall(-60 * 60_000);
-  await tell(60);
+  await record(60);
   assert.equal(events.stats().droppedByRate, 0);
   assert.equal(events.stats().recorded, 120);
 });
 
-test("events that are far apart stay apart when the wall clock is set back between them", async (t) => {
+test("keeps distant events separate when the wall clock is set back between them", async (t) => {
   const { events, clock, flush } = await start(t);
   events.record(anEvent());
   await flush();
@@ -82,7 +94,7 @@ test("events that are far apart stay apart when the wall clock is set back betwe
   );
 });
 
-test("the same again much later is another event", async (t) => {
+test("records a much later repetition as a new event", async (t) => {
   const { events, clock, flush } = await start(t);
   events.record(anEvent());
   await flush();
@@ -95,7 +107,7 @@ test("the same again much later is another event", async (t) => {
   );
 });
 
-test("an event from long before a restart does not count up after it", async (t) => {
+test("does not count a repetition of an event from long before a restart", async (t) => {
   const { events, clock, flush, restart } = await start(t);
   events.record(anEvent());
   await flush();
@@ -109,7 +121,7 @@ test("an event from long before a restart does not count up after it", async (t)
   );
 });
 
-test("numbers and counts go on after a restart", async (t) => {
+test("continues numbers and counts after a restart", async (t) => {
   const { events, flush, restart } = await start(t);
   events.record(anEvent());
   events.record(anEvent({ reason: "Ready" }));
@@ -127,15 +139,17 @@ test("numbers and counts go on after a restart", async (t) => {
   assert.equal(second.stats().kept, 2);
 });
 
-test("closing writes what waits", async (t) => {
-  const { events, restart } = await start(t);
+test("writes pending events when it closes, and wakes no watcher afterwards", async (t) => {
+  const { events, clock, restart } = await start(t);
+  for (let i = 0; i <= WATCHERS_AT_ONCE; i++) events.subscribe(() => {});
   for (let i = 0; i < 3 * MAX_PER_WRITE; i++) events.record(anEvent({ name: `p${i}` }));
   await events.close();
+  assert.equal(clock.pending, 0);
   events.record(anEvent({ name: "late" }));
   assert.equal((await restart()).newest, 3 * MAX_PER_WRITE);
 });
 
-test("the oldest go when there are too many", async (t) => {
+test("removes the oldest events beyond the limit", async (t) => {
   const { events, flush, restart } = await start(t, { maxCount: 100, maxBytes: 1e9 });
   for (let i = 1; i <= 250; i++) {
     events.record(anEvent({ name: `p${i}` }));
@@ -149,7 +163,7 @@ test("the oldest go when there are too many", async (t) => {
   assert.equal((await restart()).removedThrough, events.removedThrough, "known after a restart");
 });
 
-test("removing the oldest events starts after those that are gone", async (t) => {
+test("starts the removal of old events after those already removed", async (t) => {
   const { events, flush, store } = await start(t, { maxCount: 100, maxBytes: 1e9 });
   const reads = t.mock.method(store, "range");
   for (let i = 1; i <= 250; i++) {
@@ -161,7 +175,25 @@ test("removing the oldest events starts after those that are gone", async (t) =>
   assert.ok(starts.length > 2, "events are removed more than once");
 });
 
-test("the oldest go when they take too much room", async (t) => {
+test("counts events as removed as soon as a reader can miss them", async (t) => {
+  const { events, flush, store } = await start(t, { maxCount: 100, maxBytes: 1e9 });
+  const seen: (readonly [number, number])[] = [];
+  const txn = store.txn.bind(store);
+  t.mock.method(store, "txn", async (...[compares, ops]: Parameters<Store["txn"]>) => {
+    const result = await txn(compares, ops);
+    const deleted = ops.flatMap((op) => (op.type === "delete" ? Number(op.key.split("/").at(-1)) : []));
+    if (deleted.length === ops.length) seen.push([events.removedThrough, deleted.at(-1) ?? 0]);
+    return result;
+  });
+  for (let i = 1; i <= 150; i++) {
+    events.record(anEvent({ name: `p${i}` }));
+    if (i % 50 === 0) await flush();
+  }
+  assert.ok(seen.length > 0);
+  for (const [removedThrough, deleted] of seen) assert.equal(removedThrough, deleted);
+});
+
+test("removes the oldest events beyond the size limit", async (t) => {
   const { events, flush } = await start(t, { maxCount: 1_000, maxBytes: 50_000 });
   for (let i = 0; i < 60; i++) events.record(anEvent({ name: `p${i}`, message: "x".repeat(1_900) }));
   await flush();
@@ -170,7 +202,7 @@ test("the oldest go when they take too much room", async (t) => {
   assert.equal(events.newest, 60);
 });
 
-test("an event that was removed is not counted up but new", async (t) => {
+test("records a repetition of a removed event as a new event", async (t) => {
   const { events, flush } = await start(t, { maxCount: 10, maxBytes: 1e9 });
   events.record(anEvent({ name: "first" }));
   for (let i = 0; i < 30; i++) events.record(anEvent({ name: `p${i}` }));
@@ -183,7 +215,7 @@ test("an event that was removed is not counted up but new", async (t) => {
   assert.equal(events.stats().kept, found.length);
 });
 
-test("an object with too many events is limited, and the limit is reported", async (t) => {
+test("limits an object with too many events, and reports the limit", async (t) => {
   const { events, clock, flush } = await start(t);
   for (let i = 0; i < 40; i++) events.record(anEvent({ message: `try ${i}` }));
   events.record(anEvent({ name: "quiet" }));
@@ -203,7 +235,7 @@ test("an object with too many events is limited, and the limit is reported", asy
   );
 });
 
-test("writes events that the store rejected again later, in order and once", async (t) => {
+test("writes events that the store rejected later, in order and once", async (t) => {
   const { events, clock, failing, flush } = await start(t);
   failing.on = true;
   events.record(anEvent({ name: "a" }));
@@ -223,7 +255,7 @@ test("writes events that the store rejected again later, in order and once", asy
   ]);
 });
 
-test("a store that accepts no writes for long costs events instead of memory, and the loss is reported", async (t) => {
+test("drops events while the store accepts no writes for long, and reports the loss", async (t) => {
   const { events, clock, failing } = await start(t);
   failing.on = true;
   for (let i = 0; i < MAX_WAITING + 500; i++) events.record(anEvent({ name: `p${i}` }));
@@ -241,7 +273,7 @@ test("a store that accepts no writes for long costs events instead of memory, an
   ]);
 });
 
-test("long messages are cut", async (t) => {
+test("shortens long messages", async (t) => {
   const { events, flush } = await start(t);
   events.record(anEvent({ message: "x".repeat(5_000) }));
   await flush();

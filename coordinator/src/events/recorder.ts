@@ -33,12 +33,15 @@ export interface EventStoreOptions {
 }
 
 export interface EventStats {
-  /** The number of events since the start, with repetitions. */
+  /** The number of events since the start, including repetitions. */
   readonly recorded: number;
-  /** The number of events dropped since the start, by the limit of an object and while the store accepted no writes. */
+  /**
+   * The number of events dropped since the start, because of the limit of an object or because the
+   * store accepted no writes.
+   */
   readonly droppedByRate: number;
   readonly droppedByBacklog: number;
-  /** The number of events kept at present. */
+  /** The number of stored events. */
   readonly kept: number;
   readonly bytes: number;
 }
@@ -51,8 +54,8 @@ interface Waiting {
 }
 
 /**
- * Writes events to the store in batches, in the background, and reads them back. A crash loses at most the events of the last
- * `flushMs`. It is the only writer below `events/`.
+ * Writes events to the store in batches in the background, and reads them. A crash loses at most
+ * the events of the last `flushMs`. No other code writes below `events/`.
  */
 export class EventStore implements EventRecorder, EventLog {
   readonly #options: EventStoreOptions;
@@ -61,11 +64,11 @@ export class EventStore implements EventRecorder, EventLog {
   readonly #retention: Retention;
   readonly #reads = new SharedRead();
   readonly #watchers: Watchers;
-  /** The waiting events in the order of their recording, by their content. */
+  /** Pending events by their content, in the order of their recording. */
   readonly #waiting = new Map<string, Waiting>();
   #newest = 0;
   #failures = 0;
-  #backlogTold = 0;
+  #backlogReported = 0;
   #writing: Promise<void> | undefined;
   #timer: { readonly atMs: number; readonly cancel: () => void } | undefined;
   #closed = false;
@@ -73,7 +76,10 @@ export class EventStore implements EventRecorder, EventLog {
   #droppedByRate = 0;
   #droppedByBacklog = 0;
 
-  /** Loads the stored events. Numbers continue, and an event that repeats soon after a restart counts up. */
+  /**
+   * Loads the stored events. Numbers continue, and an event that repeats soon after a restart
+   * increases its count.
+   */
   static async open(options: EventStoreOptions): Promise<EventStore> {
     const store = new EventStore(options);
     await store.#load();
@@ -101,7 +107,7 @@ export class EventStore implements EventRecorder, EventLog {
       this.#droppedByBacklog++;
       return;
     }
-    if (!this.#rates.take(objectOf(event), this.#options.clock.monotonicMs())) {
+    if (!this.#rates.tryAcquire(objectOf(event), this.#options.clock.monotonicMs())) {
       this.#droppedByRate++;
       this.#wake(REFILL_MS);
       return;
@@ -136,7 +142,7 @@ export class EventStore implements EventRecorder, EventLog {
     };
   }
 
-  /** Writes the waiting events if the store accepts them. Later events are dropped. */
+  /** Writes pending events if the store accepts them, and drops later events. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#timer?.cancel();
@@ -165,7 +171,7 @@ export class EventStore implements EventRecorder, EventLog {
     if (this.#closed || this.#writing !== undefined) return;
     const { clock } = this.#options;
     const atMs = clock.monotonicMs() + delayMs;
-    // The pause after a failed write stays, however many events arrive.
+    // The delay after a failed write is not shortened by new events.
     if (this.#timer !== undefined && (this.#failures > 0 || this.#timer.atMs <= atMs)) return;
     this.#timer?.cancel();
     const cancel = clock.schedule(delayMs, () => {
@@ -190,8 +196,8 @@ export class EventStore implements EventRecorder, EventLog {
   }
 
   /**
-   * Writes one transaction. Events that arrive meanwhile wait for the next one. Returns false if the store rejected it; a later
-   * call tries again.
+   * Writes one transaction. Events that arrive in the meantime wait for the next one. Returns false
+   * if the store rejected the transaction; a later call retries it.
    */
   async #write(): Promise<boolean> {
     const { clock, log } = this.#options;
@@ -220,7 +226,7 @@ export class EventStore implements EventRecorder, EventLog {
     try {
       this.#recent.forgetThrough(await this.#retention.removeOldest());
     } catch (err) {
-      // The next write tries again.
+      // The next write retries the removal.
       this.#options.log.warn({ event: "old-events-not-removed", err });
     }
   }
@@ -235,15 +241,18 @@ export class EventStore implements EventRecorder, EventLog {
       const record = recordOf(waiting, before?.record, this.#newest + 1 + written.length);
       const value = this.#encode(record);
       if (value === undefined) continue;
-      if (before !== undefined) ops.push({ kind: "delete", key: eventKey(Number(before.record.sequence)) });
-      ops.push({ kind: "put", key: eventKey(Number(record.sequence)), value });
+      if (before !== undefined) ops.push({ type: "delete", key: eventKey(Number(before.record.sequence)) });
+      ops.push({ type: "put", key: eventKey(Number(record.sequence)), value });
       written.push({ entry: { record, bytes: value.byteLength }, before });
     }
     if (ops.length > 0) await this.#options.store.txn([], ops);
     return written;
   }
 
-  /** An event that can't be encoded is dropped: tried again, it would hold up all others for ever. */
+  /**
+   * Encodes a record. Returns undefined for an event that can't be encoded, and drops it, because
+   * retries would block all other events.
+   */
   #encode(record: EventRecord): Uint8Array | undefined {
     try {
       return encodeRecord(EventRecord, record);
@@ -254,7 +263,7 @@ export class EventStore implements EventRecorder, EventLog {
     }
   }
 
-  /** Puts a batch back in front of the events that arrived meanwhile, and merges equal ones. */
+  /** Returns a batch to the front of the pending events, and merges equal ones. */
   #putBack(batch: readonly (readonly [string, Waiting])[]): void {
     const later = [...this.#waiting];
     this.#waiting.clear();
@@ -268,7 +277,7 @@ export class EventStore implements EventRecorder, EventLog {
     }
   }
 
-  /** Dropping is itself something that happened. */
+  /** Records an event for each limited object about its dropped events. */
   #reportDropped(): void {
     const nowMs = this.#options.clock.nowMs();
     for (const { object, dropped } of this.#rates.recovered(this.#options.clock.monotonicMs())) {
@@ -276,9 +285,9 @@ export class EventStore implements EventRecorder, EventLog {
       const message = `${dropped} events of this ${kind} were dropped: the limit is ${BURST_PER_OBJECT} at once and then one every ${REFILL_MS / 1000} s`;
       this.#addWarning({ namespace, kind, name }, message, nowMs);
     }
-    const lost = this.#droppedByBacklog - this.#backlogTold;
+    const lost = this.#droppedByBacklog - this.#backlogReported;
     if (lost === 0 || this.#failures > 0) return;
-    this.#backlogTold = this.#droppedByBacklog;
+    this.#backlogReported = this.#droppedByBacklog;
     const message = `${lost} events were dropped while the store took none`;
     this.#addWarning({ namespace: "", kind: "coordinator", name: "coordinator" }, message, nowMs);
   }

@@ -4,14 +4,16 @@ import { eventKey, PREFIXES } from "../model/keys.ts";
 import type { Store, StoredRecord } from "../store/index.ts";
 import type { EventLimits } from "./limits.ts";
 
-/** Records read in one piece at the start. */
+/** The number of records in one read at the start. */
 const PAGE_SIZE = 500;
-/** Removed in one transaction. */
+/** The most records removed in one transaction. */
 const MAX_REMOVED_AT_ONCE = 100;
-/** Removes a little more than necessary, so that a full log costs an extra write only now and then. */
+/**
+ * The share that is removed in addition, so that a full log needs an extra write only occasionally.
+ */
 const SLACK = 0.05;
 
-/** Limits the number of stored events, and removes the oldest. */
+/** Limits the number and size of stored events by removing the oldest ones. */
 export class Retention {
   readonly #store: Store;
   readonly #limits: EventLimits;
@@ -19,8 +21,8 @@ export class Retention {
   #bytes = 0;
   #removedThrough = 0;
   /**
-   * No event has a key up to this one. Reading starts after it, because the store keeps the keys of deleted events for a
-   * while.
+   * A key below which there are no events. Reads start here, because the store is slow at keys that
+   * were deleted recently.
    */
   #emptyThrough: string = PREFIXES.events;
 
@@ -60,19 +62,20 @@ export class Retention {
       more = page.more;
     }
     if (oldest !== undefined) this.#emptyThrough = eventKey(oldest - 1);
-    // Which numbers are missing because they were old isn't written down; a log that is nearly full has removed some.
+    // It is not recorded which missing numbers were removed because of their age. If the log is
+    // nearly full, some were removed.
     const { maxCount, maxBytes } = this.#limits;
     if (this.#isOver(maxCount * (1 - 2 * SLACK), maxBytes * (1 - 2 * SLACK)))
       this.#removedThrough = (oldest ?? 1) - 1;
   }
 
-  /** One was written, perhaps in place of an earlier one of so many bytes. */
+  /** Counts a written event, which may replace an earlier one of `replacedBytes` bytes. */
   add(bytes: number, replacedBytes?: number): void {
     this.#bytes += bytes - (replacedBytes ?? 0);
     if (replacedBytes === undefined) this.#count++;
   }
 
-  /** Removes the oldest events if there are too many. Returns the number of the last removed one. */
+  /** Removes the oldest events beyond the limits. Returns the number of the last removed one. */
   async removeOldest(): Promise<number> {
     const { maxCount, maxBytes } = this.#limits;
     if (this.#count <= maxCount && this.#bytes <= maxBytes) return this.#removedThrough;
@@ -90,16 +93,30 @@ export class Retention {
       }
       const last = going.at(-1);
       if (last === undefined) break;
-      await this.#store.txn(
-        [],
-        going.map(({ key }) => ({ kind: "delete", key })),
-      );
+      await this.#remove(going);
       this.#emptyThrough = last.key;
       this.#bytes -= bytes;
       this.#count -= going.length;
-      this.#removedThrough = sequenceOf(last.key);
     }
     return this.#removedThrough;
+  }
+
+  /**
+   * Removes records. They count as removed before the store acknowledges it, because readers may
+   * already miss them.
+   */
+  async #remove(going: readonly StoredRecord[]): Promise<void> {
+    const before = this.#removedThrough;
+    this.#removedThrough = sequenceOf(going.at(-1)?.key ?? "");
+    try {
+      await this.#store.txn(
+        [],
+        going.map(({ key }) => ({ type: "delete", key })),
+      );
+    } catch (error) {
+      this.#removedThrough = before;
+      throw error;
+    }
   }
 
   #isOver(count: number, bytes: number): boolean {
@@ -107,7 +124,10 @@ export class Retention {
   }
 }
 
-/** Undefined: the record can't be decoded. It is not shown, counts towards the limits, and goes when it is the oldest. */
+/**
+ * Decodes a record. Returns undefined if that fails; the record then counts towards the limits, and
+ * is removed when it is the oldest.
+ */
 export function readable(key: string, value: Uint8Array): EventRecord | undefined {
   try {
     return decodeRecord(EventRecord, key, value);
@@ -116,7 +136,7 @@ export function readable(key: string, value: Uint8Array): EventRecord | undefine
   }
 }
 
-/** Returns the number of an event's key. 0 for a key that holds none. */
+/** Returns the number in an event's key, or 0 for a key without one. */
 export function sequenceOf(key: string): number {
   const sequence = Number(key.slice(PREFIXES.events.length));
   return Number.isSafeInteger(sequence) ? sequence : 0;

@@ -12,7 +12,7 @@ function aPage(): EventPage {
   return { events, more: false, through: 2 };
 }
 
-test("equal queries share the selection of a page and its encoding", () => {
+test("shares the selection and encoding of a page among equal queries", () => {
   let encodings = 0;
   const shared = new SharedBatches(() => new Uint8Array([++encodings]));
   const page = aPage();
@@ -27,7 +27,7 @@ test("equal queries share the selection of a page and its encoding", () => {
   assert.equal(encodings, 1);
 });
 
-test("other queries, other pages and gaps share nothing", () => {
+test("shares nothing between different queries, pages and gaps", () => {
   let encodings = 0;
   const shared = new SharedBatches(() => new Uint8Array([++encodings]));
   const page = aPage();

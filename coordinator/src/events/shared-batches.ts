@@ -3,8 +3,8 @@ import type { EventPage } from "./event-log.ts";
 import { type EventBatch, type EventQuery, matching } from "./query.ts";
 
 /**
- * Shares what watchers with the same question get: the selection of events, and its encoded message. Pages that are read together
- * are one object, and what belongs to a page goes with it.
+ * Shares results among watchers with equal queries: the selected events, and the encoded message.
+ * The results belong to the page, an object that all of its readers share.
  */
 export class SharedBatches {
   readonly #encode: (batch: EventBatch) => Uint8Array;
@@ -29,7 +29,7 @@ export class SharedBatches {
 
   /** Returns the encoded batch, whose events are from `select`. */
   encoded(batch: EventBatch): Uint8Array {
-    // Whether there is a gap depends on the watcher.
+    // A gap depends on the watcher, so such a batch is not shared.
     if (batch.gap) return this.#encode(batch);
     const known = this.#encoded.get(batch.events);
     if (known !== undefined) return known;

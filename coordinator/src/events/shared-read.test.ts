@@ -5,7 +5,7 @@ import { SharedRead } from "./shared-read.ts";
 
 const PAGE: EventPage = { events: [], through: 9, more: false };
 
-test("reads once for all that ask the same", async () => {
+test("reads once for equal requests", async () => {
   const { shared, reads, load } = start();
   const question = { after: 7, limit: 500, newest: 9 };
   const pages = await Promise.all([shared.read(question, load), shared.read({ ...question }, load)]);
@@ -25,7 +25,7 @@ for (const [what, other] of [
     assert.equal(reads.length, 2);
   });
 
-test("reads again after a read that failed", async () => {
+test("reads again after a failed read", async () => {
   const { shared, reads, load } = start();
   const question = { after: 7, limit: 500, newest: 9 };
   await assert.rejects(

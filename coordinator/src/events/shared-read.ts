@@ -4,13 +4,17 @@ interface Question {
   /** The number after which events are read. */
   readonly after: number;
   readonly limit: number;
-  /** The number of the newest event that was written. Nothing older changes, so that equal questions have equal answers. */
+  /**
+   * The number of the newest written event. Older events do not change, so that equal requests have
+   * equal results.
+   */
   readonly newest: number;
 }
 
 /**
- * Shares one read of the store among all that ask the same. Watchers that have read everything ask the same after each write,
- * and a read of its own is three quarters of what a watcher costs.
+ * Shares one read of the store among all equal requests. Watchers that have read everything make
+ * equal requests after each write, and separate reads would take three quarters of the time for a
+ * watcher.
  */
 export class SharedRead {
   #last: { readonly question: Question; readonly page: Promise<EventPage> } | undefined;

@@ -12,14 +12,14 @@ function start(count: number) {
   return { clock, watchers, calls, stops };
 }
 
-test("few watchers are called at once", () => {
+test("calls a few watchers at once", () => {
   const { watchers, calls } = start(WATCHERS_AT_ONCE);
   watchers.wake();
   watchers.wake();
   assert.equal(calls.length, 2 * WATCHERS_AT_ONCE);
 });
 
-test("many watchers are called in turns, each once for all that was written before its turn", () => {
+test("calls many watchers in groups, each once for all writes before its group", () => {
   const { clock, watchers, calls, stops } = start(2 * WATCHERS_AT_ONCE + 1);
   watchers.wake();
   stops.at(-1)?.();
@@ -37,7 +37,7 @@ test("many watchers are called in turns, each once for all that was written befo
   assert.equal(calls.length, 3 * WATCHERS_AT_ONCE, "nothing was written since");
 });
 
-test("no watcher is called after the end", () => {
+test("calls no watcher after the end", () => {
   const { clock, watchers, calls } = start(WATCHERS_AT_ONCE + 1);
   watchers.wake();
   watchers.close();
@@ -46,7 +46,7 @@ test("no watcher is called after the end", () => {
   assert.equal(calls.length, WATCHERS_AT_ONCE);
 });
 
-test("there is a limit of watchers", () => {
+test("limits the number of watchers", () => {
   const { watchers, stops } = start(MAX_WATCHERS);
   assert.throws(() => watchers.add(() => {}), { code: "RESOURCE_EXHAUSTED" });
   stops[0]?.();

@@ -6,11 +6,14 @@ import type { EventPage } from "./event-log.ts";
 import { MAX_WATCHERS, WATCHERS_AT_ONCE, WATCHERS_PAUSE_MS } from "./limits.ts";
 import { readable, sequenceOf } from "./retention.ts";
 
-/** The watchers of events, up to a limit. Many of them get new events in turns, so that they can't take all of the processor. */
+/**
+ * Notifies the watchers of events, up to a limit. Many watchers are notified in groups with pauses,
+ * so that they can't use a whole processor.
+ */
 export class Watchers {
   readonly #schedule: Clock["schedule"];
   readonly #listeners = new Set<() => void>();
-  /** The listeners that wait for their turn, in order. */
+  /** The listeners of the groups that were not called yet, in order. */
   readonly #waiting = new Set<() => void>();
   #cancelNext: (() => void) | undefined;
 
@@ -18,7 +21,10 @@ export class Watchers {
     this.#schedule = schedule;
   }
 
-  /** Returns how to stop. @throws CoordinatorError RESOURCE_EXHAUSTED when too many watch. */
+  /**
+   * Adds a listener. Returns a function that removes it. @throws CoordinatorError
+   * RESOURCE_EXHAUSTED if there are too many.
+   */
   add(listener: () => void): () => void {
     if (this.#listeners.size >= MAX_WATCHERS)
       throw new CoordinatorError(
@@ -32,13 +38,13 @@ export class Watchers {
     };
   }
 
-  /** Calls all listeners, each within its turn. */
+  /** Calls all listeners, group by group. */
   wake(): void {
     for (const listener of this.#listeners) this.#waiting.add(listener);
     if (this.#cancelNext === undefined) this.#callNext();
   }
 
-  /** Calls no listener any more. */
+  /** Stops all calls of listeners. */
   close(): void {
     this.#cancelNext?.();
     this.#listeners.clear();
@@ -54,7 +60,7 @@ export class Watchers {
       this.#waiting.delete(listener);
       listener();
     }
-    // Also after the last ones, so that frequent writes don't shorten the pause.
+    // There is also a pause after the last group, even if writes are frequent.
     if (called > 0 && this.#listeners.size > WATCHERS_AT_ONCE)
       this.#cancelNext = this.#schedule(WATCHERS_PAUSE_MS, () => this.#callNext());
   }

@@ -2,11 +2,11 @@ import type { Log } from "@forage/common/log";
 import { messageOf } from "@forage/common/message-of";
 import type { EventRecorder } from "../model/event.ts";
 
-/** The object that a step is about. */
+/** The object that a step handles. */
 export interface FaultSubject {
-  /** "pod", "node", or a kind of resource or object. */
+  /** The kind: "pod", "node", or a kind of resource or object. */
   readonly kind: string;
-  /** Empty for nodes. */
+  /** The namespace; empty for nodes. */
   readonly namespace: string;
   readonly name: string;
 }
@@ -21,19 +21,23 @@ export function podSubject({
 }
 
 export interface ObjectFaultsOptions {
-  /** The loop that takes the steps, for logs and events. */
+  /** The name of the loop for logs and events. */
   readonly loop: string;
-  /** Default: errors show only as events. */
+  /** The log. Default: errors are reported only as events. */
   readonly log?: Log | undefined;
   readonly events?: EventRecorder | undefined;
 }
 
-/** Objects whose last error is remembered. Beyond it the oldest is forgotten, and its next error is reported once more. */
+/**
+ * The most objects whose last error is kept. Beyond it, the oldest is dropped, and its next error
+ * is reported again.
+ */
 const MAX_REMEMBERED = 10_000;
 
 /**
- * Keeps an error in the handling of one object from stopping the others: a loop that handles many objects in one run takes the step of
- * each through `attempt`. An error becomes a log line and an event of the object, once until the object succeeds or fails differently.
+ * Isolates errors in the handling of single objects. A loop that handles many objects runs the step
+ * of each through `attempt`, and continues after an error. An error is logged and recorded as an
+ * event of the object, once until the object succeeds or fails differently.
  */
 export class ObjectFaults {
   readonly #options: ObjectFaultsOptions;
@@ -43,7 +47,7 @@ export class ObjectFaults {
     this.#options = options;
   }
 
-  /** Returns what the step returns, or undefined after an error. */
+  /** Runs the step. Returns its result, or undefined after an error. */
   attempt<T>(subject: FaultSubject, step: () => T): T | undefined {
     try {
       const result = step();
@@ -55,7 +59,7 @@ export class ObjectFaults {
     }
   }
 
-  /** The object has been handled, or is gone. */
+  /** Clears the error of an object that was handled or removed. */
   clear(subject: FaultSubject): void {
     if (this.#messages.size > 0) this.#messages.delete(keyOf(subject));
   }

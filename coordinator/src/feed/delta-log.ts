@@ -1,18 +1,18 @@
-/** A subscriber's next step: the messages that bring it up to this version. */
+/** The messages that bring a subscriber to this version. */
 export interface Step {
   readonly version: number;
-  /** Encoded ConnectResponses; those who are as far share the bytes. */
+  /** The encoded messages. Subscribers at the same version share them. */
   readonly messages: readonly Buffer[];
 }
 
 /** One message of a step. */
 export interface Delta<V> {
-  /** Whether the update is a complete state: anything that none of its parts names no longer exists. */
+  /** Whether the update is a snapshot: a key that none of its parts contains no longer exists. */
   readonly full: boolean;
   readonly upserts: readonly V[];
-  /** Keys; in the last part only. */
+  /** The removed keys. Only in the last part. */
   readonly removals: readonly string[];
-  /** Whether another part follows that belongs to the same update. */
+  /** Whether another part of the same update follows. */
   readonly more: boolean;
   readonly version: number;
 }
@@ -20,9 +20,9 @@ export interface Delta<V> {
 export interface DeltaLogOptions<V> {
   readonly encode: (value: V) => Uint8Array;
   readonly message: (delta: Delta<V>) => Buffer;
-  /** A message that has so much in it is sent, and another follows. */
+  /** The size in bytes at which a message is sent and the next part begins. Default: 512 KiB. */
   readonly partBytes?: number | undefined;
-  /** Before anything is in it. */
+  /** The version of the empty log. Default: 0. */
   readonly firstVersion?: number;
 }
 
@@ -33,9 +33,9 @@ interface Known<V> {
   readonly version: number;
 }
 
-/** Well below what agents take in one message. */
+/** The default size of a part, well below the limit of messages that agents accept. */
 const DEFAULT_PART_BYTES = 512 * 1024;
-/** A subscriber that is further behind gets a snapshot. */
+/** The limit of remembered changes. A subscriber that is further behind gets a snapshot. */
 const MAX_REMEMBERED = 4_096;
 const MAX_CACHED = 16;
 
@@ -47,7 +47,7 @@ export class DeltaLog<V> {
   readonly #changes: { readonly version: number; readonly key: string }[] = [];
   readonly #steps = new Map<number | undefined, readonly Buffer[]>();
   #version: number;
-  /** Changes up to this version are not remembered, or not all of them. */
+  /** The version up to which changes are not, or not completely, remembered. */
   #forgotten = -1;
   #pending = false;
 
@@ -95,27 +95,27 @@ export class DeltaLog<V> {
     this.#version++;
     this.#steps.clear();
     const surplus = this.#changes.length - MAX_REMEMBERED;
-    // A version that is remembered only in part can't be a delta any more.
+    // A version that is only partly remembered can't be the base of a delta.
     if (surplus > 0) this.#forgotten = this.#changes.splice(0, surplus).at(-1)?.version ?? this.#version;
     return true;
   }
 
-  /** Returns the changes since the version that a subscriber has. Without a version, returns a snapshot. */
-  after(told: number | undefined): Step {
+  /** Returns the changes since the given version, which the subscriber has. Without a version, returns a snapshot. */
+  after(sent: number | undefined): Step {
     const version = this.#version;
-    if (told === version) return { version, messages: [] };
-    const known = this.#steps.get(told);
+    if (sent === version) return { version, messages: [] };
+    const known = this.#steps.get(sent);
     if (known !== undefined) return { version, messages: known };
-    const messages = this.#messages(told);
-    if (this.#steps.size < MAX_CACHED) this.#steps.set(told, messages);
+    const messages = this.#messages(sent);
+    if (this.#steps.size < MAX_CACHED) this.#steps.set(sent, messages);
     return { version, messages };
   }
 
-  #messages(told: number | undefined): readonly Buffer[] {
-    const full = told === undefined || told < this.#forgotten;
+  #messages(sent: number | undefined): readonly Buffer[] {
+    const full = sent === undefined || sent < this.#forgotten;
     const keys = full
       ? [...this.#known.keys()]
-      : [...new Set(this.#changes.filter(({ version }) => version > told).map(({ key }) => key))];
+      : [...new Set(this.#changes.filter(({ version }) => version > sent).map(({ key }) => key))];
     const upserts = keys.flatMap((key) => this.#known.get(key) ?? []);
     const removals = keys.filter((key) => !this.#known.has(key));
     const version = this.#version;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LastSent } from "./last-sent.ts";
 
-test("sends each change once, and the end of it once, but no end before a beginning", () => {
+test("sends each change once, and an empty message once after the last, but never first", () => {
   const present: { message: string | undefined } = { message: undefined };
   const sent = new LastSent({
     read: () => present.message,

@@ -1,16 +1,16 @@
 import { createHash } from "node:crypto";
 
 export interface LastSentOptions<Message> {
-  /** Returns the present message. Undefined: there is nothing to send. */
+  /** Returns the current message. Undefined: there is nothing to send. */
   readonly read: () => Message | undefined;
-  /** Sent once after the last message, when there is nothing any more. */
+  /** The message that is sent once when there is nothing to send any more. */
   readonly nothing: Message;
   readonly encode: (message: Message) => Uint8Array;
 }
 
 /**
- * Tracks the newest message of one kind that a session has sent, and so whether a newer one is due. It keeps a digest, because
- * messages can hold logins. A receiver that never got a message gets no empty one.
+ * Tracks which message of one kind a session has sent last, and whether a newer one has to be sent. It keeps a digest,
+ * because messages can contain credentials. A receiver without any message gets no empty one.
  */
 export class LastSent<Message> {
   readonly #options: LastSentOptions<Message>;
@@ -20,7 +20,7 @@ export class LastSent<Message> {
     this.#options = options;
   }
 
-  /** Returns the present message if it has changed since the last call. */
+  /** Returns the current message if it has changed since the last call. */
   due(): Message | undefined {
     const { read, nothing, encode } = this.#options;
     const present = read();

@@ -18,9 +18,9 @@ import { Subscriber } from "./subscriber.ts";
 import { TopicRegistry } from "./topic-registry.ts";
 
 const DOMAIN = "cluster.local";
-const CALLER = { kind: "anonymous" } as const;
+const CALLER = { type: "anonymous" } as const;
 
-test("after any changes of endpoints, slow and fast clients end up with the full set", () => {
+test("slow and fast clients have all endpoints after random changes", () => {
   for (let seed = 0; seed < 80; seed++) {
     const random = randomOf(seed);
     const world = new World();
@@ -31,12 +31,12 @@ test("after any changes of endpoints, slow and fast clients end up with the full
     for (let step = 0; step < 60; step++) {
       change(world, random);
       if (random.chance(0.5)) world.deferred.runAll();
-      for (const client of clients) if (random.chance(client.speed)) client.sink.take();
+      for (const client of clients) if (random.chance(client.speed)) client.sink.accept();
       if (random.chance(0.05)) clients.push(new Client(world, random.pick(["", "n1", "n2", "n9"])));
       if (random.chance(0.05)) clients.splice(random.below(clients.length), 1)[0]?.close();
     }
     for (const client of clients) {
-      // One message may be under way, and from there it is one step: what goes, and what comes.
+      // After the message in flight, the client gets one step with all removals and additions.
       const before = client.sink.messages.length;
       for (let round = 0; round < 20; round++) {
         world.deferred.runAll();
@@ -50,26 +50,26 @@ test("after any changes of endpoints, slow and fast clients end up with the full
     }
     for (const client of clients) client.close();
     assert.deepEqual(
-      world.directory.board.size,
+      world.directory.topics.size,
       { topics: 0, readers: 0, keys: 0 },
       "nothing is left behind",
     );
   }
 });
 
-test("pods that only their own node reaches are published only to clients on it", () => {
+test("publishes pods that only their own node can reach only to clients on that node", () => {
   const world = new World();
   world.fed.put({ nodes: [node(2, "a", true, true), node(3, "a", true, true)] });
   for (const index of [1, 2, 3]) world.put(index, true);
-  const toldOn = (nodeName: string): string[] =>
+  const receivedOn = (nodeName: string): string[] =>
     new Client(world, nodeName)
       .replayed()
       .known()
       .map((text) => text.split(" ")[1] ?? "");
-  assert.deepEqual(toldOn(""), ["web-3@n1"]);
-  assert.deepEqual(toldOn("n1"), ["web-3@n1"]);
-  assert.deepEqual(toldOn("n2"), ["web-3@n1", "web-1@n2"]);
-  assert.deepEqual(toldOn("n3"), ["web-3@n1", "web-2@n3"]);
+  assert.deepEqual(receivedOn(""), ["web-3@n1"]);
+  assert.deepEqual(receivedOn("n1"), ["web-3@n1"]);
+  assert.deepEqual(receivedOn("n2"), ["web-3@n1", "web-1@n2"]);
+  assert.deepEqual(receivedOn("n3"), ["web-3@n1", "web-2@n3"]);
   const moved = new Client(world, "n2");
   world.fed.put({ nodes: [node(2, "a"), node(3, "a")] });
   for (let round = 0; round < 3; round++) {
@@ -79,11 +79,11 @@ test("pods that only their own node reaches are published only to clients on it"
   assert.equal(moved.replayed().known().length, 3, "once all are reached");
 });
 
-test("a client that stalls gets one step, and what it holds is shared", () => {
+test("a stalled client gets one step, and its state is shared with other clients", () => {
   const world = new World();
   for (let index = 1; index <= 5; index++) world.put(index, true);
   const [stalled, attentive] = [new Client(world, ""), new Client(world, "")];
-  stalled.sink.take();
+  stalled.sink.accept();
   for (let index = 0; index < 500; index++) {
     world.put(1 + (index % 5), index % 2 === 0);
     world.deferred.runAll();
@@ -97,21 +97,45 @@ test("a client that stalls gets one step, and what it holds is shared", () => {
   assert.equal(last, same, "the very same bytes");
 });
 
-test("streams beyond the limit are turned away, and there is room again when one ends", () => {
-  const board = new TopicRegistry({ defer: () => undefined, maxReaders: 2 });
+test("rejects streams beyond the limit, and accepts one again after another has ended", () => {
+  const registry = new TopicRegistry({ defer: () => undefined, maxReaders: 2 });
   const subject = {
     key: "a",
-    look: () => ({ state: "state", dependsOn: ["b"] }),
+    evaluate: () => ({ state: "state", dependsOn: ["b"] }),
     messages: () => [Buffer.from("message")],
   };
-  const open = (): Subscriber<string> => new Subscriber(board, { subject: () => subject }, new HeldSink());
+  const open = (): Subscriber<string> => new Subscriber(registry, { subject: () => subject }, new HeldSink());
   const [first] = [open(), open()];
   assert.throws(open, { code: "RESOURCE_EXHAUSTED" });
   first?.close();
   first?.close();
   open();
   assert.throws(open, { code: "RESOURCE_EXHAUSTED" });
-  assert.deepEqual(board.size, { topics: 1, readers: 2, keys: 1 });
+  assert.deepEqual(registry.size, { topics: 1, readers: 2, keys: 1 });
+});
+
+test("wakes thousands of streams in groups over several turns of the event loop", async () => {
+  const deferred = new Deferred();
+  const registry = new TopicRegistry({ defer: deferred.defer });
+  let state = "first";
+  const subject = {
+    key: "a",
+    evaluate: () => ({ state, dependsOn: ["b"] }),
+    messages: () => [Buffer.from(state)],
+  };
+  let woken = 0;
+  for (let index = 0; index < 2500; index++) registry.read(subject, () => woken++);
+  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  for (const expected of [1024, 2048, 2500]) {
+    if (woken === 0) {
+      state = "second";
+      registry.changed(["b"]);
+      assert.equal(woken, 0, "never at once");
+    } else deferred.runAll();
+    await turn();
+    assert.equal(woken, expected);
+  }
+  assert.equal(deferred.pending, 0);
 });
 
 class World {
@@ -133,6 +157,7 @@ class World {
       domain: DOMAIN,
       virtualIps: () => [],
       defer: this.deferred.defer,
+      soon: this.deferred.defer,
     });
   }
 
@@ -153,7 +178,7 @@ class World {
     const aware = service !== undefined && this.#hints.of(service.record).zoneAware;
     const client = this.state.node(clientNode);
     const reached = reachableFrom(placeOf(client), all);
-    // Of two at one address the last counts.
+    // Of two endpoints with one address, the last one counts.
     const byAddress = new Map(
       (aware ? nearEndpoints(reached, zoneOfNode(client)) : reached).map((e) => [
         `${e.address}:${e.port}`,
@@ -172,7 +197,7 @@ class Client {
 
   constructor({ directory }: Pick<World, "directory">, nodeName: string) {
     this.node = nodeName;
-    this.speed = [0, 0.05, 0.3, 1][directory.board.size.readers % 4] ?? 1;
+    this.speed = [0, 0.05, 0.3, 1][directory.topics.size.readers % 4] ?? 1;
     const contextToken = nodeName === "" ? "{garbage" : JSON.stringify({ ns: "shop", nodeName, pod: "p" });
     const request = { scheme: "k8s", path: `web.shop.svc.${DOMAIN}`, contextToken };
     const context = { caller: CALLER, method: "", peer: "" };
@@ -182,7 +207,7 @@ class Client {
 
   replayed(): ReplayedClient {
     const client = new ReplayedClient();
-    for (const message of this.sink.messages) client.take(Update.decode(message));
+    for (const message of this.sink.messages) client.apply(Update.decode(message));
     return client;
   }
 }
@@ -196,7 +221,7 @@ function change(world: World, random: Random): void {
     () => world.fed.put({ nodes: [node(1 + random.below(3), "a", true, random.chance(0.7))] }),
     () => world.fed.put({ resources: [aServiceEntry({ deleting: random.chance(0.5) })] }),
     () => world.fed.put({ resources: [aServiceEntry({ spec: { annotations: random.pick(ANNOTATIONS) } })] }),
-    // Another's address, of a pod that may still be there.
+    // Reuses an address that may belong to a pod that still exists.
     () => world.put(index, true, 20_001 + random.below(8)),
     () => world.put(index, random.chance(0.7)),
     () => world.put(index, random.chance(0.7)),

@@ -3,21 +3,23 @@ import type { Subject } from "./topic.ts";
 import type { Reading, TopicRegistry } from "./topic-registry.ts";
 
 export interface SubscriberOptions<S> {
-  /** Asked again whenever there may be news: it can change with where the client is. */
+  /**
+   * Returns the subject of the stream. Called at each evaluation, because the subject can change with the client's node.
+   */
   readonly subject: () => Subject<S>;
-  /** Sent in place of a state that this reader may not see. */
+  /** Returns messages to send instead of a state that this client may not see. */
   readonly instead?: (state: S) => readonly Buffer[] | undefined;
-  /** A further topic that wakes the reader, beside those that the subject depends on. */
+  /** A key whose changes also wake the subscriber, in addition to the dependencies of the subject. */
   readonly alsoOn?: string;
 }
 
 /**
- * One stream: the complete state at once, and then the change to each newer state. It holds its last sent state, which all
- * streams at that state share. It evaluates news only after its last message has left, so a stalled client gets one step to the
- * newest state. There are thousands of these that all move at once, so it allocates no promises and no garbage.
+ * One stream. It sends the complete state first, and then each change to a newer state. It refers to its last sent state,
+ * which all streams with that state share. It evaluates the next state only after its last message was sent, so a stalled
+ * client gets one step to the newest state. Thousands of subscribers advance at the same time, so it allocates no promises.
  */
 export class Subscriber<S> {
-  readonly #board: TopicRegistry;
+  readonly #registry: TopicRegistry;
   readonly #options: SubscriberOptions<S>;
   readonly #sink: Sink<Buffer>;
   readonly #stopWatching: (() => void) | undefined;
@@ -28,19 +30,20 @@ export class Subscriber<S> {
   };
   #subject: Subject<S>;
   #reading: Reading<S>;
-  #told: S | undefined;
+  #lastSent: S | undefined;
   #left: readonly Buffer[] = [];
   #sending = false;
   #closed = false;
 
-  /** Throws RESOURCE_EXHAUSTED when there are too many. */
-  constructor(board: TopicRegistry, options: SubscriberOptions<S>, sink: Sink<Buffer>) {
-    this.#board = board;
+  /** @throws CoordinatorError RESOURCE_EXHAUSTED if there are too many streams. */
+  constructor(registry: TopicRegistry, options: SubscriberOptions<S>, sink: Sink<Buffer>) {
+    this.#registry = registry;
     this.#options = options;
     this.#sink = sink;
     this.#subject = options.subject();
-    this.#reading = board.read(this.#subject, this.#wake);
-    this.#stopWatching = options.alsoOn === undefined ? undefined : board.watch(options.alsoOn, this.#wake);
+    this.#reading = registry.read(this.#subject, this.#wake);
+    this.#stopWatching =
+      options.alsoOn === undefined ? undefined : registry.watch(options.alsoOn, this.#wake);
     this.#advance();
   }
 
@@ -53,7 +56,7 @@ export class Subscriber<S> {
   #advance(): void {
     if (this.#sending || this.#closed) return;
     try {
-      if (this.#left.length === 0) this.#look();
+      if (this.#left.length === 0) this.#evaluate();
     } catch (error) {
       this.#sink.fail(error);
       return;
@@ -65,15 +68,15 @@ export class Subscriber<S> {
     this.#sink.send(message, this.#taken);
   }
 
-  #look(): void {
+  #evaluate(): void {
     const subject = this.#options.subject();
     if (subject.key !== this.#subject.key) {
       this.#reading.close();
       this.#subject = subject;
-      this.#reading = this.#board.read(subject, this.#wake);
+      this.#reading = this.#registry.read(subject, this.#wake);
     }
-    const { state, messages } = this.#reading.topic.after(this.#told);
-    this.#told = state;
+    const { state, messages } = this.#reading.topic.after(this.#lastSent);
+    this.#lastSent = state;
     this.#left = messages.length === 0 ? messages : (this.#options.instead?.(state) ?? messages);
   }
 }

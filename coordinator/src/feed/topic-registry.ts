@@ -2,9 +2,13 @@ import { CoordinatorError } from "../errors.ts";
 import { type Subject, Topic } from "./topic.ts";
 
 export interface TopicRegistryOptions {
-  /** Runs later, and lets the world outside in between: `setImmediate`. */
+  /** Runs a function in a later turn of the event loop, after pending I/O, such as `setImmediate`. */
   readonly defer: (run: () => void) => void;
-  /** Streams beyond are turned away and come back; each holds memory for as long as its client likes. */
+  /** Runs a function after the current task, before other events. Default: `queueMicrotask`. */
+  readonly soon?: (run: () => void) => void;
+  /**
+   * The limit of streams. Further ones are rejected and retry later. Each uses memory as long as its client keeps it open.
+   */
   readonly maxReaders?: number;
 }
 
@@ -14,14 +18,23 @@ export interface Reading<S> {
 }
 
 const DEFAULT_MAX_READERS = 50_000;
-/** The number of subscribers to wake at once. The first ones have their message on the way before the last ones are evaluated. */
+/**
+ * The number of subscribers that are woken at once. Messages of the first ones are sent before the last ones are evaluated.
+ */
 const WAKE_AT_ONCE = 64;
 
-/** The number of topics to evaluate at once, so that a change that concerns thousands doesn't block other work. */
+/**
+ * The number of groups that are woken in one turn of the event loop. Thousands of streams would block other work for
+ * longer.
+ */
+const GROUPS_IN_TURN = 16;
+
+/** The number of topics that are evaluated at once, so that a change that affects thousands doesn't block other work. */
 const EVALUATE_AT_ONCE = 128;
 
 /**
- * Holds all topics with subscribers. A change is evaluated once for each topic that it concerns, however many streams there are.
+ * Holds all topics with subscribers. A change is evaluated once for each affected topic, independent of the number of
+ * streams.
  */
 export class TopicRegistry {
   readonly #options: Required<TopicRegistryOptions>;
@@ -33,16 +46,20 @@ export class TopicRegistry {
   #waking: SetIterator<() => void> | undefined;
   #readers = 0;
   #scheduled = false;
+  #groupsInTurn = 0;
 
   constructor(options: TopicRegistryOptions) {
-    this.#options = { maxReaders: DEFAULT_MAX_READERS, ...options };
+    this.#options = { maxReaders: DEFAULT_MAX_READERS, soon: queueMicrotask, ...options };
   }
 
   get size(): { readonly topics: number; readonly readers: number; readonly keys: number } {
     return { topics: this.#topics.size, readers: this.#readers, keys: this.#dependents.size };
   }
 
-  /** `wake` is called when there may be something new, never at once. */
+  /**
+   * Subscribes to the topic of the subject. `wake` is called, never synchronously, when the state may have changed. @throws
+   * CoordinatorError RESOURCE_EXHAUSTED if there are too many streams.
+   */
   read<S>(subject: Subject<S>, wake: () => void): Reading<S> {
     if (this.#readers >= this.#options.maxReaders) {
       throw new CoordinatorError("RESOURCE_EXHAUSTED", `more than ${this.#readers} streams; try again later`);
@@ -53,7 +70,7 @@ export class TopicRegistry {
     return { topic, close: () => this.#close(subject.key, topic, wake) };
   }
 
-  /** Wakes the reader also when this key changes. Returns a function that stops it. */
+  /** Wakes the subscriber also when this key changes. Returns a function that stops it. */
   watch(key: string, wake: () => void): () => void {
     this.#depend(wake, [key]);
     return () => this.#undepend(wake, [key]);
@@ -87,16 +104,22 @@ export class TopicRegistry {
     this.#undepend(topic as Topic<unknown>, topic.dependsOn);
   }
 
+  /**
+   * Schedules the next run. Subscribers are woken before most other reactions to a change: reconcilers start in the same
+   * turn of the event loop and can take milliseconds.
+   */
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    this.#options.defer(() => {
-      this.#scheduled = false;
-      this.#run();
-    });
+    const { soon, defer } = this.#options;
+    const mayGoOn = this.#groupsInTurn < GROUPS_IN_TURN;
+    if (!mayGoOn) this.#groupsInTurn = 0;
+    (mayGoOn ? soon : defer)(() => this.#run());
   }
 
   #run(): void {
+    this.#scheduled = false;
+    this.#groupsInTurn++;
     let looks = EVALUATE_AT_ONCE;
     for (const topic of this.#dirty) {
       if (looks-- === 0) break;
@@ -110,10 +133,12 @@ export class TopicRegistry {
       if (isNew) for (const wake of topic.readers) this.#toWake.add(wake);
     }
     this.#wakeSome();
+    if (this.#dirty.size > 0) this.#groupsInTurn = GROUPS_IN_TURN;
     if (this.#dirty.size > 0 || this.#toWake.size > 0) this.#schedule();
+    else this.#groupsInTurn = 0;
   }
 
-  /** One iterator goes through the whole set, because each new one would first pass over all that was deleted. */
+  /** Uses one iterator for the whole set, because a new one would first skip all deleted entries. */
   #wakeSome(): void {
     this.#waking ??= this.#toWake.values();
     for (let left = WAKE_AT_ONCE; left > 0; left--) {

@@ -2,11 +2,17 @@ import { ConnectResponse, type SessionRequest } from "@forage/proto/forage/agent
 import { CoordinatorError } from "../errors.ts";
 import type { BytesCall } from "../rpc/bytes-handler.ts";
 
-/** The nodes whose agents are connected here while another coordinator leads. Their streams are passed on to that one. */
+/**
+ * The nodes whose agents are connected to this follower, which passes their streams on to the
+ * leader.
+ */
 export class ConnectedNodes {
   readonly #streams = new Map<string, BytesCall>();
 
-  /** Adds the agent's stream once the leader has answered it. The newest one of a node counts. Returns how to remove it. */
+  /**
+   * Adds the agent's stream once the leader has answered it. A newer stream of the node replaces
+   * it. Returns a function that removes the stream.
+   */
   add(node: string, stream: BytesCall): () => void {
     this.#streams.set(node, stream);
     return () => {
@@ -19,8 +25,9 @@ export class ConnectedNodes {
   }
 
   /**
-   * Asks the node's agent to open a stream for a session, between the messages of the leader.
-   * @throws CoordinatorError UNAVAILABLE when the agent isn't connected here, or does not read.
+   * Sends the node's agent a request to open a session, between the messages of the leader. @throws
+   * CoordinatorError UNAVAILABLE if the agent is not connected to this coordinator, or does not
+   * read.
    */
   request(node: string, request: SessionRequest): void {
     const stream = this.#streams.get(node);

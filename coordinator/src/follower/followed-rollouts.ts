@@ -1,23 +1,27 @@
 import type { RolloutSource } from "../api/forage/watch-rollout.ts";
 import { visitConcerned } from "../control/rollout/concerned.ts";
-import { RolloutLook, type RolloutLookOptions, unsettled } from "../control/rollout/look.ts";
 import type { ResourceProgress } from "../control/rollout/progress-input.ts";
+import {
+  RolloutEvaluator,
+  type RolloutEvaluatorOptions,
+  unsettled,
+} from "../control/rollout/rollout-evaluator.ts";
 
 /**
- * Evaluates rollouts while another coordinator leads. How resources ended is what the leader has stored; until then they are in
- * progress.
+ * Evaluates rollouts on a follower. The results of resources are those that the leader has stored;
+ * until then they are in progress.
  */
 export class FollowedRollouts implements RolloutSource {
-  readonly #options: RolloutLookOptions;
-  readonly #look: RolloutLook;
-  /** The progress of watched rollouts since their last change: many may watch one. */
+  readonly #options: RolloutEvaluatorOptions;
+  readonly #evaluation: RolloutEvaluator;
+  /** The progress of watched rollouts since their last change, shared by all watchers. */
   readonly #progress = new Map<string, readonly ResourceProgress[]>();
   readonly #watchers = new Map<string, Set<() => void>>();
   readonly #unsubscribe: () => void;
 
-  constructor(options: RolloutLookOptions) {
+  constructor(options: RolloutEvaluatorOptions) {
     this.#options = options;
-    this.#look = new RolloutLook(options);
+    this.#evaluation = new RolloutEvaluator(options);
     this.#unsubscribe = options.state.subscribe((changes) => {
       if (this.#watchers.size === 0) return;
       const ids = new Set<string>();
@@ -30,13 +34,13 @@ export class FollowedRollouts implements RolloutSource {
     const rollout = this.#options.state.rollout(id);
     if (rollout === undefined) return undefined;
     if (rollout.record.finished) return rollout.record.resources.map((r) => ({ ...r }));
-    const progress = this.#progress.get(id) ?? this.#look.at(rollout).map(unsettled);
+    const progress = this.#progress.get(id) ?? this.#evaluation.at(rollout).map(unsettled);
     if (this.#watchers.has(id)) this.#progress.set(id, progress);
     return progress;
   }
 
-  rolloutView(key: string): ReturnType<RolloutLook["rolloutView"]> {
-    return this.#look.rolloutView(key);
+  rolloutView(key: string): ReturnType<RolloutEvaluator["rolloutView"]> {
+    return this.#evaluation.rolloutView(key);
   }
 
   watch(id: string, listener: () => void): () => void {

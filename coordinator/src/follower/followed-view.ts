@@ -1,10 +1,13 @@
 import type { Directory } from "../destination/directory.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 
-/** A view that has followed the store while another coordinator led. */
+/** The cluster view of a follower. */
 export interface FollowedView {
   readonly state: ClusterView;
   readonly directory: Directory;
-  /** Whether a coordinator has decided meanwhile. The store is then the one that the nodes know. */
+  /**
+   * Whether another coordinator has led in the meantime. The store is then the one that the nodes
+   * know.
+   */
   readonly isProven: boolean;
 }

@@ -8,6 +8,7 @@ import { addEventRoutes } from "../http/api/event-routes.ts";
 import { addObjectRoutes, type ObjectRouteOptions } from "../http/api/object-routes.ts";
 import { addIdentityRoutes } from "../http/identity-routes.ts";
 import type { Metrics } from "../http/metrics.ts";
+import { passHosts } from "../http/passed/pass-hosts.ts";
 import { type PassHttpOptions, passHttp } from "../http/passed/pass-http.ts";
 import { httpNamesOf, isPodHost, podDomainOf } from "../http/pod-domain.ts";
 import { type HttpServer, type Readiness, startHttpServer } from "../http/server.ts";
@@ -23,7 +24,7 @@ export interface FollowerHttpOptions {
   readonly clock: Pick<Clock, "schedule">;
 }
 
-export interface FollowerHttpParts extends PassHttpOptions {
+export interface FollowerHttpDependencies extends PassHttpOptions {
   readonly port: Pick<GrpcPort, "names" | "tokenWatch">;
   readonly metrics: Metrics;
   readonly readiness: () => Readiness;
@@ -31,44 +32,51 @@ export interface FollowerHttpParts extends PassHttpOptions {
   readonly events: EventLog;
   readonly handlers: ObjectRouteOptions["handlers"];
   readonly stopping: AbortSignal;
-  /** Milliseconds since the view had all of the store. */
+  /** Returns the milliseconds since the view was last known to be complete. */
   readonly behindMs: () => number;
 }
 
-/** Requests that only read what the view and the store have. The pages of the dashboard need the leader's memory. */
+/**
+ * Requests that only need the view and the store. The pages of the dashboard need the leader's
+ * memory.
+ */
 const SERVED_HERE = [
   /^\/\.well-known\//,
   /^\/api\/v1\/(namespaces\/[^/]+\/)?events$/,
   /^\/api\/v1\/namespaces\/[^/]+\/(secrets|configmaps|registrycredentials|persistentvolumeclaims)(\/[^/]+)?$/,
   /^\/api\/v1\/priorityclasses(\/[^/]+)?$/,
 ];
-const PODS_AT_LEADER =
-  "ports of pods open at the coordinator that leads: open its dashboard, or forward the port to this computer with the command line\n";
-/** This coordinator denies nothing, see `mayDeny`: the leader may have acknowledged what it has not read. */
+/**
+ * The status of an answer that the leader replaces: a follower never answers that something does
+ * not exist, see `mayDeny`, because the leader may have acknowledged it.
+ */
 const UNKNOWN_HERE = 503;
-/** A request that can be served here waits no longer for the leader. */
+/** The longest time for which a request that can be served here waits for the leader. */
 const PATIENCE_MS = 300;
 
-/** Opens the port for HTTP while another coordinator leads. Requests that are not served here are passed on to that one. */
+/**
+ * Opens the HTTP port of a follower. Requests that are not served here are passed on to the leader.
+ */
 export async function openFollowerHttp(
   { config, authority, issuer, clock }: FollowerHttpOptions,
-  parts: FollowerHttpParts,
+  dependencies: FollowerHttpDependencies,
 ): Promise<HttpServer> {
-  const { port, metrics, readiness, events, handlers, stopping, behindMs } = parts;
-  const calls = { ...parts.calls, mayDeny: () => false };
+  const { port, metrics, readiness, events, handlers, stopping, behindMs } = dependencies;
+  const calls = { ...dependencies.calls, mayDeny: () => false };
   const listen = hostPort(config.http.listen);
   const podDomain = podDomainOf(config.http);
   return startHttpServer({
     ...{ listen, metrics, readiness },
     ...(config.http.tls && { tls: await serverMaterial(authority, httpNamesOf(config.http, port.names)) }),
+    // Requests to pods' host names never reach the routes, because pages of pods must share no
+    // origin with the dashboard.
+    otherHosts: passHosts({ owns: (host) => isPodHost(host, podDomain), client: dependencies.client }),
     routes: (app) => {
       app.use("*", async (c, next) => {
-        // Pages of pods must share no origin with the dashboard.
-        if (isPodHost(c.req.header("host"), podDomain)) return c.text(PODS_AT_LEADER, 421);
         const isServedHere = readsHere(c);
-        if (isServedHere && behindMs() <= BEHIND_MS) return readHere(c, next, parts);
+        if (isServedHere && behindMs() <= BEHIND_MS) return readHere(c, next, dependencies);
         try {
-          return await passHttp(c, parts, isServedHere ? PATIENCE_MS : undefined);
+          return await passHttp(c, dependencies, isServedHere ? PATIENCE_MS : undefined);
         } catch (error) {
           if (!isServedHere) return failed(c, error);
           c.header(STALE_HEADER, String(Math.round(behindMs())));
@@ -83,11 +91,14 @@ export async function openFollowerHttp(
   });
 }
 
-/** Answers from the view. A request for something that the view doesn't have is passed on to the leader. */
-async function readHere(c: Bound, next: () => Promise<void>, parts: PassHttpOptions): Promise<void> {
+/**
+ * Answers from the view. A request for an object that is not in the view is passed on to the
+ * leader.
+ */
+async function readHere(c: Bound, next: () => Promise<void>, options: PassHttpOptions): Promise<void> {
   await next();
   if (c.res.status !== UNKNOWN_HERE) return;
-  const passed = await passHttp(c, parts, PATIENCE_MS).catch(() => undefined);
+  const passed = await passHttp(c, options, PATIENCE_MS).catch(() => undefined);
   if (passed === undefined) return;
   c.res = undefined;
   c.res = passed;

@@ -2,13 +2,13 @@ import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { countCalls, countCuts, EVENT_LOOP_SAMPLE_MS, LEADS_HELP, type Metrics } from "../http/metrics.ts";
 
 export interface FollowerMetricsSources {
-  /** Milliseconds since the store was last known to be complete. */
+  /** Returns the milliseconds since the store was last known to be complete. */
   readonly behindMs: () => number;
   readonly revision: () => number;
   readonly connections: () => { readonly open: number };
 }
 
-/** The metrics of a coordinator while another one leads. */
+/** Creates the metrics of a follower. */
 export function createFollowerMetrics({ behindMs, revision, connections }: FollowerMetricsSources): Metrics {
   const registry = new Registry();
   const registers = [registry];

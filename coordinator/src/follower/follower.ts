@@ -38,12 +38,15 @@ import { openView } from "../state/open-view.ts";
 import type { FollowedStore, Leader } from "../store/index.ts";
 import { followerSupport } from "../support/follower-support.ts";
 import type { Clock } from "../time/clock.ts";
+import type { AccessPorts } from "../workspaces/access/access-ports.ts";
 import { ConnectedNodes } from "./connected-nodes.ts";
+import { type FollowedAccess, openFollowedAccess } from "./followed-access.ts";
 import type { FollowedView } from "./followed-view.ts";
 import { openFollowerHttp } from "./follower-http.ts";
 import { createFollowerMetrics } from "./follower-metrics.ts";
 import { forward } from "./forward.ts";
 import { LeaderLink } from "./leader-link.ts";
+import { LeaderProof } from "./leader-proof.ts";
 import { type OwnMethods, ownMethods } from "./own-methods.ts";
 import { BEHIND_MS, followerReadiness } from "./readiness.ts";
 import { showStoredHealth } from "./stored-health.ts";
@@ -51,19 +54,19 @@ import { showStoredHealth } from "./stored-health.ts";
 export interface FollowerOptions {
   readonly config: Config;
   readonly store: FollowedStore;
-  /** This coordinator's id. */
+  /** The id of this coordinator. */
   readonly self: string;
   readonly authority: Authority;
-  /** Default: the authority is not replaced. */
+  /** The replacement of the authority. Default: the authority is not replaced. */
   readonly authorityRoll?: AuthorityRoll | undefined;
   readonly vault: Vault;
   /** The public keys of pods' identity tokens. */
   readonly issuer: Pick<IdentityIssuer, "issuer" | "publicKeys">;
-  /** The record of calls that are served here. Default: none. */
+  /** The audit log of calls that are served here. Default: none. */
   readonly audit?: AuditLog;
-  /** Services of optional parts of the coordinator that leads. */
+  /** The services of optional components of the leader. */
   readonly further: readonly ServiceDefinition[];
-  /** Kinds of workloads whose pods an optional part creates. */
+  /** The kinds of workloads whose pods an optional component creates. */
   readonly foreignKinds: readonly string[];
   /** The addresses of this host, for the certificate of the gRPC port. Default: none. */
   readonly hostAddresses?: readonly string[];
@@ -74,38 +77,50 @@ export interface FollowerOptions {
   readonly onFatal: (error: unknown) => void;
 }
 
-/** A coordinator that follows. Its view, its ports and what is open on them stay when it becomes the leader. */
+/**
+ * A coordinator that follows. Its view, its ports and their connections stay when it becomes the
+ * leader.
+ */
 export interface Follower extends FollowedView {
   readonly port: GrpcPort;
   readonly address: HostPort;
   readonly http: HttpServer;
   readonly plain: PlainDestination | undefined;
-  /** Aborted when the coordinator stops. */
+  /** The ports of workspaces. */
+  readonly access: AccessPorts;
+  /** Aborts when the coordinator stops. */
   readonly stopping: AbortController;
-  /** Takes in the coordinator that leads. Undefined: none does. */
+  /** Sets the leader to which calls are passed on; undefined if there is none. */
   observe(leader: Leader | undefined): void;
-  /** Returns what this coordinator does in one line. */
+  /** Returns the coordinator's state in one line. */
   status(): string;
   /**
-   * Ends what a coordinator does only while another one leads. The caller adds its own services to the port before it waits for
-   * anything: there are none in between.
+   * Ends everything that a coordinator does only as a follower. The caller must add its own
+   * services to the port without awaiting anything before, because the port has none in the
+   * meantime.
    */
   handOver(): void;
   /** Ends everything. */
   close(): Promise<void>;
 }
 
-/** Time for clients to take in the end of their streams. */
+/** The time for clients to process the end of their streams. */
 const CLOSE_GRACE_MS = 1_000;
-/** The view has what was written within milliseconds, unless etcd answers the leader only. */
+/**
+ * The longest wait until the view contains a write. It usually takes milliseconds, unless only the
+ * leader can reach etcd.
+ */
 const REACHED_MS = 1_000;
 
-/** Serves while another coordinator leads: what it can from its own view of the store. All other calls are passed on to the leader. */
+/**
+ * Starts a follower. It serves calls that need only its own view of the store, and passes all other
+ * calls on to the leader.
+ */
 export async function startFollower(options: FollowerOptions): Promise<Follower> {
   const { config, store, authority, clock, log, self, onFatal } = options;
   const defer = (run: () => void): void => void setImmediate(run);
   const over = new AbortController();
-  // Unreadable records are in the log, and the leader records them as events.
+  // Unreadable records are logged, and the leader records them as events.
   const noEvents = { record: () => {} };
   const { state, following } = await openView({ store, log, onFatal }, noEvents, over.signal);
   const stopHealth = showHealth(options, state, defer);
@@ -119,19 +134,17 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   const limits = eventLimits(config);
   const events = await FollowedEvents.open({ store, limits, clock, onFatal }, over.signal);
   const behindMs = (): number => store.behindMs;
-  const isBehind = (): boolean => behindMs() > BEHIND_MS;
   const nodes = new ConnectedNodes();
+  const isBehind = (): boolean => behindMs() > BEHIND_MS;
   const own = ownMethods({ ...options, state, events, isBehind, nodes }, serving);
-  const parts = { port, metrics, link, directory, serving, own, state, nodes, leaving: leaving.signal };
-  const definitions = addFollowerServices(options, parts);
+  const components = { port, metrics, link, directory, serving, own, state, nodes, leaving: leaving.signal };
+  const definitions = addFollowerServices(options, components);
   const place = ownPlace(options);
-  let isProven = false;
+  const proof = new LeaderProof();
   const stopReporting = reportToLeader({
     ...{ own: place, store, clock, log, tokensUsed, authorityPins: trustedPins(options, link) },
     client: (signal) => link.client(signal),
-    onAnswer: ({ decides }) => {
-      isProven ||= decides;
-    },
+    onAnswer: proof.observe,
   });
   const readiness = () => followerReadiness(store, link.leader);
   const http = await openFollowerHttp(options, {
@@ -141,28 +154,26 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
     reached: (revision) => reached(state, revision, clock),
   });
   port.observer.material = (material) => http.reload(material);
-  const plain = await openPlain(options, directory, serving);
+  const { plain, access, closeFurther } = await openFurtherPorts(options, components);
   const address = await port.listen();
   log.info({ event: "coordinator-follows", grpc: address, revision: store.revision });
   let isFollowing = true;
   const leave = (): void => {
     isFollowing = false;
-    stopHealth();
-    stopWatching();
-    stopReporting();
+    for (const stop of [stopHealth, stopWatching, stopReporting, access.end]) stop();
   };
   return {
-    ...{ state, directory, port, address, http, plain, stopping },
+    ...{ state, directory, port, address, http, plain, stopping, access: access.ports },
     get isProven() {
-      return isProven;
+      return proof.holds;
     },
-    observe: (leader) => observe(leader, link, log),
+    observe: (leader) => observe(leader, { link, access }, log),
     status: () => statusOf(link),
     handOver: () => {
       leave();
       for (const definition of definitions) port.server.removeService(definition);
       leaving.abort();
-      // Calls that wait for a leader are served by this coordinator's own port.
+      // Calls that wait for a leader are then passed on to this coordinator's own port.
       link.observe({ holder: self, ...place });
     },
     close: async () => {
@@ -171,7 +182,7 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
       if (isFollowing) leave();
       leaving.abort();
       link.close();
-      const ports = leads ? [] : [port.close(CLOSE_GRACE_MS), plain?.close(CLOSE_GRACE_MS), http.close()];
+      const ports = leads ? [] : [port.close(CLOSE_GRACE_MS), http.close(), closeFurther()];
       await Promise.all(ports);
       over.abort();
       await following;
@@ -182,7 +193,10 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   };
 }
 
-/** Returns a function for the pins of the authorities that this coordinator trusts. Called once the port is open, which trusts them first. */
+/**
+ * Returns a function for the pins of the authorities that this coordinator trusts. It must be
+ * called once the port is open, which trusts them first.
+ */
 function trustedPins({ authority, authorityRoll }: FollowerOptions, link: LeaderLink) {
   const pins = (): readonly string[] => authorityRoll?.roots().map(({ pin }) => pin) ?? [authority.pin];
   let trusted = pins();
@@ -193,7 +207,12 @@ function trustedPins({ authority, authorityRoll }: FollowerOptions, link: Leader
   return () => trusted;
 }
 
-function observe(leader: Leader | undefined, link: LeaderLink, log: Log): void {
+function observe(
+  leader: Leader | undefined,
+  { link, access }: { readonly link: LeaderLink; readonly access: FollowedAccess },
+  log: Log,
+): void {
+  access.observe(leader);
   const { name = "none", addresses } = leader ?? {};
   if (leader?.holder !== link.leader?.holder) log.info({ event: "leader-seen", leader: name, addresses });
   link.observe(leader);
@@ -208,12 +227,12 @@ function showHealth(
   return showStoredHealth({ state, monotonicMs: clock.monotonicMs, recoveryMs, defer });
 }
 
-/** Opens the port, and what observes the calls on it. */
+/** Opens the port and everything that observes its calls. */
 async function openServing(
   options: FollowerOptions,
-  parts: { readonly state: ClusterView; readonly link: LeaderLink; readonly stopping: AbortSignal },
+  components: { readonly state: ClusterView; readonly link: LeaderLink; readonly stopping: AbortSignal },
 ) {
-  const { state, link, stopping } = parts;
+  const { state, link, stopping } = components;
   const { store, log, clock } = options;
   const { monotonicMs } = clock;
   const port = await openGrpcPort({ ...options, state });
@@ -239,10 +258,10 @@ async function openServing(
   return { port, metrics, audit, tokensUsed, serving, calls };
 }
 
-/** Returns the services that were added. */
+/** Adds the services of a follower, and returns them. */
 function addFollowerServices(
   options: FollowerOptions,
-  parts: {
+  components: {
     readonly port: GrpcPort;
     readonly metrics: Metrics;
     readonly link: LeaderLink;
@@ -255,7 +274,7 @@ function addFollowerServices(
   },
 ): readonly ServiceDefinition[] {
   const { store, clock, log, further } = options;
-  const { port, link, directory, serving, leaving, own, state, nodes } = parts;
+  const { port, link, directory, serving, leaving, own, state, nodes } = components;
   const { server, identify, peerOf } = port;
   const notForwarded = [...ownDefinitions, ...leaderDefinitions];
   const forwarded = [...servedDefinitions, ...further].filter((it) => !notForwarded.includes(it));
@@ -269,7 +288,7 @@ function addFollowerServices(
       behindMs: () => store.behindMs,
       onPassed: (path, call) => {
         const caller = path === SharedAgentService.connect.path ? identify(call) : undefined;
-        return caller?.kind === "node" ? nodes.add(caller.nodeId, call) : undefined;
+        return caller?.type === "node" ? nodes.add(caller.nodeId, call) : undefined;
       },
       reached: (revision) => reached(state, revision, clock),
     });
@@ -279,7 +298,7 @@ function addFollowerServices(
   };
   addStandardServices(server, all, { store: health, clock }, serving);
   addDestination(server, { directory, authorize: true }, serving);
-  serve(server, FollowerServiceService, supportOf(options, parts), serving);
+  serve(server, FollowerServiceService, supportOf(options, components), serving);
   return [...all, FollowerServiceService];
 }
 
@@ -299,12 +318,33 @@ function statusOf(link: LeaderLink): string {
   return `following: ${link.leader?.name ?? "another coordinator"} leads`;
 }
 
-/** Resolves once the view has the revision, or after a second: the caller's next read is then older than its write. */
+/**
+ * Resolves once the view contains the revision, or after a second. In the latter case, the caller's
+ * next read may not contain its write.
+ */
 async function reached(state: ClusterView, revision: number, { schedule }: Clock): Promise<void> {
   const late = Promise.withResolvers<void>();
   const cancel = schedule(REACHED_MS, late.resolve);
   await Promise.race([state.reached(revision), late.promise]);
   cancel();
+}
+
+/** Opens the optional ports. */
+async function openFurtherPorts(
+  options: FollowerOptions,
+  components: {
+    readonly directory: Directory;
+    readonly serving: ServeOptions;
+    readonly link: LeaderLink;
+  },
+) {
+  const { config, clock, log } = options;
+  const { directory, serving, link } = components;
+  const plain = await openPlain(options, directory, serving);
+  const client = (signal: AbortSignal) => link.client(signal);
+  const access = await openFollowedAccess({ settings: config.workspaces, clock, log, client });
+  const closeFurther = () => Promise.all([plain?.close(CLOSE_GRACE_MS), access.close()]);
+  return { plain, access, closeFurther };
 }
 
 function openPlain({ config, clock }: FollowerOptions, directory: Directory, serving: ServeOptions) {

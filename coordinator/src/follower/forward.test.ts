@@ -31,11 +31,11 @@ const METHOD = {
   responseDeserialize: asIs,
 } as const;
 const CLIENT = "192.0.2.7:4000";
-const NODE: Caller = { kind: "node", nodeId: "n1" as never, serial: "a1" };
+const NODE: Caller = { type: "node", nodeId: "n1" as never, serial: "a1" };
 
 type Call = ServerDuplexStream<Buffer, Buffer>;
 
-test("messages, headers and the end of a stream pass in both directions", async (t) => {
+test("passes messages, headers and the end of a stream in both directions", async (t) => {
   const world = await start(t, (call) => {
     const metadata = new Metadata();
     metadata.set("answer", "yes");
@@ -65,7 +65,7 @@ test("messages, headers and the end of a stream pass in both directions", async 
   assert.deepEqual(call?.metadata.get(FORWARDED_PEER_KEY), [CLIENT], "not the client's");
 });
 
-test("unary clients are served, and errors keep their code, text and details", async (t) => {
+test("serves unary clients, and keeps code, text and details of errors", async (t) => {
   const world = await start(t, (call) => {
     call.on("data", () => {});
     const metadata = new Metadata();
@@ -79,7 +79,7 @@ test("unary clients are served, and errors keep their code, text and details", a
   assert.deepEqual(error?.metadata.get("grpc-status-details-bin").map(String), ["details"]);
 });
 
-test("a slow reader holds up the sender, and nothing is lost", async (t) => {
+test("slows the sender for a slow reader, and loses nothing", async (t) => {
   const COUNT = 200;
   const message = Buffer.alloc(64 * 1024, "x");
   const world = await start(t, (call) => {
@@ -101,7 +101,7 @@ test("a slow reader holds up the sender, and nothing is lost", async (t) => {
   assert.equal(received, COUNT * message.length);
 });
 
-test("a client that leaves ends the call of the leader", async (t) => {
+test("ends the leader's call when the client disconnects", async (t) => {
   const cancelled = Promise.withResolvers<void>();
   const world = await start(t, (call) => {
     call.on("data", () => stream.cancel());
@@ -113,7 +113,7 @@ test("a client that leaves ends the call of the leader", async (t) => {
   await cancelled.promise;
 });
 
-test("calls end with UNAVAILABLE when the leader is gone, changes or isn't found", async (t) => {
+test("ends calls with UNAVAILABLE when the leader is lost, changes or is not found", async (t) => {
   const world = await start(t, (call) => call.on("data", () => world.upstream.forceShutdown()));
   const cut = world.call();
   cut.write(Buffer.from("a"));
@@ -127,7 +127,7 @@ test("calls end with UNAVAILABLE when the leader is gone, changes or isn't found
   assert.equal(await codeOf(stopped), status.UNAVAILABLE);
 });
 
-test("a method with a handler of its own is served here, passed on, or served here when the leader is lost", async (t) => {
+test("serves a method with its own handler here, passes it on, or serves it here when the leader is lost", async (t) => {
   const served: string[] = [];
   const serve = (call: Call, first: Buffer | undefined): void => {
     served.push(String(first));
@@ -162,7 +162,7 @@ test("a method with a handler of its own is served here, passed on, or served he
   await assert.rejects(ask("leader"), { code: status.UNAVAILABLE });
 });
 
-test("a call that finds nothing here is served by the leader, and has no answer without it", async (t) => {
+test("passes a call on that finds nothing here, and fails it without a leader", async (t) => {
   const serve = (call: Call): void =>
     void call.emit("error", { code: status.NOT_FOUND, details: "not read" });
   for (const place of ["here", "leader-first"] as const) {
@@ -184,10 +184,10 @@ test("a call that finds nothing here is served by the leader, and has no answer 
 });
 
 test("reports a call once the leader has answered it, and its end", async (t) => {
-  const told: string[] = [];
+  const reports: string[] = [];
   const onPassed = (path: string) => {
-    told.push(`answered ${path}`);
-    return () => void told.push("ended");
+    reports.push(`answered ${path}`);
+    return () => void reports.push("ended");
   };
   const world = await start(t, (call) => call.on("data", (message: Buffer) => call.write(message)), {
     onPassed,
@@ -197,13 +197,13 @@ test("reports a call once the leader has answered it, and its end", async (t) =>
   stream.write(Buffer.from("a"));
   const answers = stream[Symbol.asyncIterator]();
   await answers.next();
-  assert.deepEqual(told, [`answered ${PATH}`]);
+  assert.deepEqual(reports, [`answered ${PATH}`]);
   stream.cancel();
-  await waitFor(() => told.length === 2, { what: "the end is reported", limitMs: 10_000 });
-  assert.deepEqual(told, [`answered ${PATH}`, "ended"]);
+  await waitFor(() => reports.length === 2, { what: "the end is reported", limitMs: 10_000 });
+  assert.deepEqual(reports, [`answered ${PATH}`, "ended"]);
 });
 
-test("a stream of states goes on here when the leader is lost, and an answer that has begun does not", async (t) => {
+test("continues a stream of states here when the leader is lost, but no answer that has begun", async (t) => {
   for (const isStream of [true, false]) {
     const serve = (call: Call): void => {
       call.write(Buffer.from("here"));
@@ -213,15 +213,15 @@ test("a stream of states goes on here when the leader is lost, and an answer tha
     const world = await start(t, (call) => call.on("data", () => call.write(Buffer.from("leader"))), { own });
     const stream = world.call();
     stream.write(Buffer.from("a"));
-    const parts = stream[Symbol.asyncIterator]();
-    assert.equal(String((await parts.next()).value), "leader");
+    const answers = stream[Symbol.asyncIterator]();
+    assert.equal(String((await answers.next()).value), "leader");
     world.upstream.forceShutdown();
-    if (isStream) assert.equal(String((await parts.next()).value), "here");
-    else await assert.rejects(parts.next(), { code: status.UNAVAILABLE });
+    if (isStream) assert.equal(String((await answers.next()).value), "here");
+    else await assert.rejects(answers.next(), { code: status.UNAVAILABLE });
   }
 });
 
-test("a call that has written ends once this coordinator has what it wrote", async (t) => {
+test("ends a call that has written once this coordinator has what it wrote", async (t) => {
   const revision = Promise.withResolvers<void>();
   const asked: number[] = [];
   const world = await start(
@@ -261,7 +261,7 @@ function codeOf(stream: ClientDuplexStream<Buffer, Buffer>): Promise<number> {
   return new Promise((resolve) => stream.on("status", ({ code }) => resolve(code)));
 }
 
-/** A leader, a server that passes calls on to it, and a client of that one. */
+/** Starts a leader, a server that passes calls on to it, and a client of that server. */
 async function start(
   t: TestContext,
   handle: (call: Call) => void,

@@ -17,38 +17,59 @@ import type { ServeOptions } from "../rpc/serve.ts";
 import { toServiceError } from "../rpc/status.ts";
 import { markOfLeader } from "./of-leader.ts";
 
-/** A method that this coordinator can serve itself. */
+/** A method that a follower can serve itself. */
 export interface OwnMethod {
   readonly serve: BytesHandler;
-  /** Whether it answers with a stream that begins with the present state, so that another one can go on with it. */
+  /**
+   * Whether the method answers with a stream that begins with the present state, so that another
+   * stream can continue it.
+   */
   readonly isStream: boolean;
   /**
-   * Whether it may answer that something doesn't exist. Default: such a call, which must have one request, is passed on to the
-   * leader, because this coordinator may not have read what another one has acknowledged.
+   * Whether the method may answer that something does not exist. By default such a call, which must
+   * have one request, is passed on to the leader, because another coordinator may have acknowledged
+   * the object.
    */
   readonly mayDeny?: boolean;
   /** Returns where a call with this first message is served. */
   readonly placeOf: (first: Buffer) => Place;
 }
 
-/** `leader-first`: here if the leader can't be reached. The call must only read, and have one request. */
+/**
+ * The place where a call is served. `leader-first` means here if the leader can't be reached; such
+ * a call must only read, and have one request.
+ */
 export type Place = "here" | "leader" | "leader-first";
 
 export interface ForwardOptions extends CallObserver {
   readonly identify: ServeOptions["identify"];
   /** Returns the address of the client. */
   readonly peerOf: NonNullable<ServeOptions["peerOf"]>;
-  /** Returns a channel to the coordinator that leads. Waits for it this long, or for the usual time. */
+  /**
+   * Returns a channel to the leader. Waits for a leader for the given time, or for the default
+   * time.
+   */
   readonly client: (signal: AbortSignal, patienceMs?: number) => Promise<Client>;
-  /** Aborted when another coordinator leads, perhaps this one: calls that the former one has received end with UNAVAILABLE. */
+  /**
+   * Aborts when another coordinator becomes the leader, which may be this one. Calls that the
+   * former leader has received end with UNAVAILABLE.
+   */
   readonly stopping: AbortSignal;
-  /** The methods that this coordinator can serve itself, by their paths. Default: none. */
+  /** The methods that this coordinator can serve itself, by path. Default: none. */
   readonly own?: ReadonlyMap<string, OwnMethod>;
-  /** Waits a moment until this coordinator has the leader's writes up to the revision. Default: no call waits. */
+  /**
+   * Waits a moment until this coordinator has the leader's writes up to the revision. Default: does
+   * not wait.
+   */
   readonly reached?: (revision: number) => Promise<void>;
-  /** Returns the time since this coordinator had all of the store. Default: 0. */
+  /**
+   * Returns the milliseconds since this coordinator's store was last known to be complete. Default:
+   * 0.
+   */
   readonly behindMs?: () => number;
-  /** Called with each call of the path when the leader answers it for the first time. Returns what to do at its end. */
+  /**
+   * Called with each call when the leader first answers it. Returns a function to call at its end.
+   */
   readonly onPassed?: (path: string, call: BytesCall) => (() => void) | undefined;
 }
 
@@ -56,10 +77,15 @@ type Upstream = ClientDuplexStream<Buffer, Buffer>;
 
 /** Headers that belong to one connection, or that only this coordinator may set. */
 const OWN_HEADERS = /^(:|grpc-|te$|content-type$|user-agent$|host$|forage-forwarded-)/;
-/** A call that can be served here waits no longer for the leader. A connected channel needs no time. */
+/**
+ * The longest time for which a call that can be served here waits for the leader. A connected
+ * channel needs no time.
+ */
 const OWN_PATIENCE_MS = 300;
 
-/** Registers the service so that each call is passed on to the coordinator that leads, as bytes, unless it is served here. */
+/**
+ * Registers the service. Each call is passed on to the leader as bytes, unless it is served here.
+ */
 export function forward(server: Server, definition: ServiceDefinition, options: ForwardOptions): void {
   const methods = Object.entries(definition).map(([name, { path }]) => {
     const bytes = {
@@ -68,10 +94,11 @@ export function forward(server: Server, definition: ServiceDefinition, options: 
       responseSerialize: asIs,
       responseDeserialize: asIs,
     };
-    // On the wire, one message is a stream of one message.
+    // On the wire, a single message is a stream of one message.
     return [name, { path, requestStream: true, responseStream: true, ...bytes }] as const;
   });
-  // One listener for all calls, because each one of a signal makes the next slower.
+  // One listener serves all calls, because every listener of a signal slows the addition of the
+  // next.
   const open: OpenCalls = new Set();
   options.stopping.addEventListener("abort", () => stopAll(open), { once: true });
   const handlers = methods.map(([name, { path }]) => [name, handling(path, open, options)] as const);
@@ -111,7 +138,7 @@ function handling(
     });
 }
 
-/** Returns the call with `deny` in place of an end by NOT_FOUND. */
+/** Returns the call with a different end: NOT_FOUND calls `deny` instead. */
 function withoutDenial(call: BytesCall, deny: () => void): BytesCall {
   const emit = (event: string, ...values: unknown[]): boolean => {
     const [error] = values as [Partial<StatusObject> | undefined];
@@ -128,7 +155,10 @@ function withoutDenial(call: BytesCall, deny: () => void): BytesCall {
   });
 }
 
-/** Says in the headers that the answer is this coordinator's own. Without effect once the leader has answered. */
+/**
+ * Marks the answer in its headers as this coordinator's own. Has no effect once the leader has
+ * answered.
+ */
 function markStale(call: BytesCall, { behindMs }: ForwardOptions): void {
   const metadata = new Metadata();
   metadata.set(STALE_HEADER, String(Math.round(behindMs?.() ?? 0)));
@@ -140,13 +170,16 @@ function endUnknown(call: BytesCall): void {
   call.emit("error", { code: status.UNAVAILABLE, details, message: details });
 }
 
-/** Reads the first message and puts it back. A call that ends before is left to the leader to refuse, as an empty message. */
-function onFirst(call: BytesCall, take: (first: Buffer) => void): void {
+/**
+ * Reads the first message, and puts it back. A call that ends before is passed to the leader as an
+ * empty message, which refuses it.
+ */
+function onFirst(call: BytesCall, handle: (first: Buffer) => void): void {
   const onData = (first: Buffer): void => {
     call.off("end", onEnd);
     call.pause();
     call.unshift(first);
-    take(first);
+    handle(first);
   };
   const onEnd = (): void => {
     call.off("data", onData);
@@ -160,11 +193,13 @@ interface Passing {
   readonly path: string;
   readonly calls: OpenCalls;
   readonly options: ForwardOptions;
-  /** Serves the call here. `evenLater`: also after the leader has sent messages. */
+  /**
+   * Serves the call here instead. `evenLater` permits this even after the leader has sent messages.
+   */
   readonly instead?: { readonly run: () => void; readonly evenLater: boolean };
 }
 
-/** Passes the call on. */
+/** Passes the call on to the leader. */
 function pass(call: BytesCall, { path, calls, options, instead }: Passing): void {
   const gone = new AbortController();
   let upstream: Upstream | undefined;
@@ -204,7 +239,10 @@ function pass(call: BytesCall, { path, calls, options, instead }: Passing): void
     .catch((error: unknown) => finish(toServiceError(error)));
 }
 
-/** Ends the call once this coordinator has what the call has written, so that the caller's next call can be served here. */
+/**
+ * Ends the call once this coordinator has what the call has written, so that the caller's next call
+ * can be served here.
+ */
 function end(call: BytesCall, { metadata }: Partial<StatusObject>, { reached }: ForwardOptions): void {
   const revision = takeRevision(metadata);
   if (revision === undefined || reached === undefined) call.end(metadata);
@@ -224,7 +262,10 @@ async function open(
   return client.makeBidiStreamRequest(path, asIs, asIs, metadata, { deadline });
 }
 
-/** Passes on the caller's own headers, the address that the call comes from and, unless a token is among the headers, who the caller is. */
+/**
+ * Returns the metadata for the leader: the caller's own headers, its address, and its identity
+ * unless a token is among the headers.
+ */
 function forwardedMetadata(call: BytesCall, { identify, peerOf }: ForwardOptions): Metadata {
   const metadata = new Metadata();
   for (const key of Object.keys(call.metadata.getMap())) {
@@ -245,7 +286,8 @@ function connect(call: BytesCall, upstream: Upstream, signal: AbortSignal, finis
   };
   upstream.on("metadata", (metadata) => call.sendMetadata(metadata));
   upstream.on("status", (received) => {
-    // Only this side cancels calls. A leader that ends at once resets its streams with the same code.
+    // Only this side cancels calls, but a leader that ends abruptly resets its streams with the
+    // same code.
     const isReset = received.code === status.CANCELLED && !signal.aborted;
     result = isReset ? { ...received, code: status.UNAVAILABLE } : received;
     settle();
@@ -254,7 +296,7 @@ function connect(call: BytesCall, upstream: Upstream, signal: AbortSignal, finis
     ended = true;
     settle();
   });
-  // The status has the same content.
+  // The status contains the same information.
   upstream.on("error", () => {
     ended = true;
     settle();
@@ -264,14 +306,14 @@ function connect(call: BytesCall, upstream: Upstream, signal: AbortSignal, finis
   call.on("end", () => upstream.end());
 }
 
-/** Writes what is read, and stops reading while the other side takes nothing. */
+/** Copies messages, and stops reading while the other side does not accept any. */
 function flow(from: BytesCall | Upstream, to: BytesCall | Upstream): void {
   from.on("data", (message: Buffer) => {
     if (!to.writable || to.write(message)) return;
     from.pause();
     to.once("drain", () => from.resume());
   });
-  // The read of the first message has paused it.
+  // Reading the first message has paused the stream.
   from.resume();
 }
 

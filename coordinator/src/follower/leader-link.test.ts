@@ -11,7 +11,7 @@ import { LeaderLink } from "./leader-link.ts";
 
 const NEVER = new AbortController().signal;
 
-test("calls wait while no coordinator leads, and while the last one can't be reached", async (t) => {
+test("lets calls wait while there is no leader, and while the last one can't be reached", async (t) => {
   const { link, startServer } = await start(t);
   const first = await startServer();
   const waiting = link.client(NEVER);
@@ -41,7 +41,7 @@ test("calls wait while no coordinator leads, and while the last one can't be rea
   assert.equal(client.getChannel().getTarget(), `dns:${second.address}`);
 });
 
-test("a call that is over, and the end of the link, end the wait", async (t) => {
+test("ends the wait when the call or the link ends", async (t) => {
   const { link } = await start(t);
   const gone = new AbortController();
   const waits = [link.client(gone.signal), link.client(NEVER)].map((it) =>

@@ -8,15 +8,18 @@ export interface LeaderLinkOptions extends CoordinatorChannelsOptions {
   readonly clock: Pick<Clock, "schedule" | "monotonicMs" | "nowMs">;
 }
 
-/** Streams of all callers share connections, and one connection has one flow-control window. */
+/**
+ * The number of connections to the leader. All callers share them, and each connection has only one
+ * flow-control window.
+ */
 const CONNECTIONS = 4;
-/** Certificates last for thirty days. */
+/** The age at which a certificate is replaced. Certificates are valid for thirty days. */
 const CERTIFICATE_MAX_AGE_MS = 10 * 24 * 3600 * 1000;
-/** The time in which a new leader is usually found. */
+/** The time within which a new leader is usually found. */
 export const WAIT_MS = 10_000;
-/** Calls that wait for a leader. */
+/** The most calls that wait for a leader. */
 const MAX_WAITING = 10_000;
-/** The longest wait for one connection at a time. */
+/** The longest wait for a connection before the state is checked again. */
 const CONNECT_MS = 10_000;
 
 interface Connected {
@@ -25,14 +28,17 @@ interface Connected {
   readonly clients: Promise<readonly Client[]>;
 }
 
-/** Connects to the coordinator that leads, with a certificate that lets this one speak for its callers. */
+/**
+ * Connects to the leader with a certificate that permits this coordinator to pass on its callers'
+ * identities.
+ */
 export class LeaderLink {
   readonly #options: LeaderLinkOptions;
   readonly #waiting = new Set<() => void>();
   #leader: Leader | undefined;
   #connected: Connected | undefined;
   #next = 0;
-  /** Counts the times that waiting calls were woken, so that none misses one. */
+  /** Counts how often waiting calls were woken, so that none misses a change. */
   #wakes = 0;
   #closed = false;
 
@@ -40,12 +46,12 @@ export class LeaderLink {
     this.#options = options;
   }
 
-  /** Undefined: none is known. */
+  /** The leader; undefined if none is known. */
   get leader(): Leader | undefined {
     return this.#leader;
   }
 
-  /** Takes in the coordinator that leads. Undefined: none does. Calls that go on with the former one are left to it. */
+  /** Sets the leader; undefined if there is none. Calls in progress stay with the former leader. */
   observe(leader: Leader | undefined): void {
     this.#leader = leader;
     const address = leader?.addresses?.[0];
@@ -53,16 +59,19 @@ export class LeaderLink {
     this.#wakeAll();
   }
 
-  /** Connects again, with the present authority, for further calls. Calls that go on are left to the former connections. */
+  /**
+   * Opens new connections with the present authority for further calls. Calls in progress stay on
+   * the former connections.
+   */
   renew(): void {
     this.#disconnect();
     this.#wakeAll();
   }
 
   /**
-   * Returns a channel that is connected to the leader. Waits while none is known, or while it can't be reached: it may have
-   * ended a moment ago.
-   * @throws CoordinatorError UNAVAILABLE when there is none in time.
+   * Returns a channel that is connected to the leader. Waits while no leader is known or while it
+   * can't be reached, because it may have just ended. @throws CoordinatorError UNAVAILABLE if there
+   * is none in time.
    */
   async client(signal: AbortSignal, patienceMs = WAIT_MS): Promise<Client> {
     const untilMs = this.#monotonicMs() + patienceMs;
@@ -89,7 +98,7 @@ export class LeaderLink {
     const [address] = addresses;
     if (address === undefined) throw unavailable(`${name} leads, at no known address`);
     const clients = await this.#connect(address).clients;
-    // Another coordinator may have been seen meanwhile.
+    // Another leader may have been observed in the meantime.
     return this.#connected?.address === address ? clients[this.#next++ % clients.length] : undefined;
   }
 
@@ -103,7 +112,7 @@ export class LeaderLink {
       sinceMs: this.#monotonicMs(),
       clients: openCoordinatorChannels(address, CONNECTIONS, this.#options),
     };
-    // A failure is the calls' to report, and the next call tries again.
+    // The calls report the failure, and the next call tries again.
     connected.clients.catch(() => {
       if (this.#connected === connected) this.#connected = undefined;
     });
@@ -122,7 +131,10 @@ export class LeaderLink {
     );
   }
 
-  /** Waits until another leader is known, the channel is connected, the time is up or the call is over. */
+  /**
+   * Waits until another leader is known, the channel is connected, the time is over or the call has
+   * ended.
+   */
   async #untilChanged(leftMs: number, client: Client | undefined, signal: AbortSignal): Promise<void> {
     if (this.#waiting.size >= MAX_WAITING) throw unavailable("too many calls wait for a leader");
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -131,7 +143,7 @@ export class LeaderLink {
     const cancel = this.#options.clock.schedule(waitMs, wake);
     this.#waiting.add(wake);
     signal.addEventListener("abort", wake, { once: true });
-    // A closed channel answers at once, with an error.
+    // A closed channel calls back at once with an error.
     client?.waitForReady(this.#options.clock.nowMs() + waitMs, wake);
     await promise;
     signal.removeEventListener("abort", wake);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Metadata, status } from "@grpc/grpc-js";
 import { markOfLeader } from "./of-leader.ts";
 
-test("marks the end of a call whose leader was lost, and no other end", () => {
+test("marks only the end of a call whose leader was lost", () => {
   const metadata = new Metadata();
   metadata.set("a", "b");
   const marked = markOfLeader({ code: status.UNAVAILABLE, details: "lost", metadata });

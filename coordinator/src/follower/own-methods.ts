@@ -40,25 +40,28 @@ export interface OwnMethodsOptions {
   readonly events: EventLog;
   readonly clock: Clock;
   readonly log: Log;
-  /** Kinds of workloads whose pods no resource stands for. */
+  /** The kinds of workloads whose pods belong to no resource. */
   readonly foreignKinds: readonly string[];
-  /** Whether the view is known to be older than the leader's. */
+  /** Reports whether the view is known to be older than the leader's. */
   readonly isBehind: () => boolean;
-  /** The nodes whose agents are connected here. */
+  /** The nodes whose agents are connected to this coordinator. */
   readonly nodes: Pick<ConnectedNodes, "has" | "request">;
 }
 
 type OperatorHandlers = Partial<Handlers<typeof OperatorServiceService>>;
 
 export interface OwnMethods {
-  /** By the paths of the methods. */
+  /** The methods by path. */
   readonly methods: ReadonlyMap<string, OwnMethod>;
-  /** The handlers of the operator service's methods that are complete here, for the JSON API. */
+  /** The handlers of operator methods that a follower can serve completely, for the JSON API. */
   readonly handlers: ReturnType<typeof completeHandlers>;
   close(): void;
 }
 
-/** Methods that need what only the leader has in memory: reasons for waiting, usage, last heartbeats, states of gateways. */
+/**
+ * Methods that need data which only the leader has in memory: reasons for waiting, usage, last
+ * heartbeats, states of gateways.
+ */
 const LEADER_FIRST: ReadonlySet<string> = new Set([
   operator.listResources.path,
   operator.listPods.path,
@@ -69,7 +72,7 @@ const LEADER_FIRST: ReadonlySet<string> = new Set([
   ForageServiceService.watchRollout.path,
 ]);
 
-/** Returns the methods that a coordinator serves from its own view while another one leads. */
+/** Returns the methods that a follower serves from its own view. */
 export function ownMethods(options: OwnMethodsOptions, serving: ServeOptions): OwnMethods {
   const { state, isBehind } = options;
   const rollouts = openRollouts(options);
@@ -145,7 +148,10 @@ function completeHandlers(
   } satisfies OperatorHandlers;
 }
 
-/** Reports whether a request is for a rollout that has finished: its record has the whole answer. */
+/**
+ * Reports whether a request is for a rollout that has ended, whose record contains the whole
+ * answer.
+ */
 function finishedRollout(state: ClusterView): (path: string, first: Buffer) => boolean {
   const isFinished = (id: string): boolean => state.rollout(id)?.record.finished === true;
   return (path, first) => {
@@ -156,7 +162,7 @@ function finishedRollout(state: ClusterView): (path: string, first: Buffer) => b
       const { by } = GetRolloutRequest.decode(first);
       return by?.$case === "rolloutId" && isFinished(by.value);
     } catch {
-      // The leader refuses what can't be decoded.
+      // The leader refuses messages that can't be decoded.
       return false;
     }
   };

@@ -23,18 +23,22 @@ import type { OwnMethod, Place } from "./forward.ts";
 export interface PodSessionsOptions extends Omit<SessionsOptions, "podUse"> {
   readonly broker: SessionBroker;
   readonly nodes: Pick<ConnectedNodes, "has">;
-  /** Kinds of workloads whose pods an optional part of the leader tracks the use of. */
+  /** The kinds of workloads for whose pods a component of the leader tracks the use. */
   readonly foreignKinds: readonly string[];
-  /** Whether the view is known to be older than the leader's: a token may have been revoked since. */
+  /**
+   * Reports whether the view is known to be older than the leader's, so that a token may have been
+   * revoked.
+   */
   readonly isBehind: () => boolean;
 }
 
-/** The use of pods is tracked by parts of the leader, to which calls for such pods are passed on. */
+/** Components of the leader track the use of pods, so calls for such pods are passed on. */
 const NO_POD_USE = { begin: () => () => {} };
 
 /**
- * Returns the methods for logs, commands, copied files and forwarded ports of pods, and the one by which agents open them. Those of
- * a pod whose agent is connected here are served here, and go on when the leader is lost. The others are passed on.
+ * Returns the methods for logs, commands, copied files and forwarded ports of pods, and the method
+ * by which agents open sessions. Sessions in pods whose agent is connected here are served here,
+ * and continue when the leader is lost. Others are passed on.
  */
 export function podSessionMethods(
   options: PodSessionsOptions,
@@ -73,7 +77,8 @@ function placeOf(path: string, first: Buffer, options: PodSessionsOptions): Plac
       path === SharedAgentService.serve.path ? isAwaited(first, options) : isOnNode(path, first, options);
     return isHere ? "here" : "leader";
   } catch {
-    // The leader refuses requests that can't be decoded, and has pods that this coordinator has not read.
+    // The leader refuses requests that can't be decoded, and may know pods that this coordinator
+    // has not read.
     return "leader";
   }
 }
@@ -83,7 +88,7 @@ function isAwaited(first: Buffer, { broker }: PodSessionsOptions): boolean {
   return frame?.$case === "sessionId" && broker.awaits(frame.value);
 }
 
-/** Returns whether the agent of the pod's node is connected here. */
+/** Reports whether the agent of the pod's node is connected to this coordinator. */
 function isOnNode(path: string, first: Buffer, options: PodSessionsOptions): boolean {
   const { state, clock, nodes, foreignKinds, isBehind } = options;
   const target = targetOf(path, first);

@@ -1,10 +1,12 @@
 import type { Readiness } from "../http/server.ts";
 import type { FollowedStore, Leader } from "../store/index.ts";
 
-/** The store is behind when it was not known to be complete for so long. It is read every second. */
+/**
+ * The time without a complete read after which the store counts as behind. It is read every second.
+ */
 export const BEHIND_MS = 5_000;
 
-/** Returns whether a coordinator that follows can do its work. */
+/** Returns whether a follower is ready, with the reasons if it is not. */
 export function followerReadiness(
   store: Pick<FollowedStore, "behindMs" | "health">,
   leader: Leader | undefined,

@@ -9,7 +9,7 @@ import { showStoredHealth } from "./stored-health.ts";
 
 const NAMES = ["n1", "n2", "n3", "n4"];
 
-test("nodes are ready unless the leader has stored their loss", () => {
+test("treats nodes as ready unless the leader has stored their loss", () => {
   const { fed, run, ready } = start();
   assert.deepEqual(ready(), NAMES);
   put(fed, ["n2"]);
@@ -21,7 +21,7 @@ test("nodes are ready unless the leader has stored their loss", () => {
   assert.deepEqual(ready(), NAMES);
 });
 
-test("endpoints stay while most nodes are lost", () => {
+test("keeps endpoints while most nodes are lost", () => {
   const { fed, run, ready } = start();
   put(fed, ["n1", "n2", "n3"]);
   run();
@@ -29,7 +29,7 @@ test("endpoints stay while most nodes are lost", () => {
   assert.equal(fed.state.node("n1")?.health.kept, true);
 });
 
-test("a node that joins is shown, one that leaves is no trouble, and nothing is shown after the end", () => {
+test("shows a joining node, ignores a removed one, and shows nothing after the end", () => {
   const { fed, run, stop } = start();
   put(fed, [], ["n5"]);
   fed.remove(nodeKey("n1"));
@@ -62,7 +62,7 @@ function start() {
   return { fed, run, ready, stop };
 }
 
-/** Stores the nodes as the leader does: with the time of their loss, and without their health. */
+/** Stores the nodes like the leader: with the time of their loss, and without their health. */
 function put(fed: HandFedState, lost: readonly string[], more: readonly string[] = []): void {
   const nodes = [...NAMES, ...more].map((name) => {
     const node = aNode({ name });

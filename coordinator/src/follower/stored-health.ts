@@ -7,13 +7,13 @@ export interface StoredHealthOptions {
   readonly state: ClusterView;
   readonly monotonicMs: () => number;
   readonly recoveryMs: number;
-  /** Runs it soon, after what is being done now. */
+  /** Schedules work after the current task. */
   readonly defer: (run: () => void) => void;
 }
 
 /**
- * Gives nodes the health that the leader has stored. Only the leader receives heartbeats, and it stores which nodes it has lost.
- * Returns a function that ends it.
+ * Sets the health of nodes as stored by the leader. Only the leader receives heartbeats, and it
+ * stores which nodes it has lost. Returns a function that ends this.
  */
 export function showStoredHealth({ state, monotonicMs, recoveryMs, defer }: StoredHealthOptions): () => void {
   const massLoss = new MassLoss({ recoveryMs });
@@ -30,7 +30,7 @@ export function showStoredHealth({ state, monotonicMs, recoveryMs, defer }: Stor
   const unsubscribe = state.subscribe((changes) => {
     if (isDue || !changes.some(concernsLoss)) return;
     isDue = true;
-    // Other subscribers receive these changes first.
+    // Other subscribers must receive these changes first.
     defer(show);
   });
   show();
@@ -43,7 +43,7 @@ export function showStoredHealth({ state, monotonicMs, recoveryMs, defer }: Stor
 type Changes = Parameters<Parameters<ClusterView["subscribe"]>[0]>[0];
 
 function concernsLoss(change: Changes[number]): boolean {
-  if (change.kind !== "node" || change.after === undefined) return change.kind === "node";
+  if (change.type !== "node" || change.after === undefined) return change.type === "node";
   return change.before === undefined || isLost(change.before) !== isLost(change.after);
 }
 

@@ -9,18 +9,21 @@ export interface PodPlace {
 }
 
 /**
- * Connects to a port of a pod through its node's agent. Returns at once: a connection that fails destroys the stream with the reason.
- * Throws CoordinatorError when the node has no session with the coordinator.
+ * Connects to a port of a pod through its node's agent. Returns at once: if the connection fails, the stream is destroyed
+ * with the error. @throws CoordinatorError if the node has no session with the coordinator.
  */
 export type DialPod = (pod: PodPlace, port: number) => TunnelStream;
 
-/** A command in a pod's main container, or the container's files by SFTP. */
+/** A command in a pod's main container, or SFTP access to the container's files. */
 export type PodSessionKind = Extract<NonNullable<SessionRequest["kind"]>, { $case: "exec" | "sftp" }>;
 
-/** Opens a session in a pod's main container. It ends with the signal. Throws CoordinatorError as `DialPod` does. */
+/**
+ * Opens a session in a pod's main container. The session ends when the signal aborts. @throws CoordinatorError if the node
+ * has no session with the coordinator.
+ */
 export type OpenInPod = (pod: PodPlace, kind: PodSessionKind, signal: AbortSignal) => Tunnel;
 
-/** `moved` counts the bytes of all connections. */
+/** Returns a `DialPod` that uses the broker. `moved` receives the bytes of all connections. */
 export function dialThrough(broker: Pick<SessionBroker, "open">, moved?: CountBytes): DialPod {
   return ({ node, uid }, port) => {
     const over = new AbortController();
@@ -35,7 +38,7 @@ export function openThrough(broker: Pick<SessionBroker, "open">): OpenInPod {
     broker.open(node, { podUid: uid, container: "", kind }, signal, callerOf(uid));
 }
 
-/** Visitors of a pod share its places. */
+/** Returns the caller under which the broker limits sessions: all clients of a pod count as one. */
 function callerOf(uid: string): string {
   return `pod ${uid}`;
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 
-/** Headers for one connection only (RFC 9110, section 7.6.1), and those that Node writes by itself. */
+/** Headers that apply to one connection only (RFC 9110, section 7.6.1), and headers that Node writes itself. */
 const HOP_HEADERS = new Set([
   "connection",
   "keep-alive",
@@ -22,19 +22,21 @@ export interface Arrival {
   readonly proto: "http" | "https";
 }
 
-/** The parts of requests and responses that belong to the proxy, and are not passed on. */
+/** The headers and cookies that belong to the proxy and are not forwarded. */
 export interface ForwardRules {
-  /** The target, for messages: "the workspace". */
+  /** The target in messages, such as "the workspace". */
   readonly target: string;
-  /** Headers of requests, in lower case. */
+  /** The names of request headers to remove, in lower case. */
   readonly hiddenHeaders: readonly string[];
-  /** Returns the Cookie header without the proxy's own cookies; undefined: nothing is left. */
+  /** Returns the Cookie header without the proxy's own cookies. Undefined: nothing is left. */
   readonly withoutOwnCookies: (header: string) => string | undefined;
   /** Reports whether a Set-Cookie header of the target would replace a cookie of the proxy. */
   readonly setsOwnCookie: (header: string) => boolean;
 }
 
-/** Returns the headers for the target: without the proxy's own, without those of one connection, with those of a proxy. */
+/**
+ * Returns the request headers for the target: without the proxy's own and hop-by-hop headers, with the X-Forwarded headers.
+ */
 export function requestHeaders(
   request: IncomingMessage,
   { address, proto }: Arrival,
@@ -55,7 +57,7 @@ export function requestHeaders(
   return headers;
 }
 
-/** Returns the headers for the visitor. */
+/** Returns the response headers for the client. */
 export function responseHeaders(response: IncomingMessage, { setsOwnCookie }: ForwardRules): string[] {
   const dropped = new Set([...HOP_HEADERS, ...connectionTokens(response)]);
   return rawPairs(response).flatMap(([name, value]) => {
@@ -64,7 +66,7 @@ export function responseHeaders(response: IncomingMessage, { setsOwnCookie }: Fo
   });
 }
 
-/** The headers that the message's Connection header names. The length of the body is none of them, whatever it says. */
+/** Returns the names in the message's Connection header. Ignores Content-Length and Host, which must be kept. */
 function connectionTokens({ headers }: IncomingMessage): string[] {
   return (headers.connection ?? "")
     .split(",")

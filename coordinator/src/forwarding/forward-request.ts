@@ -10,7 +10,9 @@ import { messageOf } from "@forage/common/message-of";
 import { CoordinatorError } from "../errors.ts";
 import { type Arrival, type ForwardRules, requestHeaders, responseHeaders } from "./forward-headers.ts";
 
-/** Sends a request to its target, and the response back, as both arrive. Resolves when the response is over. */
+/**
+ * Forwards a request to its target and the response to the client, both as streams. Resolves when the response has ended.
+ */
 export async function forwardRequest(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
@@ -21,10 +23,10 @@ export async function forwardRequest(
   const forwarded = openRequest(incoming, target, arrival, rules);
   outgoing.once("close", () => {
     if (!outgoing.writableFinished) forwarded.destroy();
-    // The target may answer before it has read everything. The rest would be taken for the next request.
+    // If the target has responded before it has read the whole request, the rest would be taken for the next request.
     if (!incoming.complete) incoming.destroy();
   });
-  // Not a pipeline: it would close the visitor's connection when the target fails, before the visitor learns why.
+  // A pipeline would close the client's connection when the target fails, before the client gets an error response.
   incoming.pipe(forwarded);
   incoming.once("error", () => forwarded.destroy());
   const response = responseOf(forwarded, rules);
@@ -32,7 +34,7 @@ export async function forwardRequest(
   try {
     const answer = await response;
     outgoing.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? "", responseHeaders(answer, rules));
-    // The visitor sees the headers of a response whose body comes later, such as events.
+    // Sends the headers at once, because the body may come later, as with server-sent events.
     outgoing.flushHeaders();
     await pipeline(answer, outgoing);
   } catch (error) {
@@ -42,7 +44,7 @@ export async function forwardRequest(
   }
 }
 
-/** Answers with a line of text. */
+/** Responds with a line of text. */
 export function refuse(response: ServerResponse, status: number, message: string): void {
   response.writeHead(status, {
     "content-type": "text/plain; charset=utf-8",
@@ -52,7 +54,7 @@ export function refuse(response: ServerResponse, status: number, message: string
   response.end(`${message}\n`);
 }
 
-/** 503 where a later try may succeed, such as for a node that is away. */
+/** Returns the HTTP status for the error: 503 if a later attempt may succeed, such as for an unreachable node. */
 export function statusOf(error: unknown): number {
   const later = error instanceof CoordinatorError && (error.retryable || error.code === "RESOURCE_EXHAUSTED");
   return later ? 503 : 502;

@@ -4,15 +4,14 @@ import { pipeline } from "node:stream/promises";
 import { messageOf } from "@forage/common/message-of";
 import { type Arrival, type ForwardRules, responseHeaders } from "./forward-headers.ts";
 import { openRequest, statusOf } from "./forward-request.ts";
-import type { TunnelStream } from "./tunnel-stream.ts";
 
 type Answer =
   | { readonly type: "upgrade"; readonly response: IncomingMessage; readonly head: Buffer }
   | { readonly type: "response"; readonly response: IncomingMessage };
 
 /**
- * Forwards a request to upgrade, such as to a WebSocket. Both sides are joined only after the target has accepted with status 101:
- * before, a second request on the connection would not be checked.
+ * Forwards an upgrade request, such as of a WebSocket. The two connections are joined only after the target has responded
+ * with status 101. Otherwise a second request on the connection would not be checked.
  */
 export async function forwardUpgrade(
   incoming: IncomingMessage,
@@ -20,9 +19,9 @@ export async function forwardUpgrade(
   head: Buffer,
   arrival: Arrival,
   rules: ForwardRules,
-  dial: () => TunnelStream,
+  dial: () => Duplex,
 ): Promise<void> {
-  let tunnel: TunnelStream | undefined;
+  let tunnel: Duplex | undefined;
   let answered = false;
   try {
     tunnel = dial();
@@ -43,20 +42,20 @@ export async function forwardUpgrade(
   }
 }
 
-/** Answers with a line of text and closes the connection. */
+/** Responds with a line of text, and closes the connection. */
 export function refuseUpgrade(client: Duplex, status: number, message: string): void {
   const body = `${message}\n`;
   const text =
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\nContent-Type: text/plain; charset=utf-8\r\n` +
     `Content-Length: ${Buffer.byteLength(body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`;
-  // A client that never closes its side would keep the connection.
+  // Otherwise a client that doesn't close its side would keep the connection open.
   client.end(text, () => client.destroy());
 }
 
 function ask(
   incoming: IncomingMessage,
   arrival: Arrival,
-  tunnel: TunnelStream,
+  tunnel: Duplex,
   rules: ForwardRules,
 ): Promise<Answer> {
   const target: ClientRequestArgs = { createConnection: () => tunnel };
@@ -78,11 +77,11 @@ function ask(
   });
 }
 
-/** Returns the status line and the headers for the visitor. */
+/** Returns the status line and the headers for the client. */
 function headOf({ type, response }: Answer, rules: ForwardRules): string {
   const pairs = responseHeaders(response, rules);
   if (type === "upgrade") pairs.push("Connection", "Upgrade", "Upgrade", response.headers.upgrade ?? "");
-  // Without a length, the end of the connection ends the body; Node has decoded a chunked one.
+  // Without a Content-Length, the end of the connection ends the body, because Node has decoded the chunked encoding.
   else pairs.push("Connection", "close");
   let text = `HTTP/1.1 ${response.statusCode} ${response.statusMessage ?? ""}\r\n`;
   for (let index = 0; index + 1 < pairs.length; index += 2)

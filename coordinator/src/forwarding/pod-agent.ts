@@ -3,14 +3,14 @@ import { Duplex } from "node:stream";
 import type { Clock } from "@forage/common/clock";
 import type { DialPod, PodPlace } from "./dial-pod.ts";
 
-/** A connection to a pod is kept this long for its next request. */
+/** The time for which an idle connection to a pod is kept for the next request. */
 const IDLE_MS = 15_000;
-/** Kept connections of all pods. Each is a session of an agent. */
+/** The limit of idle connections to all pods. Each uses a session of an agent. */
 const MAX_IDLE = 100;
 
 /**
- * Keeps connections to ports of pods, which run through the agents' sessions, and reuses them for further requests. Requests beyond
- * `connectionsPerPort` wait for a connection to that port.
+ * An HTTP agent that connects to ports of pods through the sessions of their nodes' agents, and reuses connections.
+ * Requests beyond `connectionsPerPort` wait for a connection to the port.
  */
 export class PodAgent extends Agent {
   readonly #dial: DialPod;
@@ -28,7 +28,10 @@ export class PodAgent extends Agent {
     this.#clock = clock;
   }
 
-  /** Called by Node before it keeps a connection. An idle connection holds a session of its agent, so it ends soon. */
+  /**
+   * Called by Node before it keeps a connection. Limits how long an idle connection is kept, because it uses a session of
+   * the agent.
+   */
   override keepSocketAlive(stream: Duplex): boolean {
     if (this.#idle.size >= MAX_IDLE) return false;
     const cancel = this.#clock.schedule(IDLE_MS, () => stream.destroy());
@@ -47,9 +50,9 @@ export class PodAgent extends Agent {
     this.#idle.delete(stream);
   }
 
-  /** The options of a request to a port of a pod. */
+  /** Returns the options of a request to a port of a pod. */
   target({ node, uid }: PodPlace, port: number): ClientRequestArgs {
-    // The agent groups its connections by these three.
+    // The HTTP agent groups its connections by these three options.
     return { host: node, port, localAddress: uid, agent: this };
   }
 
@@ -60,7 +63,8 @@ export class PodAgent extends Agent {
     try {
       return this.#dial({ node: String(host), uid: String(localAddress) }, Number(port));
     } catch (error) {
-      // The agent connects for waiting requests as well, where nothing would catch an error. With one, it ignores the stream.
+      // The HTTP agent also connects for waiting requests, where errors would not be caught. If it gets an error, it
+      // ignores the stream.
       done(
         error instanceof Error ? error : new Error("the connection failed", { cause: error }),
         new Duplex(),

@@ -1,49 +1,26 @@
-import { Duplex } from "node:stream";
 import { CoordinatorError } from "../errors.ts";
 import type { Tunnel } from "../link/session-broker.ts";
+import { SocketLikeStream } from "./socket-like-stream.ts";
 
-/** Receives the number of bytes that moved; `in`: to the pod. */
+/** Receives the number of transferred bytes. `in` is the direction to the pod. */
 export type CountBytes = (direction: "in" | "out", bytes: number) => void;
 
-/** The agent writes a frame at once, and its own frames have about this size. */
+/** The size of frames, which is about that of the agent's own. The agent writes a frame in one step. */
 const FRAME_BYTES = 32 * 1024;
 
-/**
- * One connection to a port of a pod, as a stream with back-pressure in both directions. Each side ends by itself. It has the methods
- * of a socket that Node's HTTP client calls; they do nothing, as there is no socket.
- */
-export class TunnelStream extends Duplex {
+/** One connection to a port of a pod, as a stream with back-pressure in both directions. */
+export class TunnelStream extends SocketLikeStream {
   readonly #tunnel: Tunnel;
   readonly #onClose: () => void;
   readonly #moved: CountBytes | undefined;
   #resume: (() => void) | undefined;
 
   constructor(tunnel: Tunnel, onClose: () => void, moved?: CountBytes) {
-    super({ allowHalfOpen: true });
+    super();
     this.#moved = moved;
     this.#tunnel = tunnel;
     this.#onClose = onClose;
     void this.#receive();
-  }
-
-  setKeepAlive(): this {
-    return this;
-  }
-
-  setNoDelay(): this {
-    return this;
-  }
-
-  setTimeout(): this {
-    return this;
-  }
-
-  ref(): this {
-    return this;
-  }
-
-  unref(): this {
-    return this;
   }
 
   override _read(): void {
@@ -55,7 +32,7 @@ export class TunnelStream extends Duplex {
   }
 
   override _final(done: (error?: Error | null) => void): void {
-    // A connection that is over already needs no end.
+    // If the tunnel has ended already, no frame is needed.
     this.#tunnel.toAgent.push({ frame: { $case: "stdinClosed", value: true } }).then(() => done(), done);
   }
 
@@ -92,7 +69,7 @@ export class TunnelStream extends Duplex {
         if (frame?.$case !== "end") continue;
         if (frame.value.error !== "") throw new CoordinatorError("FAILED_PRECONDITION", frame.value.error);
         end();
-        // The pod has closed both sides: what is still written goes nowhere.
+        // The pod has closed both directions, so further writes would be lost.
         if (!this.writableEnded) this.end();
         return;
       }

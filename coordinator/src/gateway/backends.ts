@@ -2,24 +2,27 @@ import type { GatewayBackend } from "@forage/proto/forage/agent/v1/agent";
 import type { RouteFilter, RouteRule, ServicePort } from "@forage/proto/forest/v1/forage";
 import type { Route } from "./route.ts";
 
-/** The reason why an object that a route names is unavailable. */
+/** The reason why an object to which a route refers is unavailable. */
 export interface RefProblem {
   readonly reason: "BackendNotFound" | "UnsupportedProtocol";
   readonly message: string;
 }
 
-/** Undefined: there is no such service. */
+/** Returns the ports of a service; undefined if the service does not exist. */
 export type PortsOf = (namespace: string, service: string) => readonly ServicePort[] | undefined;
 
 export interface ResolvedRule {
-  /** The backends, with unavailable ones: their share of the requests fails, and the others keep theirs. */
+  /**
+   * The backends, including unavailable ones: their share of the requests fails, and the shares of
+   * the others stay the same.
+   */
   readonly backends: readonly GatewayBackend[];
-  /** The filters without mirrors to backends that don't exist. */
+  /** The filters, without mirrors to missing backends. */
   readonly filters: readonly RouteFilter[];
   readonly problems: readonly RefProblem[];
 }
 
-/** Returns the backends of one rule. Pure. */
+/** Resolves the backends of one rule. */
 export function resolveRule(route: Route, index: number, rule: RouteRule, portsOf: PortsOf): ResolvedRule {
   const place = `rules[${index}]`;
   const mirrored = resolveMirrors(route, place, rule.filters, portsOf);
@@ -35,7 +38,10 @@ export function resolveRule(route: Route, index: number, rule: RouteRule, portsO
 
 type Resolved = Pick<ResolvedRule, "backends" | "problems">;
 
-/** Without any weights all backends get equal shares. Otherwise those without a weight get nothing. */
+/**
+ * Resolves the backends and their weights. Without any weights all backends get equal shares;
+ * otherwise those without a weight get no requests.
+ */
 function resolveBackends(route: Route, place: string, { backends }: RouteRule, portsOf: PortsOf): Resolved {
   const alike = backends.every(({ weight }) => weight === 0);
   const problems = backends.flatMap(
@@ -61,7 +67,7 @@ function resolveTarget(route: Route, place: string, portsOf: PortsOf): Resolved 
   return { backends: [], problems: [{ reason: "UnsupportedProtocol", message }] };
 }
 
-/** The first one; for encrypted streams rather the one that is meant for them. */
+/** Returns the first TCP port; for passed-through TLS, preferably the port for TLS. */
 function portOfTarget({ tls }: Route, ports: readonly ServicePort[]): ServicePort | undefined {
   const tcp = ports.filter(isTcp);
   const encrypted = tcp.find(({ name, port }) => name === "https" || port === 443);

@@ -1,56 +1,65 @@
 import type { GatewayChallenge } from "@forage/proto/forage/agent/v1/agent";
 
-/** A certificate that is issued and served. */
+/** An issued certificate. */
 export interface IssuedCertificate {
-  readonly kind: "issued";
-  /** The certificate followed by its issuers, PEM. */
+  readonly type: "issued";
+  /** The certificate followed by its issuers, in PEM. */
   readonly chainPem: string;
   readonly keyPem: string;
-  /** The end of its validity, since the epoch. */
+  /** The expiry of the certificate in milliseconds since the epoch. */
   readonly expiresMs?: number;
-  /** The reason why the certificate will not be replaced in time, in a sentence for the route's conditions. */
+  /**
+   * The reason why the certificate will not be renewed in time, as a sentence for the route's
+   * conditions.
+   */
   readonly warning?: string;
 }
 
-/** A certificate that is not issued yet, or never will be. */
+/** A certificate that is not issued yet, or that never will be. */
 export interface PendingCertificate {
-  readonly kind: "pending";
-  /** One word in CamelCase, such as "IssuerNotConfigured" or "Issuing", for the route's conditions. */
+  readonly type: "pending";
+  /**
+   * One word in CamelCase for the route's conditions, such as "IssuerNotConfigured" or "Issuing".
+   */
   readonly reason: string;
-  /** A sentence that says what to do, if there is something. */
+  /** A sentence for the route's conditions, with what to do if possible. */
   readonly message: string;
 }
 
 export type SourcedCertificate = IssuedCertificate | PendingCertificate;
 
 /**
- * Provides certificates for hostnames with TLS whose routes name no secret. It answers from memory. Its work runs in the
- * background, and it reports changed answers.
+ * Provides certificates for hostnames with TLS whose routes name no secret. Answers from memory;
+ * certificates are requested in the background, and changed answers are reported to subscribers.
  */
 export interface CertificateSource {
   /**
-   * Sets the hostnames that need certificates, with wildcards such as "*.example.com". Replaces the previous set: others are no
-   * longer issued or renewed. Called again whenever the set changes.
+   * Sets the hostnames that need certificates, including wildcards such as "*.example.com".
+   * Certificates for other hostnames are no longer issued or renewed. Called again whenever the set
+   * changes.
    */
-  want(hostnames: ReadonlySet<string>): void;
+  setHostnames(hostnames: ReadonlySet<string>): void;
   certificateFor(hostname: string): SourcedCertificate;
-  /** Returns the responses that gateways have to give to authorities at present. */
+  /** Returns the challenges that gateways must answer at present. */
   challenges(): readonly GatewayChallenge[];
   /**
-   * Sets the tokens of challenges that all ready gateways answer. An authority must not be asked to validate before its token is
-   * in the set. The set is empty while there is no gateway.
+   * Sets the tokens of challenges that all ready gateways answer. The authority must not validate a
+   * challenge before its token is in the set. The set is empty if there is no gateway.
    */
   served(tokens: ReadonlySet<string>): void;
-  /** Called when certificates or challenges have changed. Returns how to stop. */
+  /**
+   * Calls `changed` when certificates or challenges change. Returns a function that ends the
+   * subscription.
+   */
   subscribe(changed: () => void): () => void;
 }
 
-/** Returns the source for clusters without an issuer, where routes have to name their secrets. */
+/** Returns a source for clusters without an issuer, in which routes must name their secrets. */
 export function noCertificateSource(): CertificateSource {
   return {
-    want: () => {},
+    setHostnames: () => {},
     certificateFor: () => ({
-      kind: "pending",
+      type: "pending",
       reason: "IssuerNotConfigured",
       message:
         "the cluster has no issuer of certificates: name a secret in tls.certificate_ref, or set certificates in the coordinator's configuration",

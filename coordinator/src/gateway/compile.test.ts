@@ -4,9 +4,9 @@ import { aRoute, type RouteFields, some } from "../../test/support/gateway/a-rou
 import { ruleFor } from "../../test/support/gateway/ask.ts";
 import type { PortsOf } from "./backends.ts";
 import { compileGateway } from "./compile.ts";
-import { conditionsOf, troubleText } from "./conditions.ts";
+import { conditionsOf, problemText } from "./conditions.ts";
 import { type Route, routeKey } from "./route.ts";
-import { askedFor, type CertificateState } from "./tls.ts";
+import { type CertificateState, certificateIdOf } from "./tls.ts";
 
 const port = (number: number, name = "", protocol = "") => {
   return { name, port: number, targetPort: 0, protocol, nodePort: 0 };
@@ -19,7 +19,7 @@ const services: Readonly<Record<string, ReturnType<typeof port>[]>> = {
   "rival/web": [port(80)],
 };
 
-test("a route without rules leads everything to the first TCP port of its target", () => {
+test("sends all requests of a route without rules to the first TCP port of its target", () => {
   const { hosts } = compile([aRoute({ spec: { targetService: "both" } })]);
   assert.deepEqual(hosts.get("*"), {
     hostname: "*",
@@ -37,7 +37,7 @@ test("a route without rules leads everything to the first TCP port of its target
   });
 });
 
-test("weights: all the same without any, nothing for whoever has none beside others", () => {
+test("gives equal shares without weights, and no requests to backends without a weight next to others", () => {
   const backends = (...weights: number[]) =>
     weights.map((weight, index) => ({ service: index === 0 ? "web" : "canary", port: 80, weight }));
   const weightsOf = (...weights: number[]) => {
@@ -49,7 +49,7 @@ test("weights: all the same without any, nothing for whoever has none beside oth
   assert.deepEqual(weightsOf(100, 0), ["web 100"]);
 });
 
-test("a missing backend is reported by its path, keeps its share, and leaves the others unchanged", () => {
+test("reports a missing backend by its path, and keeps all shares", () => {
   const rules = [
     {
       matches: [{ path: { value: "/a" } }],
@@ -86,7 +86,7 @@ test("a missing backend is reported by its path, keeps its share, and leaves the
   });
 });
 
-test("a target that isn't there answers nothing for its rules alone", () => {
+test("fails only the rules of a route whose target is missing", () => {
   const route = aRoute({ spec: { targetService: "gone", rules: [{}, redirect("/old")] } });
   const { hosts, findings } = compile([route]);
   assert.deepEqual(ruleFor(hosts, { host: "a", path: "/" })?.backends, []);
@@ -97,7 +97,7 @@ test("a target that isn't there answers nothing for its rules alone", () => {
   );
 });
 
-test("requests go to the nearest hostname first, then to those that cover it", () => {
+test("evaluates the nearest hostname first, and then those that cover it", () => {
   const at = (name: string, hostnames: string[], path: string) =>
     aRoute({ name, spec: { hostnames, rules: [{ matches: [{ path: { value: path } }] }] } });
   const { hosts } = compile([
@@ -115,7 +115,7 @@ test("requests go to the nearest hostname first, then to those that cover it", (
   assert.equal(answer("example.com", "/wide"), "shop/all");
 });
 
-test("of two that match the same the one with the higher priority wins, then the older, then the first by name", () => {
+test("prefers the higher priority among equal matches, then the older route, then the first by name", () => {
   const cases: readonly (readonly [RouteFields, RouteFields, string])[] = [
     [{ spec: { priority: 1 }, createdMs: 2_000 }, { createdMs: 1_000 }, "has the higher priority"],
     [{ createdMs: 1_000 }, { createdMs: 2_000 }, "is older"],
@@ -128,16 +128,16 @@ test("of two that match the same the one with the higher priority wins, then the
       compiled.hosts.get("*")?.rules.map(({ route }) => route),
       [`${first.namespace}/first`],
     );
-    assert.equal(troubleText(conditions(compiled, first)), "");
+    assert.equal(problemText(conditions(compiled, first)), "");
     const title = `route ${first.namespace}/first`;
     assert.equal(
-      troubleText(conditions(compiled, second)),
+      problemText(conditions(compiled, second)),
       `Conflicted: none of its matches applies: other routes take precedence; MatchShadowed: rules[0] (everything) of * is answered by ${title}, which ${why}`,
     );
   }
 });
 
-test("a route that is hidden in part stays accepted, and rules of one route hide each other, too", () => {
+test("keeps a partly hidden route accepted, and hides equal rules of one route", () => {
   const older = aRoute({ name: "older", spec: { rules: [{ matches: [{ path: { value: "/a" } }] }] } });
   const rules = [
     { matches: [{ path: { value: "/a/" } }] },
@@ -154,7 +154,7 @@ test("a route that is hidden in part stays accepted, and rules of one route hide
   );
 });
 
-test("a certificate applies to its hostname only, and a hostname with TLS is never served in plain text", () => {
+test("applies a certificate to its hostname only, and never serves a hostname with TLS in plain text", () => {
   const secure = aRoute({
     name: "secure",
     spec: { hostnames: ["a.org"], tls: { certificateRef: "web" }, rules: [on("/s")] },
@@ -181,7 +181,7 @@ test("a certificate applies to its hostname only, and a hostname with TLS is nev
   });
 });
 
-test("a name takes on the TLS of what covers it, and gives it up for its own", () => {
+test("applies the TLS settings of a covering hostname unless the hostname has its own", () => {
   const wide = aRoute({ name: "wide", spec: { hostnames: ["*.a.org"], tls: { certificateRef: "wide" } } });
   const own = (tls?: object) =>
     aRoute({ name: "own", spec: { hostnames: ["x.a.org"], rules: [on("/own")], ...(tls && { tls }) } });
@@ -203,7 +203,7 @@ test("a name takes on the TLS of what covers it, and gives it up for its own", (
   assert.deepEqual([opened?.passthrough, opened?.certificate], [[], "secret/shop/own"]);
 });
 
-test("streams are handed on to the port for TLS, and never fall into another's hands", () => {
+test("passes TLS streams to the TLS port, and never to another route", () => {
   const to = (targetService: string) =>
     aRoute({ spec: { hostnames: ["a.org"], tls: { mode: "Passthrough" }, targetService } });
   const passthrough = (route: Route) => compile([route]).hosts.get("a.org")?.passthrough;
@@ -213,7 +213,7 @@ test("streams are handed on to the port for TLS, and never fall into another's h
   assert.deepEqual(compile([to("both")]).hosts.get("a.org")?.rules, []);
 });
 
-test("of two routes with different TLS for a name the first one wins, and the other one gets the reason", () => {
+test("prefers the first of two routes with different TLS settings for a hostname, and reports the reason for the other", () => {
   const asking = (name: string, createdMs: number, tls: object) =>
     aRoute({
       name,
@@ -225,8 +225,8 @@ test("of two routes with different TLS for a name the first one wins, and the ot
   const trouble = (first: object, second: object) => {
     const routes = [asking("first", 1_000, first), asking("second", 2_000, second)] as const;
     const compiled = compile(routes, states);
-    assert.equal(troubleText(conditions(compiled, routes[0])), "");
-    return troubleText(conditions(compiled, routes[1]));
+    assert.equal(problemText(conditions(compiled, routes[0])), "");
+    return problemText(conditions(compiled, routes[1]));
   };
   assert.equal(
     trouble({ certificateRef: "one" }, { certificateRef: "two" }),
@@ -242,7 +242,7 @@ test("of two routes with different TLS for a name the first one wins, and the ot
   assert.match(trouble(handOn, { certificateRef: "two" }), /handed on unopened by route shop\/first/);
 });
 
-test("requests certificates for names that no secret covers, as long as a route needs them", () => {
+test("requests certificates for hostnames without a secret as long as a route needs them", () => {
   const issued = aRoute({ spec: { hostnames: ["a.org", "b.org"], tls: {} } });
   const secret = aRoute({
     name: "secret",
@@ -265,16 +265,16 @@ test("requests certificates for names that no secret covers, as long as a route 
 function compile(routes: readonly Route[], states: Readonly<Record<string, "ready">> = {}) {
   const portsOf: PortsOf = (namespace, service) => services[`${namespace}/${service}`];
   const certificateOf = (route: Route, hostname: string): CertificateState => {
-    const id = askedFor(route, hostname);
-    if (states[id] === undefined) return { kind: "missing", reason: "Missing", message: id };
-    return { kind: "ready", id, chainPem: "chain", keyPem: "key", expiresMs: undefined, warning: undefined };
+    const id = certificateIdOf(route, hostname);
+    if (states[id] === undefined) return { type: "missing", reason: "Missing", message: id };
+    return { type: "ready", id, chainPem: "chain", keyPem: "key", expiresMs: undefined, warning: undefined };
   };
   return compileGateway({ routes, portsOf, certificateOf });
 }
 
-/** Returns the conditions on a gateway that has applied everything. */
+/** Returns the conditions for a gateway that has applied everything. */
 function conditions(compiled: ReturnType<typeof compile>, route: Route) {
-  const node = { node: "n1", ready: true, inForce: true, message: "" };
+  const node = { node: "n1", ready: true, applied: true, message: "" };
   return conditionsOf(some(compiled.findings.get(routeKey(route))), [node]);
 }
 

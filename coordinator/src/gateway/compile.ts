@@ -3,47 +3,47 @@ import type { PortsOf } from "./backends.ts";
 import { Findings, type RouteFindings } from "./findings.ts";
 import { coveringHostnames } from "./hostnames.ts";
 import { chainEntries, type Entry, type OwnRules, orderEntries } from "./ordered-rules.ts";
+import { resolveRoute } from "./resolve-route.ts";
 import { type Route, routeKey } from "./route.ts";
-import { routeParts } from "./route-parts.ts";
-import { askedFor, type CertificateState, decideTls, type HostTls, type TlsDecision } from "./tls.ts";
+import { type CertificateState, certificateIdOf, decideTls, type HostTls, type TlsDecision } from "./tls.ts";
 
 export interface CompileInput {
-  /** The routes of one gateway. */
+  /** The routes of one gateway, in any order. */
   readonly routes: readonly Route[];
   readonly portsOf: PortsOf;
   readonly certificateOf: (route: Route, hostname: string) => CertificateState;
-  /** Returns the parts of a route. Default: computes them each time. */
-  readonly partsOf?: typeof routeParts;
+  /** Resolves a route. Default: `resolveRoute`, without a cache. */
+  readonly resolve?: typeof resolveRoute;
 }
 
 /** The configuration of one gateway. */
 export interface Compiled {
-  /** The hosts, keyed by hostname. */
+  /** The hosts by hostname. */
   readonly hosts: ReadonlyMap<string, GatewayHost>;
-  /** Keyed by id. */
+  /** The certificates by id. */
   readonly certificates: ReadonlyMap<string, GatewayCertificate>;
-  /** Keyed by key of the route. */
+  /** The findings by key of the route. */
   readonly findings: ReadonlyMap<string, RouteFindings>;
-  /** Hostnames for which the cluster's issuer is asked. */
+  /** The hostnames that need a certificate of the cluster's issuer. */
   readonly wanted: ReadonlySet<string>;
 }
 
-/** The declarations for one hostname itself, without the names that cover it. */
+/** The declarations for one hostname itself, without those of wildcards that cover it. */
 interface Own {
   readonly routes: readonly Route[];
   readonly rules: OwnRules;
   readonly tls: TlsDecision;
 }
 
-/** Returns all routes of a gateway together. In which order they are given doesn't matter. Pure. */
+/** Compiles all routes of a gateway. Their order does not matter. */
 export function compileGateway(input: CompileInput): Compiled {
-  const { routes, portsOf, certificateOf, partsOf = routeParts } = input;
+  const { routes, portsOf, certificateOf, resolve = resolveRoute } = input;
   const findings = new Findings(routes);
-  const parts = new Map(routes.map((route) => [routeKey(route), partsOf(route, portsOf)] as const));
-  for (const route of routes) findings.refs(route, parts.get(routeKey(route))?.problems ?? []);
+  const resolved = new Map(routes.map((route) => [routeKey(route), resolve(route, portsOf)] as const));
+  for (const route of routes) findings.refs(route, resolved.get(routeKey(route))?.problems ?? []);
   const own = new Map<string, Own>();
   for (const [hostname, naming] of byHostname(routes)) {
-    const entries = naming.flatMap((route) => parts.get(routeKey(route))?.entries ?? []);
+    const entries = naming.flatMap((route) => resolved.get(routeKey(route))?.entries ?? []);
     own.set(hostname, {
       routes: naming,
       rules: orderEntries(entries),
@@ -51,7 +51,7 @@ export function compileGateway(input: CompileInput): Compiled {
         hostname,
         routes: naming,
         certificateOf,
-        passthroughOf: (route) => parts.get(routeKey(route))?.passthrough ?? [],
+        passthroughOf: (route) => resolved.get(routeKey(route))?.passthrough ?? [],
       }),
     });
   }
@@ -60,7 +60,7 @@ export function compileGateway(input: CompileInput): Compiled {
   const names = new Set(own.keys());
   for (const [hostname, declared] of own) {
     const covering = coveringHostnames(hostname, names).flatMap((name) => own.get(name) ?? []);
-    const tls = tlsInForce(declared.tls.tls, covering);
+    const tls = effectiveTls(declared.tls.tls, covering);
     const entries = chainEntries([declared, ...covering].map(({ rules }) => rules.entries));
     const certificate = tls.mode === "Terminate" ? tls.certificate : undefined;
     if (certificate !== undefined) {
@@ -73,7 +73,7 @@ export function compileGateway(input: CompileInput): Compiled {
       certificate: certificate?.id ?? "",
       passthrough: tls.mode === "Passthrough" ? [...tls.backends] : [],
     });
-    findings.host(hostname, { ...declared, inForce: entries, serving: tls });
+    findings.host(hostname, { ...declared, effective: entries, serving: tls });
   }
   return { hosts, certificates, findings: findings.all(), wanted: wantedOf(own) };
 }
@@ -87,15 +87,15 @@ function byHostname(routes: readonly Route[]): Map<string, Route[]> {
       else naming.push(route);
     }
   }
-  // Sorted, because findings are reported in this order.
+  // Findings are reported in this order.
   return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /**
- * Returns the TLS of a name. A route for a name takes nothing from the names that cover it: without TLS of its own, or without
- * its certificate, the name is served as before.
+ * Returns the TLS settings of a hostname. If its own routes set none, or have no certificate, those
+ * of the nearest covering hostname apply.
  */
-function tlsInForce(own: HostTls, covering: readonly Own[]): HostTls {
+function effectiveTls(own: HostTls, covering: readonly Own[]): HostTls {
   if (own.mode === "Passthrough" || (own.mode === "Terminate" && own.certificate !== undefined)) return own;
   for (const { tls } of covering) {
     if (tls.tls.mode === "Terminate" && tls.tls.certificate !== undefined) return tls.tls;
@@ -104,7 +104,10 @@ function tlsInForce(own: HostTls, covering: readonly Own[]): HostTls {
   return own;
 }
 
-/** A rule that requires TLS is never served in plain text: without a certificate it is not served at all. */
+/**
+ * Returns a rule for the gateway. A rule that requires TLS is never served in plain text; without a
+ * certificate it is not served at all.
+ */
 function ruleOf({ route, rule }: Entry, encrypted: boolean): GatewayHost["rules"][number] {
   if (route.tls === undefined || encrypted) return rule;
   return { ...rule, backends: [], filters: [], timeoutMs: 0n };
@@ -117,7 +120,7 @@ function wantedOf(own: ReadonlyMap<string, Own>): ReadonlySet<string> {
     const { certificate } = tls.tls;
     const issued = `issued/${hostname}`;
     const asked = routes.some(
-      (route) => route.tls?.mode === "Terminate" && askedFor(route, hostname) === issued,
+      (route) => route.tls?.mode === "Terminate" && certificateIdOf(route, hostname) === issued,
     );
     if (asked && (certificate === undefined || certificate.id === issued)) wanted.add(hostname);
   }

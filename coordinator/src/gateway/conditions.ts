@@ -1,28 +1,28 @@
 import type { RouteFindings } from "./findings.ts";
 
-/** A condition with the meaning that Kubernetes gives it. */
+/** A condition as in Kubernetes. */
 export interface Condition {
   readonly type: "Accepted" | "ResolvedRefs" | "CertificateReady" | "Conflicted" | "Programmed";
   readonly status: boolean;
-  /** One word in CamelCase. */
+  /** The reason as one word in CamelCase. */
   readonly reason: string;
   readonly message: string;
 }
 
-/** One node of the route's gateway. */
+/** The state of one node of the route's gateway. */
 export interface GatewayNodeView {
   readonly node: string;
-  /** The node is reachable and its proxy accepts requests. */
+  /** Whether the node is reachable and its proxy accepts requests. */
   readonly ready: boolean;
-  /** The node has applied the present version of the route. */
-  readonly inForce: boolean;
+  /** Whether the node has applied the present version of the route. */
+  readonly applied: boolean;
   readonly message: string;
 }
 
-/** The number of reasons in one condition. Any more are counted. */
+/** The most reasons named in one condition. Further ones are only counted. */
 const MAX_REASONS = 5;
 
-/** Returns the conditions of a route. Pure. */
+/** Returns the conditions of a route. */
 export function conditionsOf(findings: RouteFindings, nodes: readonly GatewayNodeView[]): Condition[] {
   const { refs, conflicts, certificates, route } = findings;
   const conditions = [accepted(findings, nodes)];
@@ -43,15 +43,15 @@ export function conditionsOf(findings: RouteFindings, nodes: readonly GatewayNod
 }
 
 /** Reports whether the route works as specified. */
-export function isWell(conditions: readonly Condition[]): boolean {
+export function isHealthy(conditions: readonly Condition[]): boolean {
   return conditions.every(({ type, status }) => status === (type !== "Conflicted"));
 }
 
 /**
- * Returns one line about faults in the route's specification, whether its gateways have applied it or not. Empty if there are
- * none.
+ * Describes the problems of the route's specification in one line, regardless of what gateways have
+ * applied. Empty if there are none.
  */
-export function troubleText(conditions: readonly Condition[]): string {
+export function problemText(conditions: readonly Condition[]): string {
   const wrong = conditions.filter(
     ({ type, status }) => type !== "Programmed" && status !== (type !== "Conflicted"),
   );
@@ -66,7 +66,7 @@ function accepted({ route, hostnames }: RouteFindings, nodes: readonly GatewayNo
     const message = `no node is gateway "${gateway}": forage node label NODE ${label}`;
     return { ...refused, reason: "GatewayNotFound", message };
   }
-  if (hostnames.every(({ inForce }) => inForce === 0))
+  if (hostnames.every(({ effectiveMatches }) => effectiveMatches === 0))
     return {
       ...refused,
       reason: "Conflicted",
@@ -77,8 +77,8 @@ function accepted({ route, hostnames }: RouteFindings, nodes: readonly GatewayNo
 
 function programmed(nodes: readonly GatewayNodeView[]): Condition {
   const type = "Programmed";
-  const reached = nodes.filter(({ ready, inForce }) => ready && inForce);
-  const lacking = nodes.filter(({ ready, inForce }) => !(ready && inForce));
+  const reached = nodes.filter(({ ready, applied }) => ready && applied);
+  const lacking = nodes.filter(({ ready, applied }) => !(ready && applied));
   if (nodes.length === 0)
     return { type, status: false, reason: "GatewayNotFound", message: "no node serves this gateway" };
   const rest = listed(lacking.map(({ node, message }) => `${node}: ${message}`));
@@ -94,7 +94,7 @@ function together(problems: readonly { readonly reason: string; readonly message
   return { reason: problems[0]?.reason ?? "", message: listed(problems.map(({ message }) => message)) };
 }
 
-/** Lists each message once, because several hostnames may have the same problem. */
+/** Joins distinct messages, because several hostnames may have the same problem. */
 function listed(messages: readonly string[]): string {
   const different = [...new Set(messages)];
   const more = different.length - MAX_REASONS;

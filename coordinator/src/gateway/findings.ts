@@ -4,20 +4,20 @@ import { type Entry, MAX_HOST_BYTES, type OwnRules, type Shadowed } from "./orde
 import { type Route, routeKey, routeTitle, whyFirst } from "./route.ts";
 import type { CertificateProblem, HostTls, TlsDecision } from "./tls.ts";
 
-/** The findings about a route under one of its hostnames. */
+/** The findings about a route for one of its hostnames. */
 export interface HostnameFindings {
   readonly hostname: string;
-  /** The TLS mode of the name, whichever route set it. */
+  /** The TLS mode of the hostname, regardless of which route set it. */
   readonly tls: HostTls["mode"];
-  /** Id of the one that is served; empty: none. */
+  /** The id of the served certificate; empty if there is none. */
   readonly certificate: string;
   readonly expiresMs: number | undefined;
-  /** Matches of the route's rules, and how many of them are not hidden by others. */
+  /** The number of matches in the route's rules, and how many of them are reachable. */
   readonly matches: number;
-  readonly inForce: number;
+  readonly effectiveMatches: number;
 }
 
-/** All findings about a route, except for those that its gateways' nodes report. */
+/** All findings about a route, except those that gateway nodes report. */
 export interface RouteFindings {
   readonly route: Route;
   readonly hostnames: readonly HostnameFindings[];
@@ -39,7 +39,7 @@ interface Draft {
   readonly certificates: CertificateProblem[];
 }
 
-/** Collects them, hostname by hostname. */
+/** Collects the findings of all routes, hostname by hostname. */
 export class Findings {
   readonly #drafts: ReadonlyMap<string, Draft>;
 
@@ -66,13 +66,13 @@ export class Findings {
       readonly routes: readonly Route[];
       readonly rules: OwnRules;
       readonly tls: TlsDecision;
-      /** Rules as they are served, those of names that cover it included. */
-      readonly inForce: readonly Entry[];
+      /** The served rules, including those of covering hostnames. */
+      readonly effective: readonly Entry[];
       readonly serving: HostTls;
     },
   ): void {
     const { routes, rules, tls, serving } = found;
-    const inForce = countByRoute(found.inForce);
+    const effective = countByRoute(found.effective);
     const reachable = countByRoute(rules.entries);
     const hidden = countByRoute(rules.shadowed.map(({ loser }) => loser));
     const certificate = serving.mode === "Terminate" ? serving.certificate : undefined;
@@ -87,9 +87,9 @@ export class Findings {
         certificate: certificate?.id ?? "",
         expiresMs: certificate?.expiresMs,
         matches: handsOn ? 1 : matches,
-        inForce: handsOn ? Number(isHandedOn) : (inForce.get(key) ?? 0),
+        effectiveMatches: handsOn ? Number(isHandedOn) : (effective.get(key) ?? 0),
       });
-      if ((inForce.get(key) ?? 0) < (reachable.get(key) ?? 0)) this.#tooMany(route, hostname);
+      if ((effective.get(key) ?? 0) < (reachable.get(key) ?? 0)) this.#tooMany(route, hostname);
       this.#certificate(route, tls, certificate?.id);
     }
     for (const { route, message } of tls.conflicts)
@@ -113,11 +113,11 @@ export class Findings {
   #certificate(route: Route, { certificates }: TlsDecision, served: string | undefined): void {
     const state = certificates.get(routeKey(route));
     if (state === undefined) return;
-    const problem = state.kind === "missing" ? state : state.warning;
+    const problem = state.type === "missing" ? state : state.warning;
     if (problem === undefined) return;
     const { reason } = problem;
     const meanwhile =
-      state.kind === "missing" && served !== undefined ? `; meanwhile ${served} is served` : "";
+      state.type === "missing" && served !== undefined ? `; meanwhile ${served} is served` : "";
     this.#of(route)?.certificates.push({ reason, message: `${problem.message}${meanwhile}` });
   }
 }

@@ -1,12 +1,13 @@
 import type { NodeEntry } from "../state/entries.ts";
 import { DEFAULT_GATEWAY } from "./route.ts";
 
-/** A label of nodes that serve a gateway. Its value is the gateway's name. */
+/** The label of nodes that serve a gateway. Its value is the gateway's name. */
 export const GATEWAY_LABEL = "forage.dev/gateway";
 
 /**
- * Returns the name of the gateway that the node serves; undefined: none. Gateways receive the private keys of routes, so only the
- * operator and the join token can set the label; what the agent reports doesn't count. Pure.
+ * Returns the name of the gateway that the node serves; undefined if it serves none. Gateways
+ * receive the private keys of routes, so a label that the agent reports is ignored: only the
+ * operator and the join token can set it.
  */
 export function gatewayOfNode(node: NodeEntry | undefined): string | undefined {
   const value = node?.record.labels[GATEWAY_LABEL];

@@ -9,11 +9,11 @@ import { type Delta, DeltaLog } from "../feed/delta-log.ts";
 import type { Compiled } from "./compile.ts";
 
 type Item =
-  | { readonly kind: "host"; readonly host: GatewayHost }
-  | { readonly kind: "certificate"; readonly certificate: GatewayCertificate }
-  | { readonly kind: "challenges"; readonly challenges: readonly GatewayChallenge[] };
+  | { readonly type: "host"; readonly host: GatewayHost }
+  | { readonly type: "certificate"; readonly certificate: GatewayCertificate }
+  | { readonly type: "challenges"; readonly challenges: readonly GatewayChallenge[] };
 
-/** The configuration that the nodes of one gateway receive. */
+/** The versioned configuration of one gateway, for all of its nodes. */
 export class GatewayLog {
   readonly #gateway: string;
   readonly #log: DeltaLog<Item>;
@@ -31,11 +31,11 @@ export class GatewayLog {
     return this.#log.version;
   }
 
-  after(told: number | undefined): ReturnType<DeltaLog<Item>["after"]> {
-    return this.#log.after(told);
+  after(sent: number | undefined): ReturnType<DeltaLog<Item>["after"]> {
+    return this.#log.after(sent);
   }
 
-  /** Returns the version in which the name's rules, or the certificate, last changed. */
+  /** Returns the version in which the host's rules, or the certificate, last changed. */
   versionOf(kind: "host" | "certificate", name: string): number {
     return this.#log.versionOf(`${kind}/${name}`) ?? this.#log.version;
   }
@@ -44,21 +44,21 @@ export class GatewayLog {
     return this.#log.versionOf("challenges") ?? this.#log.version;
   }
 
-  /** Sets the entries. Returns whether any changed. */
+  /** Replaces the entries. Reports whether any changed. */
   set(
     { hosts, certificates }: Pick<Compiled, "hosts" | "certificates">,
     challenges: readonly GatewayChallenge[],
   ): boolean {
     this.#challenges = challenges;
-    this.#log.set("challenges", { kind: "challenges", challenges });
+    this.#log.set("challenges", { type: "challenges", challenges });
     for (const key of [...this.#log.keys()]) {
       const { kind, name } = splitKey(key);
       if (kind === "host" && !hosts.has(name)) this.#log.set(key, undefined);
       if (kind === "certificate" && !certificates.has(name)) this.#log.set(key, undefined);
     }
     for (const [id, certificate] of certificates)
-      this.#log.set(`certificate/${id}`, { kind: "certificate", certificate });
-    for (const [hostname, host] of hosts) this.#log.set(`host/${hostname}`, { kind: "host", host });
+      this.#log.set(`certificate/${id}`, { type: "certificate", certificate });
+    for (const [hostname, host] of hosts) this.#log.set(`host/${hostname}`, { type: "host", host });
     return this.#log.commit();
   }
 
@@ -68,9 +68,9 @@ export class GatewayLog {
     const value: GatewayUpdate = {
       full,
       gateway: this.#gateway,
-      hosts: upserts.flatMap((item) => (item.kind === "host" ? item.host : [])),
+      hosts: upserts.flatMap((item) => (item.type === "host" ? item.host : [])),
       removedHosts: removed("host"),
-      certificates: upserts.flatMap((item) => (item.kind === "certificate" ? item.certificate : [])),
+      certificates: upserts.flatMap((item) => (item.type === "certificate" ? item.certificate : [])),
       removedCertificates: removed("certificate"),
       challenges: more ? [] : [...this.#challenges],
       more,
@@ -80,7 +80,7 @@ export class GatewayLog {
   }
 }
 
-/** Returns the message that a node is no gateway. */
+/** Returns the message for a node that is not a gateway. */
 export function noGateway(): Buffer {
   return encodeUpdate(GatewayUpdate.fromPartial({ full: true }));
 }
@@ -90,7 +90,7 @@ function encodeUpdate(value: GatewayUpdate): Buffer {
 }
 
 function encode(item: Item): Uint8Array {
-  switch (item.kind) {
+  switch (item.type) {
     case "host":
       return GatewayHost.encode(item.host).finish();
     case "certificate":

@@ -3,37 +3,48 @@ import { type GatewayLog, noGateway } from "./gateway-log.ts";
 
 /** A node's report about its gateway, after validation. */
 export interface GatewayReport {
-  /** Whether the node's proxy takes requests. */
+  /** Whether the node's proxy accepts requests. */
   readonly ready: boolean;
   readonly message: string;
   readonly proxyVersion: string;
-  /** The node has applied all changes up to this version. */
+  /** The version up to which the node has applied all changes. */
   readonly version: number;
-  /** Keyed by hostname, or "" for all: what isn't, though it belongs to that version. */
+  /**
+   * Parts of that version that are not applied: problems by hostname, or by "" for all hostnames.
+   */
   readonly problems: ReadonlyMap<string, string>;
 }
 
 export interface GatewayReaderOptions {
   readonly node: string;
-  /** Returns the log of the gateway that the node serves now. */
+  /** Returns the log of the gateway that the node serves at present. */
   readonly logOf: (node: string) => GatewayLog | undefined;
-  /** Called when something may be due. */
+  /** Called when messages may be due. */
   readonly wake: () => void;
   /** Called when the node's report has changed. */
-  readonly said: () => void;
+  readonly reported: () => void;
 }
 
-/** The limit of a text's length. Longer ones are cut, because they are kept in memory and shown. */
+/**
+ * The length limit of texts in reports, which are kept in memory and shown. Longer texts are
+ * truncated.
+ */
 const MAX_TEXT_LENGTH = 1_024;
 const MAX_PROBLEMS = 1_000;
 
-/** Tracks the gateway configuration that one session of a node has received, and the node's reports. */
+/**
+ * Tracks the gateway configuration that one session of a node has received, and the reports of the
+ * node.
+ */
 export class GatewayReader {
   readonly #options: GatewayReaderOptions;
-  /** The log that was sent last. Undefined if the node has received an empty gateway state. */
+  /**
+   * The log from which messages were sent last; undefined if the node received an empty gateway
+   * state.
+   */
   #log: GatewayLog | undefined;
-  #told: number | undefined;
-  #toldNone = false;
+  #lastSent: number | undefined;
+  #hasSentNone = false;
   #report: GatewayReport | undefined;
 
   constructor(options: GatewayReaderOptions) {
@@ -49,47 +60,47 @@ export class GatewayReader {
   }
 
   /**
-   * Returns the messages that the node lacks. A node that is no gateway gets one message, because it may have been a gateway when
-   * it last connected.
+   * Returns the messages that the node has not received. A node that is not a gateway receives one
+   * message, because it may have been a gateway when it last connected.
    */
   due(): readonly Buffer[] {
     const log = this.#options.logOf(this.#options.node);
     if (log === undefined) {
-      if (this.#toldNone) return [];
-      this.#toldNone = true;
+      if (this.#hasSentNone) return [];
+      this.#hasSentNone = true;
       this.#begin(undefined);
       return [noGateway()];
     }
     if (log !== this.#log) this.#begin(log);
-    this.#toldNone = false;
-    const { version, messages } = log.after(this.#told);
-    this.#told = version;
+    this.#hasSentNone = false;
+    const { version, messages } = log.after(this.#lastSent);
+    this.#lastSent = version;
     return messages;
   }
 
-  take({ ready, message, proxyVersion, version, problems }: GatewayStatus): void {
-    // A version from an earlier stream says nothing about the messages on this one.
-    const believed = this.#told !== undefined && version <= BigInt(this.#told);
+  receive({ ready, message, proxyVersion, version, problems }: GatewayStatus): void {
+    // A version from an earlier stream does not refer to messages of this stream.
+    const isKnown = this.#lastSent !== undefined && version <= BigInt(this.#lastSent);
     this.#report = {
       ready,
       message: bounded(message),
       proxyVersion: bounded(proxyVersion),
-      version: believed ? Number(version) : 0,
+      version: isKnown ? Number(version) : 0,
       problems: new Map(
         problems.slice(0, MAX_PROBLEMS).map((it) => [bounded(it.hostname), bounded(it.message)] as const),
       ),
     };
-    this.#options.said();
+    this.#options.reported();
   }
 
-  /** Undefined until the node's first report after it became a gateway. */
+  /** The node's report; undefined until its first report after it became a gateway. */
   get report(): GatewayReport | undefined {
     return this.#report;
   }
 
   #begin(log: GatewayLog | undefined): void {
     this.#log = log;
-    this.#told = undefined;
+    this.#lastSent = undefined;
     this.#report = undefined;
   }
 }

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
-import { ConnectResponse, type GatewayChallenge } from "@forage/proto/forage/agent/v1/agent";
+import { ConnectResponse } from "@forage/proto/forage/agent/v1/agent";
+import { FakeSource } from "../../test/certificates/fake-source.ts";
 import { aNode, aServiceEntry } from "../../test/support/entries.ts";
 import { aCertificate } from "../../test/support/gateway/a-certificate.ts";
 import {
@@ -12,55 +13,55 @@ import {
   type RouteFields,
   some,
 } from "../../test/support/gateway/a-route.ts";
+import { ReceivedGateway } from "../../test/support/gateway/received-gateway.ts";
 import { secretsOf } from "../../test/support/gateway/secrets.ts";
-import { ReceivedGateway } from "../../test/support/gateway/told-gateway.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
 import type { EventInput } from "../model/event.ts";
-import type { CertificateSource, SourcedCertificate } from "./certificate-source.ts";
-import { troubleText } from "./conditions.ts";
+import type { CertificateSource } from "./certificate-source.ts";
+import { problemText } from "./conditions.ts";
 import { GatewayTable } from "./gateway-table.ts";
 
 const DAY_MS = 24 * 3_600_000;
 
-test("a gateway gets a snapshot and then deltas; a node that is no gateway gets one message", () => {
+test("sends a snapshot and then deltas to a gateway, and one message to a node that is not a gateway", () => {
   const { fed, session } = start({ routes: [{ name: "a", spec: { hostnames: ["a.org"] } }] });
   const [gateway, other] = [session("g1"), session("n1")];
-  assert.deepEqual([gateway.told.gateway, [...gateway.told.hosts.keys()]], ["default", ["a.org"]]);
-  assert.deepEqual([other.told.gateway, other.told.count], ["", 1]);
+  assert.deepEqual([gateway.received.gateway, [...gateway.received.hosts.keys()]], ["default", ["a.org"]]);
+  assert.deepEqual([other.received.gateway, other.received.count], ["", 1]);
   fed.put({ resources: [routeEntry({ name: "b", spec: { hostnames: ["b.org"] } })] });
-  assert.deepEqual([gateway.told.count, [...gateway.told.hosts.keys()]], [2, ["a.org", "b.org"]]);
+  assert.deepEqual([gateway.received.count, [...gateway.received.hosts.keys()]], [2, ["a.org", "b.org"]]);
   assert.deepEqual(
     gateway.last?.hosts.map(({ hostname }) => hostname),
     ["b.org"],
   );
   fed.remove("resources/shop/route/a");
-  assert.deepEqual([gateway.last?.removedHosts, [...gateway.told.hosts.keys()]], [["a.org"], ["b.org"]]);
-  assert.equal(other.told.count, 1);
+  assert.deepEqual([gateway.last?.removedHosts, [...gateway.received.hosts.keys()]], [["a.org"], ["b.org"]]);
+  assert.equal(other.received.count, 1);
 });
 
-test("a change without an effect on a gateway wakes no node", () => {
+test("wakes no node for a change without an effect on a gateway", () => {
   const { fed, session } = start({ routes: [{ name: "a" }] });
   const gateway = session("g1");
   fed.put({ resources: [aServiceEntry({ name: "other" })] });
   fed.put({ resources: [routeEntry({ name: "elsewhere", spec: { gatewayRef: "edge" } })] });
   fed.put({ nodes: [aNode({ name: "n7", labels: { "forage.dev/gateway": "edge" } })] });
-  assert.equal(gateway.told.count, 1);
+  assert.equal(gateway.received.count, 1);
 });
 
-test("nodes become gateways and cease to be by their label, while they are connected", () => {
+test("makes connected nodes gateways by their label, and ends this when the label changes", () => {
   const routes = [
     { name: "a", spec: { hostnames: ["a.org"] } },
     { name: "edge", spec: { hostnames: ["edge.org"], gatewayRef: "lab" } },
   ];
   const { fed, session, status } = start({ routes });
-  const { told } = session("n1");
+  const { received } = session("n1");
   const label = (value: string) =>
     fed.put({ nodes: [aNode({ name: "n1", labels: { "forage.dev/gateway": value } })] });
-  const seen = () => [told.gateway, [...told.hosts.keys()]];
-  assert.match(troubleText(status("route", "edge").conditions), /GatewayNotFound: no node is gateway "lab"/);
+  const seen = () => [received.gateway, [...received.hosts.keys()]];
+  assert.match(problemText(status("route", "edge").conditions), /GatewayNotFound: no node is gateway "lab"/);
   label("lab");
   assert.deepEqual(seen(), ["lab", ["edge.org"]]);
-  assert.equal(troubleText(status("route", "edge").conditions), "");
+  assert.equal(problemText(status("route", "edge").conditions), "");
   label("true");
   assert.deepEqual(seen(), ["default", ["a.org"]]);
   label("false");
@@ -71,7 +72,7 @@ test("nodes become gateways and cease to be by their label, while they are conne
   assert.deepEqual(seen(), ["", []]);
 });
 
-test("any way through the versions leads to the same as the whole", async () => {
+test("reaches the same state by any sequence of deltas as by a snapshot", async () => {
   const random = randomOf(11);
   const secrets = [await aCertificate("*.x.org"), await aCertificate("*.x.org")];
   const { fed, table, put, another } = start({ partBytes: 300 });
@@ -94,19 +95,19 @@ test("any way through the versions leads to the same as the whole", async () => 
     }
     for (const one of sessions) if (random.chance(0.4)) one.read();
     if (step % 10 > 0) continue;
-    // Another table, which remembers nothing of what was before.
+    // A new table without any history.
     const fresh = another();
     const whole = new ReceivedGateway();
-    for (const message of fresh.open("g1", () => {}).reader.due()) whole.take(updateOf(message));
+    for (const message of fresh.open("g1", () => {}).reader.due()) whole.apply(updateOf(message));
     fresh.close();
     for (const one of sessions) {
       one.read();
-      assert.deepEqual(one.told.all, whole.all, `step ${step}`);
+      assert.deepEqual(one.received.all, whole.all, `step ${step}`);
     }
   }
 });
 
-test("a certificate comes from the route's secret, to gateways that serve it alone, and is replaced without the host", async () => {
+test("sends a certificate from the route's secret only to gateways that serve it, and replaces it without the host", async () => {
   const [first, second] = [await aCertificate("a.org"), await aCertificate("a.org")];
   const tls = { certificateRef: "a" };
   const { fed, session, status, events, put } = start({
@@ -115,31 +116,31 @@ test("a certificate comes from the route's secret, to gateways that serve it alo
   });
   const [gateway, edge, none] = [session("g1"), session("edge1"), session("n1")];
   assert.match(
-    troubleText(status("route", "a").conditions),
+    problemText(status("route", "a").conditions),
     /^CertificateNotFound: there is no secret "a" in namespace "shop"/,
   );
   fed.write(...put("a", first));
   const id = "secret/shop/a";
-  assert.equal(gateway.told.certificates.get(id)?.keyPem, first["tls.key"].toString());
-  assert.equal(gateway.told.hosts.get("a.org")?.certificate, id);
-  assert.equal(troubleText(status("route", "a").conditions), "");
+  assert.equal(gateway.received.certificates.get(id)?.keyPem, first["tls.key"].toString());
+  assert.equal(gateway.received.hosts.get("a.org")?.certificate, id);
+  assert.equal(problemText(status("route", "a").conditions), "");
   fed.write(...put("a", second));
-  assert.equal(gateway.told.certificates.get(id)?.keyPem, second["tls.key"].toString());
+  assert.equal(gateway.received.certificates.get(id)?.keyPem, second["tls.key"].toString());
   assert.deepEqual(gateway.last?.hosts, []);
-  assert.deepEqual([edge.told.certificates.size, none.told.certificates.size], [0, 0]);
+  assert.deepEqual([edge.received.certificates.size, none.received.certificates.size], [0, 0]);
   fed.write(...put("a", { ...first, "tls.key": second["tls.key"] }));
-  const trouble = troubleText(status("route", "a").conditions);
+  const problem = problemText(status("route", "a").conditions);
   assert.equal(
-    trouble,
+    problem,
     'InvalidCertificate: secret "a": tls.key is not the key of the first certificate in tls.crt',
   );
-  assert.equal(gateway.told.certificates.size, 0);
-  const said = JSON.stringify([events, status("route", "a")]);
+  assert.equal(gateway.received.certificates.size, 0);
+  const text = JSON.stringify([events, status("route", "a")]);
   for (const { "tls.key": key } of [first, second])
-    assert.ok(!said.includes(key.toString().split("\n")[1] ?? "?"), said);
+    assert.ok(!text.includes(key.toString().split("\n")[1] ?? "?"), text);
 });
 
-test("reports a certificate's fault when it appears", async () => {
+test("reports a problem of a certificate when it appears", async () => {
   const clock = new VirtualClock({ startMs: Date.now() });
   const tls = { certificateRef: "a" };
   const { fed, session, status, put } = start({
@@ -147,24 +148,24 @@ test("reports a certificate's fault when it appears", async () => {
     routes: [{ name: "a", spec: { hostnames: ["a.org"], tls } }],
   });
   const gateway = session("g1");
-  const trouble = () => troubleText(status("route", "a").conditions);
+  const problem = () => problemText(status("route", "a").conditions);
   fed.write(...put("a", await aCertificate("b.org", clock.nowMs())));
-  assert.match(trouble(), /^HostnameMismatch: the certificate in secret "a" is not for a\.org/);
+  assert.match(problem(), /^HostnameMismatch: the certificate in secret "a" is not for a\.org/);
   fed.write(...put("a", await aCertificate("a.org", clock.nowMs() + DAY_MS)));
-  assert.match(trouble(), /^CertificateNotYetValid/);
+  assert.match(problem(), /^CertificateNotYetValid/);
   clock.advance(2 * DAY_MS);
-  assert.equal(trouble(), "");
+  assert.equal(problem(), "");
   clock.advance(90 * DAY_MS);
-  assert.match(trouble(), /^CertificateExpired/);
-  assert.equal(gateway.told.certificates.size, 1);
+  assert.match(problem(), /^CertificateExpired/);
+  assert.equal(gateway.received.certificates.size, 1);
 });
 
-test("a route is programmed once all its gateways have applied it", () => {
+test("marks a route as programmed once all its gateways have applied it", () => {
   const { fed, session, table, status } = start({ routes: [{ name: "a", spec: { hostnames: ["a.org"] } }] });
   const gateway = session("g1");
   const programmed = () => some(status("route", "a").conditions.find(({ type }) => type === "Programmed"));
   const say = (version: bigint, ready = true, refused = "") =>
-    gateway.reader.take({
+    gateway.reader.receive({
       ready,
       message: ready ? "" : "can't bind port 80",
       proxyVersion: "1.40.0",
@@ -172,14 +173,14 @@ test("a route is programmed once all its gateways have applied it", () => {
       problems: refused === "" ? [] : [{ hostname: refused, message: "Envoy refused it" }],
     });
   assert.match(programmed().message, /0 of 1 gateways .*; g1: its proxy has not reported yet/);
-  // A version from before the coordinator's restart.
-  say(gateway.told.version + 1n);
+  // The version is from before a restart of the coordinator.
+  say(gateway.received.version + 1n);
   assert.deepEqual([programmed().status, programmed().reason], [false, "Pending"]);
-  say(gateway.told.version, false);
+  say(gateway.received.version, false);
   assert.match(programmed().message, /g1: can't bind port 80/);
-  say(gateway.told.version);
+  say(gateway.received.version);
   assert.equal(programmed().status, true);
-  const first = gateway.told.version;
+  const first = gateway.received.version;
   fed.put({ resources: [routeEntry({ name: "b", spec: { hostnames: ["b.org"] } })] });
   assert.equal(programmed().status, true, "it has not changed");
   assert.deepEqual([table.nodeState("g1")?.upToDate, table.nodeState("g1")?.proxyVersion], [false, "1.40.0"]);
@@ -187,35 +188,35 @@ test("a route is programmed once all its gateways have applied it", () => {
   assert.match(programmed().message, /the newest routes are not applied yet/);
   say(first);
   assert.equal(programmed().status, false);
-  say(gateway.told.version);
+  say(gateway.received.version);
   assert.equal(programmed().status, true);
-  say(gateway.told.version, true, "b.org");
+  say(gateway.received.version, true, "b.org");
   assert.equal(programmed().status, true, "it is another's");
-  say(gateway.told.version, true, "a.org");
+  say(gateway.received.version, true, "a.org");
   assert.match(programmed().message, /0 of 1 gateways .*; g1: a\.org: Envoy refused it/);
   fed.put({ nodes: [aNode({ name: "g1", ready: false, labels: { "forage.dev/gateway": "" } })] });
   assert.match(programmed().message, /g1: gone/);
   assert.equal(table.nodeState("n1"), undefined);
 });
 
-test("events tell what is wrong with a route once, and that it is over", () => {
+test("records a route's problem as one event, and its end as another", () => {
   const { fed, events, clock } = start({ routes: [{ name: "a", spec: { targetService: "gone" } }] });
   assert.deepEqual(events, [], "what was so before is no news");
-  const told = () =>
+  const received = () =>
     events.splice(0).map(({ type, kind, name, reason }) => `${type} ${kind}/${name} ${reason}`);
   fed.put({ resources: [routeEntry({ name: "b", createdMs: 2_000 })] });
-  assert.deepEqual(told(), ["Warning route/b Conflicted", "Warning route/b MatchShadowed"]);
+  assert.deepEqual(received(), ["Warning route/b Conflicted", "Warning route/b MatchShadowed"]);
   fed.put({ resources: [aServiceEntry({ name: "other" })] });
-  assert.deepEqual(told(), []);
+  assert.deepEqual(received(), []);
   fed.put({ resources: [aServiceEntry({ name: "gone" })] });
-  assert.deepEqual(told(), ["Normal route/a ResolvedRefs"]);
+  assert.deepEqual(received(), ["Normal route/a ResolvedRefs"]);
   fed.remove("resources/shop/route/a");
-  assert.deepEqual(told(), ["Normal route/b Accepted", "Normal route/b ConflictOver"]);
+  assert.deepEqual(received(), ["Normal route/b Accepted", "Normal route/b ConflictOver"]);
   clock.advance(DAY_MS);
-  assert.deepEqual(told(), []);
+  assert.deepEqual(received(), []);
 });
 
-test("the issuer receives the requested names and the challenges that every gateway answers", () => {
+test("passes requested hostnames to the issuer, and the challenges that every gateway answers", () => {
   const source = new FakeSource();
   const { fed, session, status, table } = start({
     source,
@@ -223,10 +224,10 @@ test("the issuer receives the requested names and the challenges that every gate
   });
   const [one, edge] = [session("g1"), session("edge1")];
   assert.deepEqual(source.wanted, ["a.org"]);
-  assert.match(troubleText(status("route", "a").conditions), /^Issuing: a\.org: wait/);
+  assert.match(problemText(status("route", "a").conditions), /^Issuing: a\.org: wait/);
   say(edge);
   source.set([{ hostname: "a.org", token: "t1", keyAuthorization: "t1.k" }]);
-  assert.deepEqual([one.told.challenges.length, edge.told.challenges.length], [1, 1]);
+  assert.deepEqual([one.received.challenges.length, edge.received.challenges.length], [1, 1]);
   say(one);
   assert.deepEqual(source.servedTokens, []);
   say(edge);
@@ -235,11 +236,11 @@ test("the issuer receives the requested names and the challenges that every gate
   assert.deepEqual(source.servedTokens, []);
   say(one);
   assert.deepEqual(source.servedTokens, []);
-  // An unreachable gateway delays nothing.
+  // An unreachable gateway is ignored.
   fed.put({ nodes: [aNode({ name: "edge1", ready: false, labels: { "forage.dev/gateway": "edge" } })] });
   assert.deepEqual(source.servedTokens, ["t1", "t2"]);
-  source.set([], { kind: "issued", chainPem: "chain", keyPem: "key", expiresMs: 5 });
-  assert.equal(one.told.certificates.get("issued/a.org")?.keyPem, "key");
+  source.set([], { type: "issued", chainPem: "chain", keyPem: "key", expiresMs: 5 });
+  assert.equal(one.received.certificates.get("issued/a.org")?.keyPem, "key");
   assert.equal(status("route", "a").hostnames[0]?.expiresMs, 5);
   fed.remove("resources/shop/route/a");
   assert.deepEqual(source.wanted, []);
@@ -247,7 +248,7 @@ test("the issuer receives the requested names and the challenges that every gate
   assert.equal(source.listeners.size, 0);
 });
 
-test("a challenge that is on its way to gateways doesn't count as answered, whatever they say meanwhile", () => {
+test("does not count a challenge as answered before it was sent, regardless of reports", () => {
   const source = new FakeSource();
   const later: (() => void)[] = [];
   const { session } = start({ source, defer: (run) => void later.push(run) });
@@ -262,7 +263,7 @@ test("a challenge that is on its way to gateways doesn't count as answered, what
   assert.deepEqual(source.servedTokens, ["t1"]);
 });
 
-test("a gateway that takes no requests holds no challenge up, and alone answers none", () => {
+test("ignores gateways that do not accept requests, and publishes no challenge if there are no others", () => {
   const source = new FakeSource();
   const { session } = start({ source });
   const [one, edge] = [session("g1"), session("edge1")];
@@ -274,52 +275,20 @@ test("a gateway that takes no requests holds no challenge up, and alone answers 
   assert.deepEqual(source.servedTokens, ["t1"]);
 });
 
-test("a service's inline route is served as one of its own", () => {
+test("serves a service's inline route like a route resource", () => {
   const { fed, session, status } = start({});
   const gateway = session("g1");
   const spec = { inlineRoute: { hostnames: ["web.org"], rules: [] }, ports: [{ port: 8080 }] };
   fed.put({ resources: [entryOf(aServiceRecord({ name: "shop", spec }))] });
-  const [rule] = gateway.told.hosts.get("web.org")?.rules ?? [];
+  const [rule] = gateway.received.hosts.get("web.org")?.rules ?? [];
   assert.deepEqual([rule?.route, rule?.backends[0]?.port], ["shop/shop", 8080]);
   assert.equal(status("service", "shop").gateway, "default");
 });
 
-class FakeSource implements CertificateSource {
-  wanted: string[] = [];
-  servedTokens: string[] = [];
-  readonly listeners = new Set<() => void>();
-  #challenges: readonly GatewayChallenge[] = [];
-  #certificate: SourcedCertificate = { kind: "pending", reason: "Issuing", message: "wait" };
-
-  set(challenges: readonly GatewayChallenge[], certificate = this.#certificate): void {
-    this.#challenges = challenges;
-    this.#certificate = certificate;
-    for (const listener of this.listeners) listener();
-  }
-
-  want(hostnames: ReadonlySet<string>): void {
-    this.wanted = [...hostnames];
-  }
-
-  certificateFor(): SourcedCertificate {
-    return this.#certificate;
-  }
-
-  challenges(): readonly GatewayChallenge[] {
-    return this.#challenges;
-  }
-
-  served(tokens: ReadonlySet<string>): void {
-    this.servedTokens = [...tokens];
-  }
-
-  subscribe(changed: () => void): () => void {
-    this.listeners.add(changed);
-    return () => this.listeners.delete(changed);
-  }
-}
-
-/** A table with the nodes g1 (gateway default), edge1 (gateway edge) and n1 (none), and the service web. */
+/**
+ * Starts a table with the nodes g1 (gateway default), edge1 (gateway edge) and n1 (none), and the
+ * service web.
+ */
 function start(given: {
   readonly routes?: readonly RouteFields[];
   readonly source?: CertificateSource;
@@ -357,9 +326,9 @@ function start(given: {
   return { fed, table, another, session, status, events, clock, put };
 }
 
-/** Reads whenever it is woken. A lazy one reads on demand only. */
+/** A session that reads whenever it is woken, or only on demand if it is lazy. */
 class Session {
-  readonly told = new ReceivedGateway();
+  readonly received = new ReceivedGateway();
   readonly reader: ReturnType<GatewayTable["open"]>["reader"];
   last: ReturnType<typeof updateOf> | undefined;
 
@@ -371,14 +340,14 @@ class Session {
   read(): void {
     for (const message of this.reader.due()) {
       this.last = updateOf(message);
-      this.told.take(this.last);
+      this.received.apply(this.last);
     }
   }
 }
 
 /** Reports the received version as applied. */
-function say({ reader, told }: Session, ready = true): void {
-  reader.take({ ready, message: "", proxyVersion: "", version: told.version, problems: [] });
+function say({ reader, received }: Session, ready = true): void {
+  reader.receive({ ready, message: "", proxyVersion: "", version: received.version, problems: [] });
 }
 
 function updateOf(bytes: Buffer) {

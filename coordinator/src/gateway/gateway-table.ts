@@ -14,11 +14,11 @@ import { gatewayOfNode } from "./gateway-label.ts";
 import { GatewayLog } from "./gateway-log.ts";
 import { type GatewayNode, gatewayNode, viewOfNode } from "./gateway-nodes.ts";
 import { GatewayReader } from "./gateway-reader.ts";
+import { RouteResolver } from "./resolve-route.ts";
 import { type Route, routeKey } from "./route.ts";
 import { RouteCertificates } from "./route-certificates.ts";
 import { routeEvents } from "./route-events.ts";
 import { RouteIndex } from "./route-index.ts";
-import { RoutePartsCache } from "./route-parts.ts";
 
 export interface GatewayTableOptions {
   readonly state: ClusterView;
@@ -26,12 +26,12 @@ export interface GatewayTableOptions {
   readonly source: CertificateSource;
   readonly events: EventRecorder;
   readonly clock: Clock;
-  /** Runs later, and lets the world outside in between: `setImmediate`. */
+  /** Schedules work after pending I/O, like `setImmediate`. */
   readonly defer: (run: () => void) => void;
-  /** A message that has so much in it is sent, and another follows. */
+  /** The size at which a message is sent and another one is started. */
   readonly partBytes?: number;
   readonly builtIn?: BuiltInServices | undefined;
-  /** Receives errors in the handling of single routes. Default: they show only as events. */
+  /** Receives errors that single routes cause. Default: they are reported only as events. */
   readonly log?: Log;
 }
 
@@ -43,25 +43,25 @@ export interface RouteStatus {
   readonly nodes: readonly GatewayNodeView[];
 }
 
-/** A timer is set for no longer: the wall clock may be set meanwhile. */
+/** The longest delay of a timer, because the wall clock may be set in the meantime. */
 const LONGEST_WAIT_MS = 3_600_000;
 
 /**
- * Holds all routes as gateways see them. Computes them once for all nodes of a gateway, whenever something that they depend on
- * changes.
+ * Holds all routes as gateways serve them. Computes them once for all nodes of a gateway, whenever
+ * one of their inputs changes.
  */
 export class GatewayTable {
   readonly #options: GatewayTableOptions;
   readonly #routes: RouteIndex;
   readonly #faults: ObjectFaults;
-  readonly #parts = new RoutePartsCache();
+  readonly #compiledRoutes = new RouteResolver();
   readonly #certificates: RouteCertificates;
-  /** Names of the nodes of each gateway. */
+  /** The names of the nodes of each gateway. */
   readonly #members = new Map<string, string[]>();
   readonly #logs = new Map<string, GatewayLog>();
   readonly #findings = new Map<string, RouteFindings>();
   /** The conditions that were last recorded as events, by key of the route. */
-  readonly #told = new Map<string, readonly Condition[]>();
+  readonly #recorded = new Map<string, readonly Condition[]>();
   /** The newest session of each node. */
   readonly #readers = new Map<string, GatewayReader>();
   readonly #stops: (() => void)[];
@@ -85,7 +85,7 @@ export class GatewayTable {
     ];
   }
 
-  /** Returns the status of a route or of a service's inline route. Undefined if there is none. */
+  /** Returns the status of a route or of a service's inline route; undefined if there is none. */
   statusOf(kind: string, namespace: string, name: string): RouteStatus | undefined {
     this.#settle();
     if (kind !== "route" && kind !== "service") return undefined;
@@ -96,7 +96,7 @@ export class GatewayTable {
     return { gateway: route.gateway, hostnames, conditions: conditionsOf(findings, nodes), nodes };
   }
 
-  /** Returns the state of the node as a gateway. Undefined if it is no gateway. */
+  /** Returns the state of the node as a gateway; undefined if it is not a gateway. */
   nodeState(
     name: string,
   ): (GatewayNode & { readonly gateway: string; readonly upToDate: boolean }) | undefined {
@@ -108,13 +108,13 @@ export class GatewayTable {
     return { ...node, gateway, upToDate: node.version >= (this.#logs.get(gateway)?.version ?? 0) };
   }
 
-  /** Opens the feed of a node's session. Close it with the session. */
+  /** Opens the feed of a node's session. It must be closed with the session. */
   open(node: string, wake: () => void): { readonly reader: GatewayReader; readonly close: () => void } {
     const reader = new GatewayReader({
       node,
       wake,
       logOf: (name) => this.#logOf(name),
-      said: () => this.#publishServed(),
+      reported: () => this.#publishServed(),
     });
     this.#readers.set(node, reader);
     const close = (): void => {
@@ -142,9 +142,9 @@ export class GatewayTable {
     let dirty = false;
     for (const change of changes) {
       if (this.#routes.follow(change)) dirty = true;
-      if (change.kind !== "node") continue;
+      if (change.type !== "node") continue;
       const { before, after } = change;
-      // A node that becomes a gateway needs a message, and so does one that no longer is a gateway.
+      // A node that becomes a gateway needs a message, and so does one that is no longer a gateway.
       if (gatewayOfNode(before) !== gatewayOfNode(after)) {
         dirty = true;
         this.#readers.get((after ?? before)?.name ?? "")?.wake();
@@ -163,7 +163,7 @@ export class GatewayTable {
     });
   }
 
-  /** Evaluates the pending changes, and wakes the sessions that need messages. */
+  /** Evaluates pending changes, and wakes the sessions for which messages are due. */
   #settle(): void {
     if (!this.#dirty) return;
     this.#dirty = false;
@@ -183,7 +183,7 @@ export class GatewayTable {
       if (this.#log(gateway).set(compiled, source.challenges())) changed.add(gateway);
     }
     this.#certificates.keep(this.#routes.secrets);
-    this.#want(wanted);
+    this.#setHostnames(wanted);
     this.#wakeAt(this.#certificates.nextMs);
     for (const reader of this.#readers.values()) {
       const gateway = gatewayOfNode(state.node(reader.node));
@@ -202,7 +202,10 @@ export class GatewayTable {
     }
   }
 
-  /** A route that can't be compiled is left out, with what it says of itself as the reason; the others are served. */
+  /**
+   * Compiles the routes. A route that causes an error is omitted with the error as its reason, and
+   * the others are served.
+   */
   #compileSound(routes: readonly Route[]): Compiled {
     try {
       return this.#compile(routes);
@@ -214,7 +217,7 @@ export class GatewayTable {
           ),
         ),
       );
-      // No route fails by itself, so it is unknown which one to leave out.
+      // No route fails on its own, so it is unknown which one causes the error.
       if (sound.length === routes.length) throw error;
       return this.#compile(sound);
     }
@@ -224,7 +227,7 @@ export class GatewayTable {
     const nowMs = this.#options.clock.nowMs();
     return compileGateway({
       routes,
-      partsOf: (route, portsOf) => this.#parts.of(route, portsOf),
+      resolve: (route, portsOf) => this.#compiledRoutes.of(route, portsOf),
       portsOf: (namespace, service) => this.#routes.portsOf(namespace, service),
       certificateOf: (route, hostname) => this.#certificates.of(route, hostname, nowMs),
     });
@@ -234,17 +237,17 @@ export class GatewayTable {
     const known = this.#logs.get(gateway);
     if (known !== undefined) return known;
     const { clock, partBytes } = this.#options;
-    // Higher than what a coordinator before this one has given.
+    // The first version exceeds those of a former coordinator.
     const log = new GatewayLog(gateway, { firstVersion: clock.nowMs(), partBytes });
     this.#logs.set(gateway, log);
     return log;
   }
 
-  #want(wanted: ReadonlySet<string>): void {
+  #setHostnames(wanted: ReadonlySet<string>): void {
     const same = wanted.size === this.#wanted.size && [...wanted].every((name) => this.#wanted.has(name));
     if (same) return;
     this.#wanted = wanted;
-    this.#options.source.want(wanted);
+    this.#options.source.setHostnames(wanted);
   }
 
   #wakeAt(atMs: number | undefined): void {
@@ -257,25 +260,26 @@ export class GatewayTable {
   }
 
   #recordEvents(): void {
-    for (const key of this.#told.keys()) if (!this.#findings.has(key)) this.#told.delete(key);
+    for (const key of this.#recorded.keys()) if (!this.#findings.has(key)) this.#recorded.delete(key);
     for (const [key, findings] of this.#findings) {
       const conditions = conditionsOf(findings, this.#nodesFor(findings));
-      const news = routeEvents(findings.route, this.#told.get(key) ?? [], conditions);
-      this.#told.set(key, conditions);
-      // Conditions from before this start are not events.
+      const news = routeEvents(findings.route, this.#recorded.get(key) ?? [], conditions);
+      this.#recorded.set(key, conditions);
+      // Conditions that already held before the start are not events.
       if (this.#started) for (const event of news) this.#options.events.record(event);
     }
   }
 
-  /** Tokens of challenges that all gateways which take requests answer. */
+  /** Passes on the tokens of challenges that all ready gateways answer. */
   #publishServed(): void {
-    // Challenges that were not sent to any gateway yet would count as served. Settling calls this again.
+    // Challenges that were not sent to any gateway yet would count as served. Settling calls this
+    // method again.
     if (this.#dirty) return;
     const { source } = this.#options;
     const nodes = [...this.#members].flatMap(([gateway, names]) =>
       this.#nodes(names).map((node) => ({ node, needed: this.#logs.get(gateway)?.challengesVersion ?? 0 })),
     );
-    const answering = nodes.filter(({ node }) => node.heard && node.ready);
+    const answering = nodes.filter(({ node }) => node.connected && node.ready);
     const all = answering.length > 0 && answering.every(({ node, needed }) => node.version >= needed);
     const tokens = all ? source.challenges().map(({ token }) => token) : [];
     const served = tokens.join(" ");

@@ -42,7 +42,7 @@ test("sorts more specific matches first, as in the Gateway API", () => {
   assert.deepEqual(shuffled, matches);
 });
 
-test("treats equivalent matches as equal, however they are written", () => {
+test("treats equivalent matches as equal regardless of their spelling", () => {
   const same: readonly (readonly [Given, Given])[] = [
     [{}, { path: { type: "PathPrefix", value: "/" } }],
     [{}, { path: { type: "", value: "" } }],
@@ -63,7 +63,7 @@ test("treats equivalent matches as equal, however they are written", () => {
   for (const [a, b] of different) assert.notEqual(matchKey(match(a)), matchKey(match(b)), JSON.stringify(a));
 });
 
-test("only what has no condition matches everything", () => {
+test("matches everything only without conditions", () => {
   assert.deepEqual(
     inOrder.filter((given) => matchesEverything(match(given))),
     [{}],

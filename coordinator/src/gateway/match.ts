@@ -1,8 +1,8 @@
 import type { HeaderMatch, PathMatch, RouteMatch } from "@forage/proto/forest/v1/forage";
 
 /**
- * The same for all that matches the same requests as far as that can be seen: types written out, names in order, the path left
- * out if it says nothing. Prefixes have no slash at their end.
+ * Normalizes a match, so that equivalent matches become equal: default types are written out, names
+ * are sorted, and a path that matches everything is omitted. Prefixes have no slash at their end.
  */
 export function normalMatch(match: RouteMatch | undefined): RouteMatch {
   if (match === undefined) return { path: undefined, headers: [], queryParams: [], method: "" };
@@ -14,7 +14,7 @@ export function normalMatch(match: RouteMatch | undefined): RouteMatch {
   };
 }
 
-/** Equal for matches that are. They have been made normal. */
+/** Returns a key that is equal for equal matches. The match must be normalized. */
 export function matchKey({ path, headers, queryParams, method }: RouteMatch): string {
   const named = (list: readonly HeaderMatch[]) => list.map(({ type, name, value }) => [type, name, value]);
   return JSON.stringify([path?.type, path?.value, named(headers), named(queryParams), method]);
@@ -25,15 +25,15 @@ export function matchesEverything({ path, headers, queryParams, method }: RouteM
 }
 
 /**
- * Compares two normalized matches by the Gateway API's precedence, for requests that both match: exact paths before regular
- * expressions before prefixes, longer paths first; then those with a method, with more headers, with more query parameters.
- * Returns zero for equal precedence.
+ * Compares two normalized matches by the Gateway API's precedence for requests that both match:
+ * exact paths, then regular expressions, then prefixes; longer paths first; then matches with a
+ * method, with more headers, and with more query parameters. Returns zero for equal precedence.
  */
 export function compareMatches(a: RouteMatch, b: RouteMatch): number {
   return compareRanks(ranksOf(a), ranksOf(b));
 }
 
-/** Compares the precomputed keys of `compareMatches`, for callers that compare often. */
+/** Compares two results of `ranksOf`, for callers that compare often. */
 export function compareRanks(a: readonly number[], b: readonly number[]): number {
   for (let index = 0; index < a.length; index++) {
     const difference = (b[index] ?? 0) - (a[index] ?? 0);
@@ -42,7 +42,7 @@ export function compareRanks(a: readonly number[], b: readonly number[]): number
   return 0;
 }
 
-/** `PathPrefix /cart, GET, header x-canary`. */
+/** Formats a match for messages, such as `PathPrefix /cart, GET, header x-canary`. */
 export function matchText(match: RouteMatch): string {
   const { path, headers, queryParams, method } = match;
   const parts = path === undefined ? [] : [`${path.type} ${path.value}`];
@@ -56,7 +56,9 @@ export function matchText(match: RouteMatch): string {
 
 const PATH_RANKS: Readonly<Record<string, number>> = { Exact: 3, RegularExpression: 2, PathPrefix: 1 };
 
-/** The higher the better, the first number first. */
+/**
+ * Returns the precedence of a match as numbers that are compared in order; the higher number wins.
+ */
 export function ranksOf({ path, headers, queryParams, method }: RouteMatch): readonly number[] {
   const kind = path === undefined ? 1 : (PATH_RANKS[path.type] ?? 0);
   const length = path?.value.length ?? 1;

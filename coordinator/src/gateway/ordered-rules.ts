@@ -9,10 +9,10 @@ export interface Entry {
   readonly route: Route;
   readonly ruleIndex: number;
   readonly matchIndex: number;
-  /** Equal for what matches the same. */
+  /** A key that is equal for equal matches. */
   readonly key: string;
   readonly everything: boolean;
-  /** The precedence of the entry's match. */
+  /** The precedence of the entry's match, from `ranksOf`. */
   readonly ranks: readonly number[];
   readonly rule: GatewayRule;
   readonly bytes: number;
@@ -23,15 +23,15 @@ export interface Shadowed {
   readonly winner: Entry;
 }
 
-/** The rules that routes set for one hostname by naming it. */
+/** The rules that routes set for a hostname by naming it. */
 export interface OwnRules {
   /** The entries in order of precedence. No two have the same match. */
   readonly entries: readonly Entry[];
-  /** Rules that are never reached, because an earlier one has the same match. */
+  /** Rules that are never reached, because an earlier rule has the same match. */
   readonly shadowed: readonly Shadowed[];
 }
 
-/** Returns a route's rules, one for each match. A route that hands on encrypted streams has none. Pure. */
+/** Returns a route's rules, one entry for each match. A route with passed-through TLS has none. */
 export function entriesOf(
   route: Route,
   portsOf: PortsOf,
@@ -59,7 +59,7 @@ export function entriesOf(
   return { entries, problems: resolved.flatMap(({ problems }) => problems) };
 }
 
-/** Returns the rules of one hostname in order. It doesn't matter in which order they are given. Pure. */
+/** Returns the rules of one hostname in order of precedence, regardless of their given order. */
 export function orderEntries(given: readonly Entry[]): OwnRules {
   const winners = new Map<string, Entry>();
   const shadowed: Shadowed[] = [];
@@ -71,12 +71,15 @@ export function orderEntries(given: readonly Entry[]): OwnRules {
   return { entries: [...winners.values()], shadowed };
 }
 
-/** A host is one message, and of several one has to fit into what an agent takes at once. */
+/**
+ * The size limit of a host's message. One host may use a whole message, which must not exceed what
+ * an agent accepts.
+ */
 export const MAX_HOST_BYTES = 2 * 1024 * 1024;
 
 /**
- * Returns the rules of a hostname, followed by those of the names that cover it, the nearest first. Leaves out rules that can't
- * be reached and rules beyond the limit. Pure.
+ * Returns the rules of a hostname, followed by those of covering hostnames, the nearest first.
+ * Omits unreachable rules, and rules beyond the size limit.
  */
 export function chainEntries(own: readonly (readonly Entry[])[]): readonly Entry[] {
   const chained = new Map<string, Entry>();
@@ -104,6 +107,6 @@ function compareEntries(a: Entry, b: Entry): number {
 
 function toMs(duration: Duration | undefined): bigint {
   if (duration === undefined) return 0n;
-  // Rounds up, because 0 would mean no timeout.
+  // The time is rounded up, because 0 would mean no timeout.
   return duration.seconds * 1000n + BigInt(Math.ceil(duration.nanos / 1e6));
 }

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { splitCertificates } from "@forage/identity/pem";
 
-/** A certificate with its key, as gateways can use it. */
+/** A certificate with its key, in the form that gateways use. */
 export interface ParsedCertificate {
   readonly chainPem: string;
   readonly keyPem: string;
@@ -10,14 +10,17 @@ export interface ParsedCertificate {
   covers(hostname: string): boolean;
 }
 
-/** Keys of secrets, as Kubernetes has them for the type kubernetes.io/tls. */
+/** The keys in a secret, as in Kubernetes for the type kubernetes.io/tls. */
 export const CHAIN_KEY = "tls.crt";
 export const PRIVATE_KEY_KEY = "tls.key";
 
-/** The largest number of certificates in a chain, leaf included. Chains in use are shorter. */
+/** The most certificates in a chain, including the leaf. Usual chains are shorter. */
 const MAX_CERTIFICATES = 10;
 
-/** Parses and checks a certificate. Pure. Throws an Error whose message names the fault and reveals nothing about the key. */
+/**
+ * Parses and validates a certificate. Throws an Error whose message names the problem, and contains
+ * nothing of the key.
+ */
 export function parseCertificate(content: Readonly<Record<string, Uint8Array>>): ParsedCertificate {
   const chain = textOf(content, CHAIN_KEY);
   const keyPem = textOf(content, PRIVATE_KEY_KEY);
@@ -59,13 +62,16 @@ function matchesKey(leaf: X509Certificate, keyPem: string): boolean {
   try {
     key = createPrivateKey(keyPem);
   } catch {
-    // The cause is left out: it may quote what it could not read.
+    // The cause is omitted, because it may quote the key.
     throw new Error(`${PRIVATE_KEY_KEY} is no private key in PEM, or is encrypted`);
   }
   return leaf.checkPrivateKey(key);
 }
 
-/** A wildcard hostname needs the same wildcard in the certificate, because it stands for an open set of names. */
+/**
+ * Reports whether the certificate covers the hostname. A wildcard hostname requires the same
+ * wildcard in the certificate, because it stands for an open set of names.
+ */
 function coversName(leaf: X509Certificate, hostname: string): boolean {
   if (hostname === "*") return true;
   if (!hostname.startsWith("*.")) return leaf.checkHost(hostname) !== undefined;

@@ -15,15 +15,15 @@ for (const [what, harm] of [
   ["read", (record: ResourceRecord) => poison(record, "resource")],
   ["compiled", (record: ResourceRecord) => poison(ruleOf(record), "matches")],
 ] as const) {
-  test(`a route that can't be ${what} is left out and reported, and the others are served`, () => {
+  test(`omits and reports a route that can't be ${what}, and serves the others`, () => {
     const fed = new HandFedState({
       nodes: [aNode({ name: "g1", labels: { "forage.dev/gateway": "" } })],
       resources: [aServiceEntry({ name: "web" })],
     });
-    // Before the table sees the change.
+    // This listener runs before that of the table.
     fed.state.subscribe((changes) => {
-      for (const { kind, after } of changes)
-        if (kind === "resource" && after?.record.name === "bad") harm(after.record);
+      for (const { type, after } of changes)
+        if (type === "resource" && after?.record.name === "bad") harm(after.record);
     });
     const events: string[] = [];
     const table = new GatewayTable({
@@ -45,7 +45,7 @@ for (const [what, harm] of [
   });
 }
 
-/** The hostnames that a gateway which connects now is sent. */
+/** Returns the hostnames that a newly connected gateway receives. */
 function hostsOf(table: GatewayTable): string[] {
   const { reader } = table.open("g1", () => {});
   return [...reader.due()].flatMap((bytes) => {

@@ -11,7 +11,7 @@ import {
   parseCertificate,
 } from "./parsed-certificate.ts";
 import type { Route } from "./route.ts";
-import { askedFor, type CertificateProblem, type CertificateState } from "./tls.ts";
+import { type CertificateProblem, type CertificateState, certificateIdOf } from "./tls.ts";
 
 export interface RouteCertificatesOptions {
   readonly state: ClusterView;
@@ -26,8 +26,8 @@ interface Parsed {
 }
 
 /**
- * Finds the certificates of routes: a secret of the route's namespace, or a certificate of the cluster's issuer. Each is parsed
- * once.
+ * Looks up the certificates of routes: secrets in the route's namespace, or certificates of the
+ * cluster's issuer. Each is parsed once.
  */
 export class RouteCertificates {
   readonly #options: RouteCertificatesOptions;
@@ -38,33 +38,33 @@ export class RouteCertificates {
     this.#options = options;
   }
 
-  /** Call before the routes are evaluated again. */
+  /** Starts an evaluation. Must be called before the routes are evaluated again. */
   begin(): void {
     this.#nextMs = undefined;
   }
 
-  /** The next time at which an answer since `begin` changes without an event. */
+  /** The next time at which an answer given since `begin` changes without an event. */
   get nextMs(): number | undefined {
     return this.#nextMs;
   }
 
-  /** Forgets the parsed content of secrets that no route names. */
+  /** Drops the parsed content of secrets to which no route refers. */
   keep(secrets: ReadonlySet<string>): void {
     for (const key of this.#parsed.keys()) if (!secrets.has(key)) this.#parsed.delete(key);
   }
 
   of(route: Route, hostname: string, nowMs: number): CertificateState {
-    const id = askedFor(route, hostname);
+    const id = certificateIdOf(route, hostname);
     const secret = route.tls?.mode === "Terminate" ? route.tls.secret : "";
     if (secret === "") return this.#issued(id, hostname);
     const name = { namespace: route.namespace, kind: "secret", name: secret } as const;
     const parsed = this.#parse(name);
-    if ("reason" in parsed) return { kind: "missing", ...parsed };
+    if ("reason" in parsed) return { type: "missing", ...parsed };
     const { chainPem, keyPem, expiresMs } = parsed;
     for (const dueMs of [parsed.validFromMs, expiresMs])
       if (dueMs > nowMs) this.#nextMs = Math.min(this.#nextMs ?? dueMs, dueMs);
     return {
-      kind: "ready",
+      type: "ready",
       id,
       chainPem,
       keyPem,
@@ -75,14 +75,14 @@ export class RouteCertificates {
 
   #issued(id: string, hostname: string): CertificateState {
     const found = this.#options.source.certificateFor(hostname);
-    if (found.kind === "pending") {
+    if (found.type === "pending") {
       const { reason, message } = found;
-      return { kind: "missing", reason, message: `${hostname}: ${message}` };
+      return { type: "missing", reason, message: `${hostname}: ${message}` };
     }
     const { chainPem, keyPem, warning } = found;
     const problem =
       warning === undefined ? undefined : { reason: "RenewalFailing", message: `${hostname}: ${warning}` };
-    return { kind: "ready", id, chainPem, keyPem, expiresMs: found.expiresMs, warning: problem };
+    return { type: "ready", id, chainPem, keyPem, expiresMs: found.expiresMs, warning: problem };
   }
 
   #parse(name: ObjectName): ParsedCertificate | CertificateProblem {

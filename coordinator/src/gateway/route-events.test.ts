@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Condition } from "./conditions.ts";
 import { routeEvents } from "./route-events.ts";
 
-test("an event about something that is over says what it was and that it is resolved", () => {
+test("names the resolved problem in an event", () => {
   const wrong = aCondition({
     status: false,
     reason: "SecretMissing",
@@ -15,7 +15,7 @@ test("an event about something that is over says what it was and that it is reso
   assert.equal(event?.message, 'resolved: secret "tls" does not exist');
 });
 
-test("an event about something that has gone wrong says what", () => {
+test("names a new problem in an event", () => {
   const wrong = aCondition({ status: false, reason: "SecretMissing", message: "no secret" });
   const [event] = routeEvents(ROUTE, [], [wrong]);
   assert.deepEqual([event?.type, event?.reason, event?.message], ["Warning", "SecretMissing", "no secret"]);

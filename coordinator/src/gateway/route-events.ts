@@ -2,7 +2,7 @@ import type { EventInput } from "../model/event.ts";
 import type { Condition } from "./conditions.ts";
 import type { Route } from "./route.ts";
 
-/** The event reasons for conditions that have recovered. */
+/** The reasons of events for conditions that have recovered. */
 const RECOVERED: Readonly<Record<Condition["type"], string>> = {
   Accepted: "Accepted",
   ResolvedRefs: "ResolvedRefs",
@@ -12,8 +12,8 @@ const RECOVERED: Readonly<Record<Condition["type"], string>> = {
 };
 
 /**
- * Returns the events of a route between two states. The progress of its gateways makes no event, because it changes after each
- * apply. Pure.
+ * Returns the events for changed conditions of a route. The progress of its gateways is not an
+ * event, because it changes after each apply.
  */
 export function routeEvents(
   route: Pick<Route, "kind" | "namespace" | "name">,
@@ -21,7 +21,7 @@ export function routeEvents(
   after: readonly Condition[],
 ): EventInput[] {
   const { kind, namespace, name } = route;
-  const told = (type: EventInput["type"], reason: string, message: string): EventInput => {
+  const eventOf = (type: EventInput["type"], reason: string, message: string): EventInput => {
     return { namespace, kind, name, type, reason, message: message === "" ? "is well" : message };
   };
   const wrongBefore = wrongOf(before);
@@ -32,9 +32,9 @@ export function routeEvents(
   });
   const over = [...wrongBefore.values()].filter(({ type }) => !wrongAfter.has(type));
   return [
-    ...begun.map(({ reason, message }) => told("Warning", reason, message)),
+    ...begun.map(({ reason, message }) => eventOf("Warning", reason, message)),
     ...over.map(({ type, reason, message }) =>
-      told("Normal", RECOVERED[type], `resolved: ${message === "" ? reason : message}`),
+      eventOf("Normal", RECOVERED[type], `resolved: ${message === "" ? reason : message}`),
     ),
   ];
 }

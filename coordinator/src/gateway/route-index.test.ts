@@ -6,7 +6,7 @@ import { ObjectFaults } from "../faults/object-faults.ts";
 import { BuiltInServices } from "../model/built-in-service.ts";
 import { RouteIndex } from "./route-index.ts";
 
-test("routes lead to a built-in service until a service of its name is applied", () => {
+test("routes to a built-in service until a service of the same name is applied", () => {
   const { state, put, service } = newState();
   const builtIn = new BuiltInServices([{ namespace: "shop", name: "own", port: 8_443, addresses: [] }]);
   const routes = new RouteIndex(state, new ObjectFaults({ loop: "gateway" }), builtIn);
@@ -14,7 +14,7 @@ test("routes lead to a built-in service until a service of its name is applied",
   assert.deepEqual([ports("own"), ports("other")], [[8_443], undefined]);
   put();
   assert.deepEqual(ports("own"), [80]);
-  assert.equal(routes.follow({ kind: "resource", before: undefined, after: service }), true);
+  assert.equal(routes.follow({ type: "resource", before: undefined, after: service }), true);
 });
 
 function newState() {

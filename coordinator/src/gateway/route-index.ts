@@ -7,7 +7,7 @@ import type { ClusterView } from "../state/cluster-view.ts";
 import type { Change, ResourceEntry } from "../state/entries.ts";
 import { type Route, routeKey, routeOf } from "./route.ts";
 
-/** The routes there are, and what of the view they depend on. */
+/** The existing routes, and the objects on which they depend. */
 export class RouteIndex {
   readonly #state: ClusterView;
   readonly #faults: ObjectFaults;
@@ -22,13 +22,13 @@ export class RouteIndex {
     for (const entry of state.resources()) this.#note(entry);
   }
 
-  /** Applies a change of the view. Returns whether gateways must be evaluated again. */
+  /** Applies a change of the cluster view. Reports whether gateways must be evaluated again. */
   follow(change: Change): boolean {
-    if (change.kind === "object") {
+    if (change.type === "object") {
       const name = (change.after ?? change.before)?.name;
       return name !== undefined && this.secrets.has(objectKey(name));
     }
-    if (change.kind !== "resource") return false;
+    if (change.type !== "resource") return false;
     const { before, after } = change;
     const kind = (after ?? before)?.record.kind;
     if (kind !== "route" && kind !== "service") return false;
@@ -53,7 +53,7 @@ export class RouteIndex {
     return found ?? this.#builtIn?.portsOf(namespace, service);
   }
 
-  /** Keys of the objects that routes take certificates from. */
+  /** The keys of the secrets to which routes refer for certificates. */
   get secrets(): ReadonlySet<string> {
     this.#secrets ??= new Set([...this.#routes.values()].flatMap(secretKeyOf));
     return this.#secrets;

@@ -2,20 +2,20 @@ import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import type { RouteRule } from "@forage/proto/forest/v1/forage";
 import { toEpochMs } from "../model/timestamp.ts";
 
-/** A route as gateways see it: a resource of its own, or what is declared with a service. */
+/** A route for gateways: a resource of its own, or the inline route of a service. */
 export interface Route {
-  /** "service": it is that service's inline route. */
+  /** The kind of the resource; "service" means its inline route. */
   readonly kind: "route" | "service";
   readonly namespace: string;
   readonly name: string;
-  /** The gateway's name. */
+  /** The name of the gateway. */
   readonly gateway: string;
-  /** The hostnames, at least one. "*" stands for all that no other route names. */
+  /** The hostnames, at least one. "*" means all hosts without a route of their own. */
   readonly hostnames: readonly string[];
   /** The rules, at least one. */
   readonly rules: readonly RouteRule[];
   readonly tls: RouteTls | undefined;
-  /** The service for rules that name no backend; may be empty. */
+  /** The service for rules without backends; may be empty. */
   readonly target: string;
   readonly priority: number;
   readonly createdMs: number;
@@ -23,17 +23,20 @@ export interface Route {
 
 export type RouteTls =
   | { readonly mode: "Passthrough" }
-  /** A secret of the route's namespace. Empty: the cluster's issuer provides the certificate. */
+  /** A secret in the route's namespace. If empty, the cluster's issuer provides the certificate. */
   | { readonly mode: "Terminate"; readonly secret: string };
 
 /** The gateway of routes that name none, and of nodes whose label names none. */
 export const DEFAULT_GATEWAY = "default";
-/** The name that stands for every hostname that no route names. */
+/** The hostname that means all hosts without a route of their own. */
 export const ANY_HOSTNAME = "*";
 
 const everything: RouteRule = { matches: [], backends: [], filters: [], timeout: undefined };
 
-/** Undefined for all that leads no requests of gateways anywhere, and for what is being removed. */
+/**
+ * Returns the route of a resource; undefined if gateways do not serve the resource, or if it is
+ * being deleted.
+ */
 export function routeOf(record: ResourceRecord): Route | undefined {
   const spec = record.resource?.spec;
   if (record.deleting || spec === undefined) return undefined;
@@ -63,12 +66,12 @@ export function routeKey({ kind, namespace, name }: Pick<Route, "kind" | "namesp
   return `${kind}/${namespace}/${name}`;
 }
 
-/** Returns the route's title for messages. */
+/** Returns the name of the route in messages. */
 export function routeTitle({ kind, namespace, name }: Route): string {
   return kind === "route" ? `route ${namespace}/${name}` : `the inline route of service ${namespace}/${name}`;
 }
 
-/** Orders routes that match equally well; the first wins. The order is total. */
+/** Compares routes whose matches have equal precedence; the first one wins. The order is total. */
 export function compareRoutes(a: Route, b: Route): number {
   if (a.priority !== b.priority) return b.priority - a.priority;
   if (a.createdMs !== b.createdMs) return a.createdMs - b.createdMs;

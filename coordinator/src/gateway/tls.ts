@@ -4,51 +4,54 @@ import { compareRoutes, type Route, routeKey, routeTitle, whyFirst } from "./rou
 /** The state of a certificate for one hostname of one route. */
 export type CertificateState =
   | {
-      readonly kind: "ready";
-      /** `secret/shop/web` or `issued/app.example.com`; stays when the certificate is replaced by a newer one. */
+      readonly type: "ready";
+      /**
+       * The id, such as `secret/shop/web` or `issued/app.example.com`. It stays the same when the
+       * certificate is renewed.
+       */
       readonly id: string;
       readonly chainPem: string;
       readonly keyPem: string;
       readonly expiresMs: number | undefined;
-      /** A fault of a certificate that is served all the same. */
+      /** A problem of a certificate that is served nevertheless. */
       readonly warning: CertificateProblem | undefined;
     }
-  | ({ readonly kind: "missing" } & CertificateProblem);
+  | ({ readonly type: "missing" } & CertificateProblem);
 
 export interface CertificateProblem {
-  /** One word in CamelCase. */
+  /** The reason as one word in CamelCase. */
   readonly reason: string;
   readonly message: string;
 }
 
-export type ReadyCertificate = Extract<CertificateState, { kind: "ready" }>;
+export type ReadyCertificate = Extract<CertificateState, { type: "ready" }>;
 
-/** The handling of a hostname's encrypted connections. */
+/** The handling of encrypted connections to a hostname. */
 export type HostTls =
   | { readonly mode: "none" }
   | { readonly mode: "Passthrough"; readonly route: Route; readonly backends: readonly GatewayBackend[] }
-  /** Terminates TLS. There is no certificate until one is issued. */
+  /** The gateway terminates TLS. The certificate is undefined until one is issued. */
   | { readonly mode: "Terminate"; readonly certificate: ReadyCertificate | undefined };
 
 export interface TlsDecision {
   readonly tls: HostTls;
-  /** Routes with parts that are not applied, with the reason. */
+  /** Routes of which parts are not applied, with the reasons. */
   readonly conflicts: readonly { readonly route: Route; readonly message: string }[];
-  /** The requested certificates, by key of the route. */
+  /** The certificates to which routes refer, by key of the route. */
   readonly certificates: ReadonlyMap<string, CertificateState>;
 }
 
 export interface TlsInput {
   readonly hostname: string;
-  /** All routes that name it. */
+  /** All routes with the hostname. */
   readonly routes: readonly Route[];
   readonly certificateOf: (route: Route, hostname: string) => CertificateState;
   readonly passthroughOf: (route: Route) => readonly GatewayBackend[];
 }
 
 /**
- * Decides the TLS of a hostname: the first route with TLS decides the mode, and of several certificates the first ready one is
- * used. Pure.
+ * Decides how a hostname uses TLS. The first route with TLS determines the mode, and the first
+ * ready certificate is used.
  */
 export function decideTls({ hostname, routes, certificateOf, passthroughOf }: TlsInput): TlsDecision {
   const asking = routes.filter(({ tls }) => tls !== undefined).sort(compareRoutes);
@@ -65,24 +68,27 @@ export function decideTls({ hostname, routes, certificateOf, passthroughOf }: Tl
     const conflicts = asking.slice(1).map((route) => conflict(route, first, what));
     return { tls, conflicts, certificates };
   }
-  const served = asking.find((route) => certificates.get(routeKey(route))?.kind === "ready");
+  const served = asking.find((route) => certificates.get(routeKey(route))?.type === "ready");
   const state = served && certificates.get(routeKey(served));
-  const certificate = state?.kind === "ready" ? state : undefined;
+  const certificate = state?.type === "ready" ? state : undefined;
   const conflicts = asking.flatMap((route) => {
     if (route.tls?.mode === "Passthrough") {
       const what = `encrypted connections to ${hostname} are opened for ${routeTitle(first)}`;
       return [conflict(route, first, what)];
     }
-    if (served === undefined || askedFor(route, hostname) === askedFor(served, hostname)) return [];
+    if (served === undefined || certificateIdOf(route, hostname) === certificateIdOf(served, hostname))
+      return [];
     // A missing certificate of the route itself is reported elsewhere.
-    if (certificates.get(routeKey(route))?.kind !== "ready") return [];
+    if (certificates.get(routeKey(route))?.type !== "ready") return [];
     return [conflict(route, served, `${hostname} has the certificate of ${routeTitle(served)}`)];
   });
   return { tls: { mode: "Terminate", certificate }, conflicts, certificates };
 }
 
-/** `secret/shop/web`, or `issued/` and the hostname: where the certificate comes from. */
-export function askedFor({ namespace, tls }: Route, hostname: string): string {
+/**
+ * Returns the origin of a route's certificate: `secret/shop/web`, or `issued/` and the hostname.
+ */
+export function certificateIdOf({ namespace, tls }: Route, hostname: string): string {
   const secret = tls?.mode === "Terminate" ? tls.secret : "";
   return secret === "" ? `issued/${hostname}` : `secret/${namespace}/${secret}`;
 }

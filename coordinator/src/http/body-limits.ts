@@ -1,8 +1,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** The time in which the body of a request must arrive. The largest accepted manifest takes 3.4 s over 10 Mbit/s. */
+/**
+ * The time within which the body of a request must arrive. The largest accepted manifest takes 3.4
+ * s over 10 Mbit/s.
+ */
 export const BODY_MS = 10_000;
-/** The longest time without a byte of a long upload. A target that takes no data counts, too. */
+/**
+ * The longest time without progress of a long upload, regardless of whether the client or the
+ * target is slow.
+ */
 export const STALL_MS = 60_000;
 
 export interface BodyLimitsOptions {
@@ -10,8 +16,8 @@ export interface BodyLimitsOptions {
 }
 
 /**
- * Ends requests whose body does not arrive in time, in the place of Node's own limit: that one is the same for all requests of a
- * server, and uploads to pods take long.
+ * Ends requests whose body does not arrive in time. Replaces Node's own limit, which is the same
+ * for all requests of a server, while uploads to pods may take long.
  */
 export class BodyLimits {
   readonly #options: BodyLimitsOptions;
@@ -20,7 +26,10 @@ export class BodyLimits {
     this.#options = options;
   }
 
-  /** Must be called for each request. Returns how to allow it any length, as long as bytes arrive. */
+  /**
+   * Starts the limit of a request; must be called for each. Returns a function that allows any
+   * duration as long as bytes arrive.
+   */
   begin(request: IncomingMessage, response: ServerResponse): () => void {
     if (!hasBody(request)) return () => {};
     let cancel = this.#options.schedule(BODY_MS, () => end(request, response, BODY_MS));

@@ -1,4 +1,4 @@
-/** The interval of heartbeats, below the time after which proxies close idle connections (usually 60 s). */
+/** The interval of heartbeats, below the usual 60 s after which proxies close idle connections. */
 const HEARTBEAT_MS = 15_000;
 /** The delay after which browsers reconnect. */
 const RETRY_MS = 2_000;
@@ -12,13 +12,14 @@ export const EVENT_STREAM_HEADERS = {
 
 export interface EventStreamOptions {
   readonly schedule: (delayMs: number, run: () => void) => () => void;
-  /** Called once, when the batches end or the client goes away. */
+  /** Called once when the batches end or the client disconnects. */
   readonly end: () => void;
 }
 
 /**
- * Returns the body of a response that sends each batch as server-sent events, with heartbeats between them. It takes the
- * next batch only when the client has taken the last one, so nothing piles up for a slow client.
+ * Returns the body of a response that sends each batch as server-sent events, with heartbeats in
+ * between. The next batch is requested only after the client has read the last one, so that nothing
+ * accumulates for a slow client.
  */
 export function eventStream<Batch>(
   batches: AsyncGenerator<Batch>,
@@ -36,7 +37,7 @@ export function eventStream<Batch>(
       controller.enqueue(text.encode(`retry: ${RETRY_MS}\n\n`));
       const beat = (): void => {
         stopBeating = schedule(HEARTBEAT_MS, () => {
-          // One that waits to be taken is enough.
+          // One unread heartbeat is enough.
           if ((controller.desiredSize ?? 0) > 0) controller.enqueue(text.encode(":\n\n"));
           beat();
         });

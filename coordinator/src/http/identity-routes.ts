@@ -2,11 +2,17 @@ import type { HttpBindings } from "@hono/node-server";
 import type { Hono } from "hono";
 import type { IdentityIssuer } from "../objects/identity-issuer.ts";
 
-/** Verifiers keep the keys that long; a new key has to be published for longer before it signs. */
+/**
+ * The time for which verifiers may cache the keys. A new key must be published for longer before it
+ * is used to sign.
+ */
 const CACHE_SECONDS = 300;
 const HEADERS = { "cache-control": `public, max-age=${CACHE_SECONDS}` };
 
-/** Serves what verifiers of pods' identity tokens need. These are public keys only, so callers need no credentials. */
+/**
+ * Adds the routes that verifiers of pods' identity tokens need. They serve public keys only, so
+ * callers need no credentials.
+ */
 export function addIdentityRoutes(
   app: Hono<{ Bindings: HttpBindings }>,
   issuer: Pick<IdentityIssuer, "issuer" | "publicKeys">,

@@ -10,13 +10,16 @@ import type { ClusterView } from "../state/cluster-view.ts";
 import type { Store } from "../store/index.ts";
 
 export interface Metrics {
-  /** Prometheus' text format. */
+  /** Returns all metrics in Prometheus' text format. */
   render(): Promise<string>;
   readonly contentType: string;
-  /** Registers the metrics of optional parts. */
+  /** Registers the metrics of optional components. */
   add(register: (registers: Registry[]) => void): void;
   observeCall(method: string, code: number, seconds: number): void;
-  /** Counts a connection, or some streams, that this side ended because of the peer. `port` is the port's name in the configuration. */
+  /**
+   * Counts a connection, or some streams, that this side closed because of its peer's behaviour.
+   * `port` is the port's name in the configuration.
+   */
   observeCut(port: "grpc" | "destination", reason: string, count?: number): void;
 }
 
@@ -24,18 +27,21 @@ export interface MetricsSources {
   readonly state: ClusterView;
   readonly store: Store;
   readonly events: { stats(): EventStats };
-  /** Undefined: the cluster has no issuer of them. */
+  /** The certificates; undefined if the cluster has no issuer. */
   readonly certificates?: CertificateController | undefined;
   readonly liveness: LivenessStats;
-  /** Undefined: no backups are written. */
+  /** The backups; undefined if none are written. */
   readonly backups?: Pick<Backups, "stats"> | undefined;
-  /** Returns the reason why the controllers decide nothing. Undefined: the store is up to date. */
+  /** Returns the reason why the controllers make no decisions; undefined if they do. */
   readonly refusal: () => string | undefined;
   readonly nowMs: () => number;
   readonly connections: () => { readonly open: number; readonly anonymous: number };
 }
 
-/** Milliseconds between samples of the event loop. The default of 10 wakes an idle process a hundred times a second. */
+/**
+ * The sampling interval of the event loop's delay. The default of 10 ms would wake an idle process
+ * a hundred times a second.
+ */
 export const EVENT_LOOP_SAMPLE_MS = 200;
 
 export const LEADS_HELP = "1 while this coordinator decides and writes.";

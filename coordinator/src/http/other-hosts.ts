@@ -2,11 +2,11 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Arrival } from "../forwarding/forward-headers.ts";
 
-/** Host names whose requests don't go to the server's own routes. */
+/** Serves host names that do not belong to the server's own routes. */
 export interface OtherHosts {
-  /** Reports whether the Host header names one of them. */
+  /** Reports whether the Host header contains such a host name. */
   owns(host: string | undefined): boolean;
-  /** Calls `allowLong` once the request's body may take long to arrive. */
+  /** Serves a request. Calls `allowLong` once the request's body may take long to arrive. */
   serve(
     request: IncomingMessage,
     response: ServerResponse,
@@ -14,6 +14,6 @@ export interface OtherHosts {
     allowLong: () => void,
   ): Promise<void>;
   upgrade(request: IncomingMessage, client: Duplex, head: Buffer, arrival: Arrival): Promise<void>;
-  /** Ends what is in progress. */
+  /** Ends requests in progress. */
   close(): void;
 }

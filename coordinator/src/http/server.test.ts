@@ -23,14 +23,14 @@ test("answers an unknown path with a status and an explanation", async (t) => {
   assert.equal((await get("/healthz")).status, 200, "it lives all the same");
 });
 
-test("metrics come as their format says", async (t) => {
+test("serves metrics with the content type of their format", async (t) => {
   const get = await serve(t, () => ({ ready: true, reasons: [] }));
   const response = await get("/metrics");
   assert.equal(response.headers.get("content-type"), metrics.contentType);
   assert.equal(await response.text(), "m 1\n");
 });
 
-test("a port that is taken is an error, not a hang", async (t) => {
+test("reports a port that is in use", async (t) => {
   const server = await startHttpServer({ listen: { host: "127.0.0.1", port: 0 }, metrics, readiness: ready });
   t.after(() => server.close());
   await assert.rejects(startHttpServer({ listen: server.address, metrics, readiness: ready }), {
@@ -38,7 +38,7 @@ test("a port that is taken is an error, not a hang", async (t) => {
   });
 });
 
-test("a body that does not arrive within 10 seconds ends its request", { timeout: 60_000 }, async (t) => {
+test("ends a request whose body does not arrive within 10 seconds", { timeout: 60_000 }, async (t) => {
   const clock = new VirtualClock();
   const server = await startHttpServer({
     listen: { host: "127.0.0.1", port: 0 },
@@ -66,8 +66,8 @@ test("a body that does not arrive within 10 seconds ends its request", { timeout
   assert.equal(clock.pending, 0);
 });
 
-// Without it, closing would wait a minute for the rest of the request, until the server times out.
-test("closing waits neither for idle connections nor for the rest of a request", {
+// Otherwise closing would wait a minute until the server times out the request.
+test("closes without waiting for idle connections or the rest of a request", {
   timeout: 20_000,
 }, async (t) => {
   const server = await startHttpServer({ listen: { host: "127.0.0.1", port: 0 }, metrics, readiness: ready });
@@ -76,7 +76,7 @@ test("closing waits neither for idle connections nor for the rest of a request",
   t.after(() => half.destroy());
   await once(half, "connect");
   half.write("GET /healthz HTTP/1.1\r\nhost: a\r\n");
-  // The server has accepted the connection once it has answered a later one.
+  // Once the server has answered a later connection, it has accepted this one.
   await (await fetch(`http://127.0.0.1:${server.address.port}/healthz`)).text();
   const startMs = performance.now();
   await server.close();
@@ -84,7 +84,7 @@ test("closing waits neither for idle connections nor for the rest of a request",
   assert.ok(tookMs < 2_000, `closing took ${tookMs} ms`);
 });
 
-test("half requests don't keep others out, and the oldest are closed", { timeout: 180_000 }, async (t) => {
+test("closes the oldest incomplete requests when new connections arrive", { timeout: 180_000 }, async (t) => {
   const limits = { maxConnections: 20, maxIdle: 6, maxIdlePerAddress: 4 };
   const listen = { host: "127.0.0.1", port: 0 };
   const server = await startHttpServer({ listen, metrics, readiness: ready, limits });
@@ -107,7 +107,7 @@ test("half requests don't keep others out, and the oldest are closed", { timeout
   assert.ok(closed() <= 27);
 });
 
-test("a request in progress is not closed for newer connections, and an idle connection is", {
+test("closes an idle connection in favour of newer ones, but not one with a request in progress", {
   timeout: 60_000,
 }, async (t) => {
   let release = (): void => {};

@@ -1,53 +1,56 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
 import { systemClock } from "@forage/common/clock";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
 import type { HostPort } from "../config.ts";
 import { BodyLimits } from "./body-limits.ts";
-import { type ConnectionLimits, ConnectionPlaces, DEFAULT_CONNECTION_LIMITS } from "./connection-places.ts";
+import { type ConnectionLimits, ConnectionSlots, DEFAULT_CONNECTION_LIMITS } from "./connection-slots.ts";
 import type { Metrics } from "./metrics.ts";
 import type { OtherHosts } from "./other-hosts.ts";
 
-/** Whether the coordinator can do its work; `reasons` say what is missing. */
+/** Whether the coordinator is ready; `reasons` explain why it is not. */
 export interface Readiness {
   readonly ready: boolean;
   readonly reasons: readonly string[];
-  /** The part of this coordinator among several. Absent: it is the only one. */
+  /** The role of this coordinator. Absent if it is the only one. */
   readonly role?: CoordinatorRole;
 }
 
 export interface CoordinatorRole {
   readonly leads: boolean;
-  /** The name of the coordinator that leads. Absent: it is not known. */
+  /** The name of the leader. Absent if unknown. */
   readonly leader?: string;
-  /** The time since which that coordinator leads, by its wall clock. Absent: it is not known. */
+  /** The time since which the leader leads, by its wall clock. Absent if unknown. */
   readonly since?: string;
-  /** The time since the store was last known to be complete. Absent on the leader. */
+  /**
+   * The time since this coordinator's store was last known to be complete. Absent on the leader.
+   */
   readonly behindSeconds?: number;
 }
 
-/** The answers of the port. */
+/** The content of the port. */
 export interface HttpContent {
   readonly metrics: Metrics;
   readonly readiness: () => Readiness;
-  /** Further routes. */
+  /** Adds further routes. */
   readonly routes?: (app: Hono<{ Bindings: HttpBindings }>) => void;
-  /** Undefined: every host name leads to the routes. */
+  /** Serves other host names. Undefined if all host names lead to the routes. */
   readonly otherHosts?: OtherHosts | undefined;
 }
 
 export interface HttpServerOptions extends HttpContent {
   readonly listen: HostPort;
-  /** Undefined: plain text. */
+  /** The certificate; undefined for plain text. */
   readonly tls?: HttpTls;
   readonly limits?: Partial<ConnectionLimits>;
-  /** Default: by the machine's clock. */
+  /** Schedules timers. Default: uses the machine's clock. */
   readonly schedule?: (delayMs: number, run: () => void) => () => void;
 }
 
-/** A certificate with its chain and its key, PEM. */
+/** A certificate with its chain and its key, in PEM. */
 export interface HttpTls {
   readonly chainPem: string;
   readonly keyPem: string;
@@ -57,16 +60,18 @@ export interface HttpServer {
   readonly address: HostPort;
   /** Replaces the certificate for new connections. */
   reload(tls: HttpTls): void;
-  /** Replaces the answers to requests that begin from now on. */
+  /** Replaces the content for new requests. */
   replace(content: HttpContent): void;
-  /** Answers a request that did not come through the port. */
+  /** Answers a request that did not arrive at the port. */
   readonly fetch: HttpFetch;
+  /** Serves a connection that did not arrive at the port and that has no TLS. */
+  accept(connection: Duplex): void;
   close(): Promise<void>;
 }
 
 export type HttpFetch = (request: Request, env: HttpBindings) => Response | Promise<Response>;
 
-/** Opens the port for HTTP. */
+/** Opens the HTTP port. */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   let app = appOf(options);
   let { otherHosts } = options;
@@ -75,15 +80,17 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const { schedule = systemClock.schedule } = options;
   const server = makeServer(options.tls, own, () => otherHosts, new BodyLimits({ schedule }));
   const limits = { ...DEFAULT_CONNECTION_LIMITS, ...options.limits };
-  const places = new ConnectionPlaces(limits);
+  const slots = new ConnectionSlots(limits);
   server.maxConnections = limits.maxConnections;
-  server.on("connection", (socket) => places.add(socket));
-  server.prependListener("request", (request, response) => places.use(request, response));
-  server.prependListener("upgrade", (request, client) => places.use(request, client));
+  server.on("connection", (socket) => slots.add(socket));
+  server.prependListener("request", (request, response) => slots.use(request, response));
+  server.prependListener("upgrade", (request, client) => slots.use(request, client));
   const address = await listening(server, options.listen);
   return {
     address,
     fetch,
+    accept: (connection) =>
+      server.emit("setSecureContext" in server ? "secureConnection" : "connection", connection),
     replace: (content) => {
       app = appOf(content);
       otherHosts = content.otherHosts;
@@ -100,7 +107,10 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   };
 }
 
-/** Answers health, readiness and metrics. They reveal nothing about what is deployed, so callers need no credentials. */
+/**
+ * Serves health, readiness and metrics. They reveal nothing about deployed resources, so callers
+ * need no credentials.
+ */
 function appOf({ metrics, readiness, routes }: HttpContent): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   app.get("/healthz", (c) => c.text("ok\n"));
@@ -115,7 +125,7 @@ function appOf({ metrics, readiness, routes }: HttpContent): Hono<{ Bindings: Ht
   return app;
 }
 
-/** Bodies have limits of their own. */
+/** The time-outs of Node. Bodies have limits of their own. */
 const TIMEOUTS = { requestTimeout: 0, headersTimeout: 5_000 };
 
 function makeServer(
@@ -132,7 +142,7 @@ function makeServer(
     response.on("error", () => response.destroy());
     otherHosts.serve(request, response, arrivalOf(request), allowLong).catch(() => response.destroy());
   };
-  // Without it, a request to upgrade is a plain one, as it is for the server's own routes.
+  // For other requests, an upgrade is ignored.
   const settings = { ...TIMEOUTS, shouldUpgradeCallback: isOther };
   const server =
     tls === undefined

@@ -3,7 +3,10 @@ export interface BudgetRate {
   readonly perSecond: number;
 }
 
-/** Limits how often a peer may do something: a token bucket, and what the peer has earned otherwise. Times are monotonic. */
+/**
+ * A token bucket that limits how often a peer may do something, to which allowances for caused
+ * actions are added. Times are monotonic.
+ */
 export class Budget {
   readonly #rate: BudgetRate;
   #left: number;
@@ -16,12 +19,12 @@ export class Budget {
     this.#filledMs = nowMs;
   }
 
-  /** Adds to the budget what this side gave the peer reason for. */
+  /** Adds to the budget for actions of this side that cause actions of the peer. */
   earn(count: number): void {
     this.#earned += count;
   }
 
-  /** Counts one; false when the budget is used up. */
+  /** Counts one action. Returns false if the budget is exhausted. */
   spend(nowMs: number): boolean {
     if (this.#earned > 0) {
       this.#earned--;

@@ -1,29 +1,35 @@
 import { CODE } from "./frames.ts";
 import { HpackError } from "./hpack/hpack-error.ts";
 
-/** Names the fault of a peer for which its connection is closed. The metric of cut connections has these values. */
+/**
+ * The reason why a connection was closed because of its peer. The metric of closed connections has
+ * these values.
+ */
 export type CloseReason =
-  /** The peer broke the protocol. */
+  /** The peer violated the protocol. */
   | "PROTOCOL"
-  /** More streams were opened and reset at once than a normal client does. */
+  /** The peer opened and immediately reset more streams than a normal client. */
   | "RESETS"
   | "PINGS"
   | "SETTINGS"
-  /** Frames without effect: empty DATA, PRIORITY, unknown types, frames of closed streams. */
+  /**
+   * The peer sent frames without effect: empty DATA, PRIORITY, unknown types, frames of closed
+   * streams.
+   */
   | "EMPTY_FRAMES"
   | "WINDOW_UPDATES"
-  /** A header block that is too large, or in too many parts. */
+  /** A header block is too large or has too many parts. */
   | "HEADERS"
-  /** Answers to the peer's frames have piled up, because it doesn't read. */
+  /** Answers to the peer's frames accumulate because it does not read. */
   | "UNREAD"
-  /** No preface and settings in time. */
+  /** The preface and settings did not arrive in time. */
   | "HANDSHAKE"
   /** A PING was not answered in time. */
   | "KEEPALIVE"
-  /** A fault of this side. */
+  /** This side has a fault. */
   | "INTERNAL";
 
-/** Ends the connection with GOAWAY. */
+/** An error that ends the connection with GOAWAY. */
 export class ConnectionError extends Error {
   override readonly name = "ConnectionError";
   readonly code: number;
@@ -36,12 +42,15 @@ export class ConnectionError extends Error {
   }
 }
 
-/** Returns the error of a peer that costs more than it is worth. */
+/** Returns the error for a peer that causes too much work. */
 export function abuse(reason: CloseReason, message: string): ConnectionError {
   return new ConnectionError(CODE.ENHANCE_YOUR_CALM, message, reason);
 }
 
-/** Returns the error that ends the connection on which something was thrown. A fault of this side ends no other connection. */
+/**
+ * Converts anything thrown to the error that ends its connection. A fault of this side ends no
+ * other connection.
+ */
 export function toConnectionError(error: unknown): ConnectionError {
   if (error instanceof ConnectionError) return error;
   if (error instanceof HpackError) return new ConnectionError(CODE.COMPRESSION_ERROR, error.message);

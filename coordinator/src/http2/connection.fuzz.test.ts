@@ -12,7 +12,7 @@ function garbage(random: Random, maxLength: number): Buffer {
   return Buffer.from(Array.from({ length: random.below(maxLength) }, () => random.below(256)));
 }
 
-/** A frame that is right, nearly right or nonsense. */
+/** Returns a valid, a nearly valid or a random frame. */
 function someFrame(random: Random): Buffer {
   const id = 2 * random.below(20) + 1;
   switch (random.below(8)) {
@@ -35,7 +35,7 @@ function someFrame(random: Random): Buffer {
   }
 }
 
-test("neither split, truncated nor random bytes throw or are held without limit", () => {
+test("neither throws nor buffers without limit for split, truncated or random bytes", () => {
   let failures = 0;
   for (let seed = 1; seed <= RUNS; seed++) {
     const random = randomOf(seed);
@@ -48,7 +48,7 @@ test("neither split, truncated nor random bytes throw or are held without limit"
       at += length;
       for (const stream of peer.streams)
         if (random.chance(0.2) && stream.pending === undefined) stream.write(garbage(random, 500), () => {});
-      if (random.chance(0.5)) peer.take();
+      if (random.chance(0.5)) peer.drain();
     }
     assert.ok(peer.connection.takeOutput().bytes.length < 400_000, `seed ${seed}`);
     peer.connection.close();
@@ -59,7 +59,7 @@ test("neither split, truncated nor random bytes throw or are held without limit"
   assert.ok(failures > RUNS / 2, `only ${failures} connections were ended`);
 });
 
-test("requests arrive the same however their bytes are split", () => {
+test("receives the same requests regardless of how their bytes are split", () => {
   const head = encodeFields([
     [":method", "POST"],
     [":scheme", "http"],

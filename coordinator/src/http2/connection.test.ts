@@ -13,7 +13,10 @@ function codeOf(payload: Buffer | undefined): number | undefined {
   return payload?.readUInt32BE(payload.length - 4);
 }
 
-/** Reads the failure again for the compiler, which takes an earlier assertion for lasting. */
+/**
+ * Returns the failure, because the compiler would otherwise assume that an earlier assertion still
+ * holds.
+ */
 function failureOf(peer: Peer): Peer["failure"] {
   return peer.failure;
 }
@@ -28,7 +31,7 @@ describe("Connection", () => {
     const [stream] = peer.streams;
     stream?.respond(HEAD);
     stream?.write(Buffer.from("hello"), () => stream.end(TRAILERS));
-    peer.take();
+    peer.drain();
     assert.equal(peer.dataOf(1), "hello");
     assert.deepEqual(
       peer.ofType(FRAME.HEADERS).map(({ flags }) => flags),
@@ -44,26 +47,26 @@ describe("Connection", () => {
     peer.streams[0]?.write(Buffer.from("hello"), () => {
       isTaken = true;
     });
-    assert.equal(peer.take().dataOf(1), "hel");
+    assert.equal(peer.drain().dataOf(1), "hel");
     assert.equal(peer.send(windowUpdate(1, 1)).dataOf(1), "hell");
     assert.equal(isTaken, false);
     peer.send(windowUpdate(1, 1));
     assert.equal(isTaken, true);
   });
 
-  test("shares the connection's window among streams, and goes on when it grows", () => {
+  test("shares the connection's window among streams, and continues when it grows", () => {
     const peer = new Peer()
       .begin([[SETTING.INITIAL_WINDOW_SIZE, 1_000_000]])
       .open(1)
       .open(3);
     for (const stream of peer.streams) stream.write(Buffer.alloc(40_000, 0x61), () => {});
-    peer.take();
+    peer.drain();
     assert.deepEqual([peer.dataOf(1).length, peer.dataOf(3).length], [40_000, 25_535]);
     peer.send(windowUpdate(0, 100_000));
     assert.equal(peer.dataOf(3).length, 40_000);
   });
 
-  test("holds a limited number of bytes for a transport that takes none", () => {
+  test("buffers a limited number of bytes for a transport that accepts none", () => {
     const peer = new Peer().begin([[SETTING.INITIAL_WINDOW_SIZE, 1_000_000]]);
     peer.send(windowUpdate(0, 100_000_000));
     for (let id = 1; id < 199; id += 2) peer.open(id);
@@ -74,25 +77,25 @@ describe("Connection", () => {
     assert.ok(peer.connection.hasOutput);
   });
 
-  test("leaves out a message of which nothing was sent when the stream ends", () => {
+  test("drops a message of which no byte was sent when the stream ends", () => {
     const peer = new Peer().begin([[SETTING.INITIAL_WINDOW_SIZE, 0]]).open(1);
     peer.streams[0]?.write(Buffer.from("hello"), () => {});
     peer.streams[0]?.end(TRAILERS);
-    peer.take();
+    peer.drain();
     assert.deepEqual(peer.closed, [1]);
     assert.equal(peer.dataOf(1), "");
   });
 
-  test("sends the rest of a message of which a part was sent before the stream ends", () => {
+  test("sends the rest of a partly sent message before the stream ends", () => {
     const peer = new Peer().begin([[SETTING.INITIAL_WINDOW_SIZE, 3]]).open(1);
     peer.streams[0]?.write(Buffer.from("hello"), () => {});
-    peer.take().streams[0]?.end(TRAILERS);
-    assert.deepEqual(peer.take().closed, []);
+    peer.drain().streams[0]?.end(TRAILERS);
+    assert.deepEqual(peer.drain().closed, []);
     assert.equal(peer.send(windowUpdate(1, 10)).dataOf(1), "hello");
     assert.deepEqual(peer.closed, [1]);
   });
 
-  test("returns the window of complete requests, and no more than that", () => {
+  test("extends the window only by the bytes of complete requests", () => {
     const peer = new Peer().begin().open(1, false).open(3, false);
     peer.send(DATA(1, 16_000), DATA(1, 16_000), DATA(3, 16_000));
     assert.equal(peer.ofType(FRAME.WINDOW_UPDATE).length, 0, "an open request keeps its bytes");
@@ -110,13 +113,13 @@ describe("Connection", () => {
   test("ignores frames of streams that it has reset", () => {
     const peer = new Peer().begin().open(1, false);
     peer.streams[0]?.reset();
-    const count = peer.take().frames.length;
+    const count = peer.drain().frames.length;
     peer.send(DATA(1, 100), windowUpdate(1, 5), encodeHeaders(1, TRAILERS, true));
     assert.equal(peer.frames.length, count);
     assert.equal(peer.failure, undefined);
   });
 
-  test("refuses streams beyond its limit and keeps the others", () => {
+  test("refuses streams beyond its limit, and keeps the others", () => {
     const peer = new Peer({ maxStreams: 2 }).begin().open(1).open(3).open(5);
     assert.deepEqual(
       peer.ofType(FRAME.RST_STREAM).map(({ streamId, payload }) => [streamId, codeOf(payload)]),
@@ -125,14 +128,14 @@ describe("Connection", () => {
     assert.equal(peer.connection.openStreams, 2);
   });
 
-  test("takes no streams after its GOAWAY, and ends those that are open", () => {
+  test("refuses streams after its GOAWAY, and ends those that are open", () => {
     const peer = new Peer().begin().open(1);
     peer.connection.leave();
-    peer.take().open(3);
+    peer.drain().open(3);
     assert.equal(peer.streams.length, 1);
     assert.equal(codeOf(peer.ofType(FRAME.GOAWAY)[0]?.payload), CODE.NO_ERROR);
     peer.streams[0]?.end(TRAILERS);
-    assert.equal(peer.take().connection.openStreams, 0);
+    assert.equal(peer.drain().connection.openStreams, 0);
   });
 
   test("resets streams whose window stays closed", () => {
@@ -147,7 +150,7 @@ describe("Connection", () => {
     assert.deepEqual(peer.closed, [1]);
   });
 
-  test("ends alone when the handling of a request throws", () => {
+  test("ends only its own connection when the handling of a request throws", () => {
     const peer = new Peer({
       onRequest: () => {
         throw new Error("a fault");
@@ -187,7 +190,7 @@ describe("Connection ends", () => {
     ["WINDOW_UPDATE frames", "WINDOW_UPDATES", 500, () => windowUpdate(0, 1)],
   ];
   for (const [what, reason, allowed, make] of cases)
-    test(`a flood of ${what}`, () => {
+    test(`ends at a flood of ${what}`, () => {
       const peer = new Peer().begin();
       for (let index = 0; index < allowed; index++) peer.send(make(index));
       assert.equal(peer.failure, undefined, "a normal client is let be");
@@ -197,7 +200,7 @@ describe("Connection ends", () => {
       assert.equal(peer.connection.openStreams, 0);
     });
 
-  test("a flood of empty DATA frames, or of small ones", () => {
+  test("ends at a flood of empty or small DATA frames", () => {
     for (const length of [0, 1]) {
       const peer = new Peer().begin().open(1, false);
       for (let index = 0; index < 202; index++) peer.send(DATA(1, length));
@@ -206,7 +209,7 @@ describe("Connection ends", () => {
     }
   });
 
-  test("a flood of CONTINUATION frames, empty or full", () => {
+  test("ends at a flood of CONTINUATION frames, empty or full", () => {
     const start = encodeFrame(FRAME.HEADERS, FLAG.END_STREAM, 1, REQUEST);
     const empty = new Peer().begin().send(start);
     for (let index = 0; index < 7; index++) empty.send(CONTINUATION);
@@ -217,25 +220,25 @@ describe("Connection ends", () => {
     assert.equal(full.send(part, part).failure?.reason, "HEADERS");
   });
 
-  test("a peer that causes answers and does not read them", () => {
+  test("ends for a peer that causes answers and does not read them", () => {
     const peer = new Peer().begin();
     let nowMs = 0;
     while (peer.failure === undefined && nowMs < 10_000_000) {
-      // Within the rate of PING frames, but nothing is taken.
+      // The rate of PING frames is within the limit, but nothing is read.
       peer.nowMs = nowMs += 100;
       peer.connection.receive(PING);
     }
     assert.equal(peer.failure?.reason, "UNREAD");
   });
 
-  test("cuts a paced peer after fewer resets", () => {
+  test("ends a paced peer after fewer resets", () => {
     const peer = new Peer({ isPaced: true }).begin();
     for (let index = 0; index < 32; index++) peer.send(quickReset(2 * index + 1));
     assert.equal(peer.failure, undefined);
     assert.equal(peer.send(quickReset(65)).failure?.reason, "RESETS");
   });
 
-  test("a request of too many header fields with its stream, and keeps the connection", () => {
+  test("resets only the stream of a request with too many header fields", () => {
     const large = encodeFields([[":method", "POST"], ...many()]);
     const peer = new Peer()
       .begin()
@@ -258,19 +261,19 @@ describe("Connection ends", () => {
 });
 
 describe("Connection keeps", () => {
-  test("a client that sends a window update and a PING for each message", () => {
+  test("keeps a client that sends a window update and a PING for each message", () => {
     const peer = new Peer().begin([[SETTING.INITIAL_WINDOW_SIZE, 100]]).open(1);
     const [stream] = peer.streams;
     for (let index = 0; index < 5_000; index++) {
       stream?.write(Buffer.alloc(100), () => {});
-      peer.take();
+      peer.drain();
       peer.send(windowUpdate(1, 100), windowUpdate(0, 100), encodeFrame(FRAME.PING, 0, 0, Buffer.alloc(8)));
     }
     assert.equal(peer.failure, undefined);
     assert.equal(peer.dataOf(1).length, 500_000);
   });
 
-  test("a client whose streams are cancelled after a while", () => {
+  test("keeps a client whose streams are cancelled after a while", () => {
     const peer = new Peer().begin();
     for (let index = 0; index < 1_000; index++) {
       peer.open(2 * index + 1);

@@ -1,4 +1,5 @@
 import { ConnectionError, toConnectionError } from "./connection-error.ts";
+import type { ConnectionOptions } from "./connection-options.ts";
 import { assertConnection, assertLength, assertPriority, incrementOf } from "./frame-checks.ts";
 import { FrameReader } from "./frame-reader.ts";
 import {
@@ -18,35 +19,27 @@ import { HeaderDecoder, type HeaderList } from "./hpack/header-decoder.ts";
 import { type Outgoing, Output } from "./output.ts";
 import { PeerLimits } from "./peer-limits.ts";
 import { readSettings } from "./peer-settings.ts";
-import { areTrailers, contentLengthOf, type RequestHead, readRequestHead } from "./request-head.ts";
+import { areTrailers, contentLengthOf, readRequestHead } from "./request-head.ts";
 import { Sender } from "./sender.ts";
 import { ServerStream, type StreamHost } from "./server-stream.ts";
 import { StreamTable } from "./stream-table.ts";
 
-export interface ConnectionOptions {
-  /** Takes a new stream; must set its `user`. */
-  readonly onRequest: (stream: ServerStream, head: RequestHead) => void;
-  /** There is output to take. */
-  readonly onOutput: () => void;
-  /** The connection is over. The rest of the output should be sent before the transport is closed. */
-  readonly onFailure: (error: ConnectionError) => void;
-  readonly monotonicMs: () => number;
-  readonly maxStreams: number;
-  /** A connection of the peer's address was closed for abuse before. The limits are then lower. */
-  readonly isPaced?: boolean;
-}
+export type { ConnectionOptions } from "./connection-options.ts";
 
-/** Decoded, each field with 32 bytes more. */
+/** The size limit of decoded header fields, each of which counts 32 bytes more. */
 const MAX_HEADER_LIST_BYTES = 16 * 1024;
-/** Half of the window that the peer has. */
+/** The number of received bytes after which the window is extended: half of the peer's window. */
 const RETURN_BYTES = 32 * 1024;
-/** Parts of a body that are smaller than this cost more than they bring. */
+/**
+ * The size below which parts of a body are counted as abuse, because their overhead exceeds their
+ * content.
+ */
 const SMALL_DATA_BYTES = 64;
 const PING_BYTES = 8;
 
 /**
- * The server's side of one HTTP/2 connection (RFC 9113), without a socket: bytes go in, requests and bytes come out. All that a
- * peer can make it hold is limited.
+ * The server's side of one HTTP/2 connection (RFC 9113), without a socket: received bytes go in,
+ * and requests and bytes to send come out. The memory that a peer can occupy is limited.
  */
 export class Connection implements StreamHost {
   readonly #options: ConnectionOptions;
@@ -59,12 +52,12 @@ export class Connection implements StreamHost {
   readonly #streams = new StreamTable();
   readonly #onFrame = (frame: Frame): void => this.#dispatch(frame);
   #receiveWindow = DEFAULT_WINDOW_BYTES;
-  /** Received bytes that the peer has not got back yet. */
+  /** Received bytes by which the connection's window was not extended yet. */
   #toReturn = 0;
   #hasSettings = false;
   #isLeaving = false;
   #isOver = false;
-  /** By the monotonic clock. */
+  /** The monotonic time at which the peer last sent something. */
   #receivedMs: number;
   #pingedMs: number | undefined;
 
@@ -91,22 +84,22 @@ export class Connection implements StreamHost {
     return this.#streams.size;
   }
 
-  /** The peer has begun as HTTP/2 demands. */
+  /** Whether the peer has sent the preface and settings. */
   get hasSettings(): boolean {
     return this.#hasSettings;
   }
 
-  /** The time at which the peer last sent something. */
+  /** The monotonic time at which the peer last sent something. */
   get receivedMs(): number {
     return this.#receivedMs;
   }
 
-  /** The time of a PING whose answer is missing. */
+  /** The time of an unanswered PING; undefined if there is none. */
   get pingedMs(): number | undefined {
     return this.#pingedMs;
   }
 
-  /** `leave` was called. */
+  /** Whether `leave` was called. */
   get isLeaving(): boolean {
     return this.#isLeaving;
   }
@@ -115,7 +108,7 @@ export class Connection implements StreamHost {
     return !this.#output.isEmpty;
   }
 
-  /** Takes the next bytes of the transport. Never throws. */
+  /** Processes bytes from the transport. Never throws. */
   receive(bytes: Buffer): void {
     if (this.#isOver) return;
     this.#receivedMs = this.#options.monotonicMs();
@@ -127,10 +120,10 @@ export class Connection implements StreamHost {
   }
 
   takeOutput(): Outgoing {
-    return this.#output.take();
+    return this.#output.drain();
   }
 
-  /** The transport has room again. */
+  /** Continues sending when the transport accepts data again. */
   resume(): void {
     if (!this.#isOver) this.#sender.resume();
   }
@@ -140,14 +133,14 @@ export class Connection implements StreamHost {
     this.#control(encodeFrame(FRAME.PING, 0, 0, Buffer.alloc(PING_BYTES)));
   }
 
-  /** Takes no more streams. Open ones continue. */
+  /** Refuses new streams. Open streams continue. */
   leave(): void {
     if (this.#isOver || this.#isLeaving) return;
     this.#isLeaving = true;
     this.#control(encodeGoAway(this.#streams.lastId, CODE.NO_ERROR));
   }
 
-  /** Ends the connection and all streams, because of the peer. */
+  /** Ends the connection and all streams because of an error of the peer. */
   fail(error: ConnectionError): void {
     if (this.#isOver) return;
     this.#output.push(encodeGoAway(this.#streams.lastId, error.code));
@@ -155,13 +148,16 @@ export class Connection implements StreamHost {
     this.#options.onFailure(error);
   }
 
-  /** Ends all streams: the transport is gone. */
+  /** Ends all streams after the transport has closed. */
   close(): void {
     this.#isOver = true;
     for (const stream of this.#streams.all()) this.#close(stream, false);
   }
 
-  /** Resets the streams that the peer's windows have stopped for at least so long; returns their number. */
+  /**
+   * Resets the streams that have been blocked by the peer's windows since before the given time.
+   * Returns their number.
+   */
   resetStalled(beforeMs: number): number {
     const stalled = this.#sender.stalledSince(beforeMs);
     for (const stream of stalled) this.reset(stream, CODE.ENHANCE_YOUR_CALM);
@@ -197,7 +193,7 @@ export class Connection implements StreamHost {
         break;
       case FRAME.HEADERS:
       case FRAME.CONTINUATION: {
-        const block = this.#blocks.take(frame);
+        const block = this.#blocks.push(frame);
         if (block !== undefined) this.#headers(block);
         break;
       }
@@ -293,7 +289,7 @@ export class Connection implements StreamHost {
   }
 
   #responseSent(stream: ServerStream): void {
-    // The rest of a request is not needed any more.
+    // The rest of the request is not needed.
     if (!stream.hasRequest) this.#control(encodeNumber(FRAME.RST_STREAM, stream.id, CODE.NO_ERROR));
     this.#close(stream, stream.hasRequest);
   }
@@ -302,7 +298,8 @@ export class Connection implements StreamHost {
     const stream = this.#streams.existing(frame.streamId);
     assertLength(frame, 4, "RST_STREAM");
     if (stream === undefined) {
-      // A request that was refused at once, and that the client took back without waiting for the answer.
+      // The request was refused immediately, and the client cancelled it without waiting for the
+      // answer.
       if (this.#streams.wasReset(frame.streamId)) this.#limits.reset(this.#receivedMs);
       else this.#limits.emptyFrame(this.#receivedMs);
     } else {
@@ -321,7 +318,7 @@ export class Connection implements StreamHost {
     this.#hasSettings = true;
     this.#limits.settings(this.#receivedMs);
     const { initialWindow } = readSettings(frame.payload);
-    // Before the data that new windows allow.
+    // The acknowledgement must precede data that new windows allow.
     this.#control(encodeFrame(FRAME.SETTINGS, FLAG.ACK, 0, Buffer.alloc(0)));
     if (initialWindow !== undefined) this.#sender.setInitialWindow(initialWindow, this.#streams.all());
   }
@@ -353,7 +350,7 @@ export class Connection implements StreamHost {
     }
   }
 
-  /** Ends a stream because of an error of the peer. */
+  /** Resets a stream because of an error of the peer. */
   #error(streamId: number, code: number): void {
     const stream = this.#streams.get(streamId);
     if (stream === undefined) this.#control(encodeNumber(FRAME.RST_STREAM, streamId, code));
@@ -367,7 +364,10 @@ export class Connection implements StreamHost {
     this.#limits.reset(this.#receivedMs);
   }
 
-  /** `byPeer`: the peer has ended its half, or the whole stream, and may send nothing more for it. */
+  /**
+   * Removes a stream. `byPeer` means that the peer has ended its side or the whole stream, and may
+   * send nothing more for it.
+   */
   #close(stream: ServerStream, byPeer: boolean): void {
     if (stream.isClosed) return;
     stream.isClosed = true;
@@ -385,7 +385,7 @@ export class Connection implements StreamHost {
     stream.unreturned = 0;
   }
 
-  /** Gives bytes of the connection's window back to the peer. */
+  /** Extends the connection's window by the given number of bytes. */
   #return(bytes: number): void {
     this.#toReturn += bytes;
     if (this.#toReturn < RETURN_BYTES || this.#isOver) return;

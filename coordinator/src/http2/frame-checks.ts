@@ -2,7 +2,7 @@ import { ConnectionError } from "./connection-error.ts";
 import { CODE, type Frame } from "./frames.ts";
 import { dependencyOf } from "./header-block.ts";
 
-/** Throws ConnectionError unless the frame is one of the connection. */
+/** Throws ConnectionError if the frame belongs to a stream and not to the connection. */
 export function assertConnection({ streamId }: Frame): void {
   if (streamId !== 0)
     throw new ConnectionError(CODE.PROTOCOL_ERROR, "a frame of the connection names a stream");
@@ -14,7 +14,7 @@ export function assertLength({ payload }: Frame, bytes: number, name: string): v
     throw new ConnectionError(CODE.FRAME_SIZE_ERROR, `${name} frames have ${bytes} bytes`);
 }
 
-/** Priorities have no effect; only their form is checked. Throws ConnectionError. */
+/** Validates a PRIORITY frame, which has no effect. Throws ConnectionError. */
 export function assertPriority(frame: Frame): void {
   if (frame.streamId === 0)
     throw new ConnectionError(CODE.PROTOCOL_ERROR, "a PRIORITY frame names no stream");
@@ -23,7 +23,7 @@ export function assertPriority(frame: Frame): void {
     throw new ConnectionError(CODE.PROTOCOL_ERROR, "a stream depends on itself");
 }
 
-/** Returns the bytes by which a WINDOW_UPDATE widens a window. Throws ConnectionError. */
+/** Returns the increment in a WINDOW_UPDATE frame. Throws ConnectionError. */
 export function incrementOf(frame: Frame): number {
   assertLength(frame, 4, "WINDOW_UPDATE");
   return frame.payload.readUInt32BE(0) & 0x7fff_ffff;

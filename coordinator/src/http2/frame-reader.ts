@@ -1,13 +1,13 @@
 import { ConnectionError } from "./connection-error.ts";
 import { CODE, FRAME_HEADER_BYTES, type Frame, MAX_FRAME_BYTES, PREFACE } from "./frames.ts";
 
-/** Cuts what a client sends into frames. It holds one incomplete frame at most. */
+/** Splits received bytes into frames. Buffers at most one incomplete frame. */
 export class FrameReader {
-  /** The start of a frame, or of the preface, of which the rest is missing. */
+  /** The beginning of an incomplete frame or preface. */
   #rest: Buffer = Buffer.alloc(0);
   #hasPreface = false;
 
-  /** Takes the next bytes, and calls back for each frame that they complete. Throws ConnectionError. */
+  /** Processes bytes, and calls back for each complete frame. Throws ConnectionError. */
   read(chunk: Buffer, onFrame: (frame: Frame) => void): void {
     const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     let at = this.#hasPreface ? 0 : this.#readPreface(bytes);
@@ -26,7 +26,7 @@ export class FrameReader {
       at = start + length;
       onFrame(frame);
     }
-    // A copy, because a slice would keep the whole chunk in memory.
+    // A slice would keep the whole chunk in memory.
     this.#rest = Buffer.from(bytes.subarray(at));
   }
 

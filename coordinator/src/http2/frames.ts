@@ -1,7 +1,10 @@
-/** The sizes, numbers and encodings of HTTP/2 frames (RFC 9113, 4 and 6). */
+/**
+ * The bytes with which a client begins. This file has the sizes, numbers and encodings of HTTP/2
+ * frames (RFC 9113, sections 4 and 6).
+ */
 export const PREFACE: Buffer = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 export const FRAME_HEADER_BYTES = 9;
-/** The smallest limit that a peer may have, and the one that both sides keep to. */
+/** The size limit of frames: the smallest limit that a peer may set, which both sides use. */
 export const MAX_FRAME_BYTES = 16_384;
 export const DEFAULT_WINDOW_BYTES = 65_535;
 export const MAX_WINDOW_BYTES = 2 ** 31 - 1;
@@ -42,7 +45,7 @@ export const CODE = {
   ENHANCE_YOUR_CALM: 11,
 } as const;
 
-/** One frame as it was received. The payload may share memory with what was read from the socket. */
+/** A received frame. The payload may share memory with the data read from the socket. */
 export interface Frame {
   readonly type: number;
   readonly flags: number;
@@ -50,7 +53,7 @@ export interface Frame {
   readonly payload: Buffer;
 }
 
-/** Returns a frame whose payload, from `FRAME_HEADER_BYTES` on, is for the caller to fill. */
+/** Returns a frame whose payload, from `FRAME_HEADER_BYTES` on, must be filled by the caller. */
 export function allocateFrame(type: number, flags: number, streamId: number, length: number): Buffer {
   const frame = Buffer.allocUnsafe(FRAME_HEADER_BYTES + length);
   frame[0] = length >>> 16;
@@ -71,7 +74,7 @@ export function encodeFrame(type: number, flags: number, streamId: number, paylo
   return frame;
 }
 
-/** Encodes HEADERS or a trailer, with as many CONTINUATION frames as the block needs. */
+/** Encodes HEADERS or trailers, with as many CONTINUATION frames as necessary. */
 export function encodeHeaders(streamId: number, block: Buffer, endsStream: boolean): Buffer {
   const ending = endsStream ? FLAG.END_STREAM : 0;
   if (block.length <= MAX_FRAME_BYTES)

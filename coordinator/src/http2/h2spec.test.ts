@@ -19,7 +19,7 @@ before(
   { timeout: 20 * 60_000 },
 );
 
-test("h2spec finds nothing wrong", { timeout: 180_000 }, async (t) => {
+test("passes all tests of h2spec", { timeout: 180_000 }, async (t) => {
   const { port } = await startServer(t, (stream) => {
     stream.user = {
       data: () => {},

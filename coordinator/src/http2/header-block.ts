@@ -5,17 +5,19 @@ import { CODE, FLAG, FRAME, type Frame } from "./frames.ts";
 export interface HeaderBlock {
   readonly streamId: number;
   readonly endsStream: boolean;
-  /** The stream depends on itself, which is an error of the stream. */
+  /** Whether the stream depends on itself, which is a stream error. */
   readonly isSelfDependent: boolean;
   readonly bytes: Buffer;
 }
 
-/** Encoded fields are smaller than decoded ones. Blocks in parts are not needed below one frame. */
+/**
+ * The size limit of an encoded block: twice the limit of decoded fields, which are usually larger.
+ */
 const MAX_BLOCK_BYTES = 32 * 1024;
 const MAX_PARTS = 8;
 const PRIORITY_BYTES = 5;
 
-/** Joins HEADERS and its CONTINUATION frames. No other frame may come between them. */
+/** Joins HEADERS and CONTINUATION frames. No other frame may be in between. */
 export class HeaderBlocks {
   #open: (Omit<HeaderBlock, "bytes"> & { readonly parts: Buffer[]; length: number }) | undefined;
 
@@ -23,8 +25,11 @@ export class HeaderBlocks {
     return this.#open !== undefined;
   }
 
-  /** Takes HEADERS or CONTINUATION; returns the block that it completes. Throws ConnectionError. */
-  take(frame: Frame): HeaderBlock | undefined {
+  /**
+   * Adds a HEADERS or CONTINUATION frame. Returns the block if it is complete. Throws
+   * ConnectionError.
+   */
+  push(frame: Frame): HeaderBlock | undefined {
     const part = frame.type === FRAME.HEADERS ? this.#begin(frame) : frame.payload;
     const open = this.#open;
     if (open === undefined || open.streamId !== frame.streamId)
@@ -62,7 +67,7 @@ export class HeaderBlocks {
   }
 }
 
-/** Returns the payload of a frame that can be padded. Throws ConnectionError. */
+/** Returns the payload of a frame without its padding. Throws ConnectionError. */
 export function withoutPadding({ flags, payload }: Frame): Buffer {
   if ((flags & FLAG.PADDED) === 0) return payload;
   const padding = payload[0] ?? 0;
@@ -71,7 +76,7 @@ export function withoutPadding({ flags, payload }: Frame): Buffer {
   return payload.subarray(1, payload.length - padding);
 }
 
-/** Returns the stream on which a priority of at least four bytes makes another depend. */
+/** Returns the id of the stream in a priority field, which must have at least four bytes. */
 export function dependencyOf(priority: Buffer): number {
   return priority.readUInt32BE(0) & 0x7fff_ffff;
 }

@@ -1,25 +1,28 @@
 /**
- * Frames of streams beyond this wait in their streams until the transport has taken what is here. A stream waits with a reference
- * to a shared message, and bytes here are a copy.
+ * The limit of buffered frames of streams. Beyond it, frames wait in their streams, which share
+ * messages by reference, while bytes here are copies.
  */
 const STREAM_BYTES = 64 * 1024;
-/** Beyond this, a peer that is sent answers to its PING, SETTINGS and reset frames does not read them. */
+/**
+ * The limit of buffered answers to PING, SETTINGS and reset frames. A peer that exceeds it does not
+ * read.
+ */
 const CONTROL_BYTES = 256 * 1024;
 
 export interface Outgoing {
   readonly bytes: Buffer;
-  /** To call once the transport has the bytes. */
+  /** Functions to call once the transport has accepted the bytes. */
   readonly taken: readonly (() => void)[];
 }
 
-/** Holds the unsent frames of one connection in their order. */
+/** The unsent frames of one connection, in order. */
 export class Output {
   readonly #onFirst: () => void;
   #chunks: Buffer[] = [];
   #bytes = 0;
   #taken: (() => void)[] = [];
 
-  /** `onFirst` is called when there is something to take after there was nothing. */
+  /** Creates the buffer. `onFirst` is called when it becomes non-empty. */
   constructor(onFirst: () => void) {
     this.#onFirst = onFirst;
   }
@@ -36,7 +39,7 @@ export class Output {
     return this.#bytes < CONTROL_BYTES;
   }
 
-  /** `taken` is called once the transport has the frame. */
+  /** Adds a frame. `taken` is called once the transport has accepted the frame. */
   push(frame: Buffer, taken?: () => void): void {
     const isFirst = this.#bytes === 0;
     this.#chunks.push(frame);
@@ -45,8 +48,8 @@ export class Output {
     if (isFirst) this.#onFirst();
   }
 
-  /** Returns everything in one piece. */
-  take(): Outgoing {
+  /** Removes and returns all frames as one buffer. */
+  drain(): Outgoing {
     const [first] = this.#chunks;
     const bytes =
       this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks, this.#bytes);

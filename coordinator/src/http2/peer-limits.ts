@@ -1,27 +1,48 @@
 import { Budget } from "./budget.ts";
 import { abuse, type CloseReason } from "./connection-error.ts";
 
-/** The rate that nghttp2 takes for normal: a client that cancels more than this for long is broken or hostile. */
+/**
+ * The limit of immediate resets, the same as nghttp2's: a client with a higher rate is broken or
+ * hostile.
+ */
 const RESETS = { burst: 256, perSecond: 33 };
-/** For a connection of an address that was cut before. */
+/** The limit of immediate resets if a connection of the address was closed for abuse before. */
 const PACED_RESETS = { burst: 32, perSecond: 33 };
-/** Clients send a PING every few seconds, and those that estimate bandwidth one for each burst of data. */
+/**
+ * The limit of PING frames. Clients send one every few seconds, or one for each burst of data to
+ * estimate the bandwidth.
+ */
 const PINGS = { burst: 100, perSecond: 10 };
-/** Clients send one, or a few while they tune their windows. Each can change the window of every stream. */
+/**
+ * The limit of SETTINGS frames. Clients send one, or a few while they tune their windows. Each can
+ * change the window of every stream.
+ */
 const SETTINGS = { burst: 20, perSecond: 1 };
-/** Clients send PRIORITY frames at the start, and frames of streams that have just ended. */
+/**
+ * The limit of frames without effect. Clients send PRIORITY frames at the start, and frames of
+ * streams that have just ended.
+ */
 const EMPTY_FRAMES = { burst: 200, perSecond: 20 };
-/** Clients send one or two for what they have read. */
+/** The limit of WINDOW_UPDATE frames. Clients send one or two for the data that they have read. */
 const WINDOW_UPDATES = { burst: 500, perSecond: 100 };
-/** Enough for a client whose window is as small as a message. */
+/**
+ * The number of additional WINDOW_UPDATE frames per DATA frame: enough for a client whose window is
+ * as small as a message.
+ */
 const UPDATES_PER_DATA = 2;
 const UPDATES_PER_STREAM = 2;
 const EMPTY_PER_STREAM = 2;
 
-/** A stream that lived longer is a normal one that the client cancels: proxies hold theirs for minutes. */
+/**
+ * The lifetime up to which a cancelled stream counts as an immediate reset. Proxies cancel streams
+ * after minutes.
+ */
 const QUICK_RESET_MS = 250;
 
-/** Counts what a peer does that costs this side and not the peer. Each method throws ConnectionError when it is too much. */
+/**
+ * Limits actions of a peer that cause work on this side but not for the peer. Each method throws
+ * ConnectionError if there are too many.
+ */
 export class PeerLimits {
   readonly #resets: Budget;
   readonly #pings: Budget;
@@ -29,7 +50,10 @@ export class PeerLimits {
   readonly #emptyFrames: Budget;
   readonly #windowUpdates: Budget;
 
-  /** `isPaced`: the address of the peer was cut before. */
+  /**
+   * Creates the limits. `isPaced` means that a connection of the peer's address was closed for
+   * abuse before.
+   */
   constructor(isPaced: boolean, nowMs: number) {
     this.#resets = new Budget(isPaced ? PACED_RESETS : RESETS, nowMs);
     this.#pings = new Budget(PINGS, nowMs);
@@ -38,7 +62,7 @@ export class PeerLimits {
     this.#windowUpdates = new Budget(WINDOW_UPDATES, nowMs);
   }
 
-  /** Counts a stream that was reset at once, by the peer or because its request was wrong. */
+  /** Counts a stream that was reset immediately, by the peer or because its request was invalid. */
   reset(nowMs: number): void {
     spend(this.#resets, nowMs, "RESETS", "streams that were reset at once");
   }

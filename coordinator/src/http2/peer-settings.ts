@@ -4,14 +4,14 @@ import { CODE, MAX_FRAME_BYTES, SETTING } from "./frames.ts";
 const SETTING_BYTES = 6;
 const LARGEST_FRAME_BYTES = 2 ** 24 - 1;
 
-/** The settings of the peer that change what this side does. */
+/** The settings of the peer that affect this side. */
 export interface PeerSettings {
   readonly initialWindow: number | undefined;
 }
 
 /**
- * Reads a SETTINGS frame's payload. The size of the header table and of frames has no effect, because nothing that is sent uses
- * more than the smallest. Throws ConnectionError.
+ * Parses the payload of a SETTINGS frame. The sizes of header table and frames are ignored, because
+ * this side uses only the minimum. Throws ConnectionError.
  */
 export function readSettings(payload: Buffer): PeerSettings {
   if (payload.length % SETTING_BYTES !== 0)
@@ -28,7 +28,10 @@ export function readSettings(payload: Buffer): PeerSettings {
         break;
       case SETTING.MAX_FRAME_SIZE:
         if (value < MAX_FRAME_BYTES || value > LARGEST_FRAME_BYTES)
-          throw new ConnectionError(CODE.PROTOCOL_ERROR, `frames have no limit of ${value} bytes`);
+          throw new ConnectionError(
+            CODE.PROTOCOL_ERROR,
+            `MAX_FRAME_SIZE ${value} is not between ${MAX_FRAME_BYTES} and ${LARGEST_FRAME_BYTES}`,
+          );
         break;
       default:
         break;

@@ -6,7 +6,7 @@ export interface RequestHead {
   readonly scheme: string;
   readonly path: string;
   readonly authority: string;
-  /** Without those that begin with a colon; of a repeated field, the values joined by commas. */
+  /** The fields without pseudo-header fields. Values of repeated fields are joined by commas. */
   readonly fields: ReadonlyMap<string, string>;
 }
 
@@ -22,7 +22,10 @@ const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 const BAD_VALUE = /[\0\r\n]/;
 
-/** Returns the request's head, or undefined if the fields are malformed (RFC 9113, 8.2 and 8.3). */
+/**
+ * Returns the head of a request; undefined if the fields are malformed (RFC 9113, sections 8.2 and
+ * 8.3).
+ */
 export function readRequestHead(list: readonly Field[]): RequestHead | undefined {
   const pseudo = new Map<string, string>();
   const fields = new Map<string, string>();
@@ -44,12 +47,15 @@ export function readRequestHead(list: readonly Field[]): RequestHead | undefined
   return { method, scheme, path, authority: pseudo.get(":authority") ?? "", fields };
 }
 
-/** Reports whether the fields may come at the end of a request. */
+/** Reports whether the fields are valid trailers. */
 export function areTrailers(list: readonly Field[]): boolean {
   return list.every(([name, value]) => isWellFormed(name, value));
 }
 
-/** Returns the announced length of the body: undefined if there is none, NaN if it is no number. */
+/**
+ * Returns the announced length of the body; undefined if there is none, and NaN if it is not a
+ * number.
+ */
 export function contentLengthOf({ fields }: RequestHead): number | undefined {
   const text = fields.get("content-length");
   if (text === undefined) return undefined;

@@ -17,16 +17,19 @@ export interface SenderOptions {
   readonly monotonicMs: () => number;
   /** Called for each DATA frame. */
   readonly onData: () => void;
-  /** Called when the end of a response is sent. */
+  /** Called when the end of a response was sent. */
   readonly onEnd: (stream: ServerStream) => void;
 }
 
-/** Sends the responses of one connection's streams within the windows that the peer gives (RFC 9113, 5.2). */
+/**
+ * Sends the responses of one connection's streams within the peer's flow-control windows (RFC 9113,
+ * section 5.2).
+ */
 export class Sender {
   readonly #options: SenderOptions;
-  /** Streams that wait for room in the output or for the connection's window. */
+  /** Streams that wait for space in the output or for the connection's window. */
   readonly #waiting = new Set<ServerStream>();
-  /** Streams that a window of the peer stops. */
+  /** Streams that are blocked by a window of the peer. */
   readonly #stalled = new Set<ServerStream>();
   #window = DEFAULT_WINDOW_BYTES;
   #initialWindow = DEFAULT_WINDOW_BYTES;
@@ -56,7 +59,7 @@ export class Sender {
     this.#options.onEnd(stream);
   }
 
-  /** Continues with streams that wait. */
+  /** Continues with waiting streams. */
   resume(): void {
     for (const stream of this.#waiting) {
       if (!this.#options.output.hasRoomForStreams) return;
@@ -64,7 +67,7 @@ export class Sender {
     }
   }
 
-  /** Takes an increment of the connection's window. Throws ConnectionError. */
+  /** Adds an increment to the connection's window. Throws ConnectionError. */
   widen(increment: number): void {
     this.#window += increment;
     if (this.#window > MAX_WINDOW_BYTES)
@@ -72,7 +75,7 @@ export class Sender {
     if (this.#waiting.size > 0) this.resume();
   }
 
-  /** Takes an increment of a stream's window. False: the window is too large. */
+  /** Adds an increment to a stream's window. Returns false if the window becomes too large. */
   widenStream(stream: ServerStream, increment: number): boolean {
     stream.sendWindow += increment;
     if (stream.sendWindow > MAX_WINDOW_BYTES) return false;
@@ -80,7 +83,10 @@ export class Sender {
     return true;
   }
 
-  /** Takes the window of new streams, which changes that of open ones by the difference. Throws ConnectionError. */
+  /**
+   * Sets the initial window of new streams, and adjusts the windows of open ones by the difference.
+   * Throws ConnectionError.
+   */
   setInitialWindow(bytes: number, streams: Iterable<ServerStream>): void {
     if (bytes > MAX_WINDOW_BYTES)
       throw new ConnectionError(CODE.FLOW_CONTROL_ERROR, "the initial window is too large");
@@ -92,7 +98,9 @@ export class Sender {
         throw new ConnectionError(CODE.FLOW_CONTROL_ERROR, "the window of a stream is too large");
   }
 
-  /** Returns the streams that the peer's windows have stopped for at least so long. */
+  /**
+   * Returns the streams that have been blocked by the peer's windows since before the given time.
+   */
   stalledSince(beforeMs: number): readonly ServerStream[] {
     return [...this.#stalled].filter(({ stalledMs }) => stalledMs !== undefined && stalledMs <= beforeMs);
   }
@@ -102,7 +110,7 @@ export class Sender {
     if (this.#stalled.size > 0) this.#stalled.delete(stream);
   }
 
-  /** Reports whether all of it is sent. */
+  /** Sends as much of the body as possible. Reports whether all of it was sent. */
   #sendBody(stream: ServerStream): boolean {
     const { output, onData } = this.#options;
     while (stream.pending !== undefined) {
@@ -130,7 +138,7 @@ export class Sender {
   }
 
   #wait(stream: ServerStream, isStalled: boolean): void {
-    // Its own window wakes a stream directly.
+    // A stream that is blocked by its own window continues when that window grows.
     if (stream.sendWindow > 0) this.#waiting.add(stream);
     else this.#waiting.delete(stream);
     if (!isStalled) return;

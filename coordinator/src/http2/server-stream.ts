@@ -2,17 +2,23 @@ import { CODE, DEFAULT_WINDOW_BYTES } from "./frames.ts";
 
 /** Receives the events of a stream. */
 export interface StreamUser {
-  /** A part of the request's body. It can share memory with what was read, so it must be copied to be kept. */
+  /**
+   * Receives a part of the request's body. The bytes must be copied to be kept, because they may
+   * share memory with the data read from the socket.
+   */
   data(bytes: Buffer): void;
   /** The request is complete. */
   end(): void;
-  /** The stream has ended, for whatever reason, and sends nothing more. Called once. */
+  /** The stream has ended for any reason, and can send nothing more. Called once. */
   close(): void;
 }
 
 /** The part of a connection that its streams use. */
 export interface StreamHost {
-  /** Sends as much of the stream as the flow-control windows and the buffer allow, and the rest when they allow more. */
+  /**
+   * Sends as much of the stream as the flow-control windows and the buffer allow. The rest is sent
+   * when they allow more.
+   */
   send(stream: ServerStream): void;
   reset(stream: ServerStream, code: number): void;
 }
@@ -24,28 +30,39 @@ export interface Pending {
   readonly taken: () => void;
 }
 
-/** One request and its response. The connection changes its state; its user sends. */
+/**
+ * One request and its response. The connection changes its state, and its user sends the response.
+ */
 export class ServerStream {
   readonly id: number;
-  /** By the monotonic clock. */
+  /** The monotonic time at which the stream was opened. */
   readonly openedMs: number;
   user: StreamUser | undefined;
-  /** Bytes that the peer allows to be sent; negative after the peer has made its windows smaller. */
+  /**
+   * The number of bytes that the peer's window allows to send; negative after the peer has reduced
+   * its window.
+   */
   sendWindow: number;
   receiveWindow = DEFAULT_WINDOW_BYTES;
-  /** Bytes of the request that still count against the connection's window. */
+  /** Received bytes of the request by which the connection's window was not extended yet. */
   unreturned = 0;
-  /** The announced bytes of the request that have not arrived. Undefined: none were announced. */
+  /**
+   * The number of announced bytes of the request that have not arrived; undefined if no length was
+   * announced.
+   */
   expectedBytes: number | undefined;
-  /** The peer has ended its half of the stream. */
+  /** Whether the peer has ended its side of the stream. */
   hasRequest = false;
   isClosed = false;
-  /** The response's header block, until it is sent. */
+  /** The response's header block until it is sent. */
   head: Buffer | undefined;
   pending: Pending | undefined;
-  /** The block that ends the response after the body. */
+  /** The header block that ends the response after its body. */
   ending: Buffer | undefined;
-  /** The time since which a window of the peer has kept this stream from sending. */
+  /**
+   * The time since which a window of the peer has blocked this stream; undefined if it is not
+   * blocked.
+   */
   stalledMs: number | undefined;
   readonly #host: StreamHost;
 
@@ -56,7 +73,7 @@ export class ServerStream {
     this.openedMs = openedMs;
   }
 
-  /** Sends the fields that begin the response. */
+  /** Sends the header block that begins the response. */
   respond(block: Buffer): void {
     if (this.isClosed || this.ending !== undefined) return;
     this.head = block;
@@ -64,8 +81,8 @@ export class ServerStream {
   }
 
   /**
-   * Sends a part of the body. It must not be called again before `taken`, which is called once the transport has the bytes, and
-   * never if the stream ends before.
+   * Sends a part of the body. Must not be called again before `taken` was called, which happens
+   * once the transport has accepted the bytes, or never if the stream ends first.
    */
   write(bytes: Buffer, taken: () => void): void {
     if (this.isClosed || this.ending !== undefined) return;
@@ -73,7 +90,10 @@ export class ServerStream {
     this.#host.send(this);
   }
 
-  /** Ends the response with these fields. A part of the body is left out if nothing of it was sent. */
+  /**
+   * Ends the response with the trailers. A part of the body is dropped if none of its bytes were
+   * sent.
+   */
   end(block: Buffer): void {
     if (this.isClosed || this.ending !== undefined) return;
     if (this.pending?.sent === 0) this.pending = undefined;
@@ -81,7 +101,7 @@ export class ServerStream {
     this.#host.send(this);
   }
 
-  /** Ends the stream without a response, or without the rest of it. */
+  /** Ends the stream without sending the rest of the response. */
   reset(code: number = CODE.CANCEL): void {
     if (!this.isClosed) this.#host.reset(this, code);
   }

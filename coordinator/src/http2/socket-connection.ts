@@ -6,23 +6,26 @@ import { CODE } from "./frames.ts";
 export interface SocketConnectionOptions
   extends Pick<ConnectionOptions, "onRequest" | "monotonicMs" | "maxStreams" | "isPaced"> {
   readonly schedule: (delayMs: number, run: () => void) => () => void;
-  /** This side ends the connection because of the peer. */
+  /** Called when this side closes the connection because of its peer. */
   readonly onFailure: (error: ConnectionError) => void;
   readonly onClose: () => void;
 }
 
-/** Time for the preface and the first settings. */
+/** The time within which the preface and the first settings must arrive. */
 const HANDSHAKE_MS = 10_000;
-/** A peer that was silent for so long is sent a PING. */
+/** The time without received data after which a PING is sent. */
 const SILENCE_MS = 20_000;
-/** Time for the answer. */
+/** The time within which a PING must be answered. */
 const PING_ANSWER_MS = 10_000;
-/** A stream whose window stays closed for so long is reset: its client has no use for it. */
+/** The time after which a blocked stream is reset, because its client does not read it. */
 const STALLED_MS = 5 * 60_000;
-/** Time for the peer to read why its connection ends. */
+/** The time for the peer to read why its connection is closed. */
 const LINGER_MS = 100;
 
-/** One HTTP/2 connection on a socket of TCP or TLS. All frames of one tick leave in one write. */
+/**
+ * One HTTP/2 connection on a TCP or TLS socket. All frames of one turn of the event loop are sent
+ * in one write.
+ */
 export class SocketConnection {
   readonly #socket: Duplex;
   readonly #options: SocketConnectionOptions;
@@ -51,7 +54,7 @@ export class SocketConnection {
     socket.resume();
   }
 
-  /** Takes no more streams, and closes once the open ones have ended. */
+  /** Refuses new streams, and closes the connection once all streams have ended. */
   leave(): void {
     this.#connection.leave();
     this.#endIfIdle();
@@ -61,7 +64,10 @@ export class SocketConnection {
     this.#socket.destroy();
   }
 
-  /** Ends what has taken too long. Returns the number of streams that were reset because their windows stayed closed. */
+  /**
+   * Ends streams and connections that exceed a time limit. Returns the number of streams that were
+   * reset because they were blocked.
+   */
   check(nowMs: number): number {
     const { hasSettings, pingedMs, receivedMs } = this.#connection;
     if (!hasSettings) {
@@ -101,7 +107,9 @@ export class SocketConnection {
     });
   }
 
-  /** After `leave`: the last stream has ended, and its end was sent. */
+  /**
+   * Closes the connection if `leave` was called, the last stream has ended, and its end was sent.
+   */
   #endIfIdle(): void {
     const { isLeaving, openStreams, hasOutput } = this.#connection;
     if (!isLeaving || openStreams > 0 || hasOutput || this.#isWriting || this.#isEnding) return;

@@ -2,15 +2,18 @@ import { ConnectionError } from "./connection-error.ts";
 import { CODE } from "./frames.ts";
 import type { ServerStream } from "./server-stream.ts";
 
-/** Streams that this side reset, for which frames can still be on their way. Older ones are answered as if the peer had ended them. */
+/**
+ * The most remembered streams that this side reset, because frames for them may still be in
+ * transit. Older ones are treated as if the peer had ended them.
+ */
 const MAX_REMEMBERED = 256;
 
-/** The streams of one connection by their ids, which only grow. */
+/** The streams of one connection by their ids, which always increase. */
 export class StreamTable {
   readonly #open = new Map<number, ServerStream>();
-  /** Oldest first. */
+  /** Streams that this side reset, oldest first. */
   readonly #reset = new Set<number>();
-  /** Ended by the peer; the newest ones, oldest first. */
+  /** The newest streams that the peer ended, oldest first. */
   readonly #ended = new Set<number>();
   /** The highest id that the peer has used. */
   lastId = 0;
@@ -36,7 +39,7 @@ export class StreamTable {
     remember(this.#ended, id);
   }
 
-  /** Notes that frames of the stream can still arrive, which mean nothing. */
+  /** Records that frames of the stream may still arrive, which are ignored. */
   noteReset(id: number): void {
     remember(this.#reset, id);
   }
@@ -45,7 +48,10 @@ export class StreamTable {
     return this.#reset.has(id);
   }
 
-  /** Returns the stream of a frame that opens none; undefined: it has ended. Throws ConnectionError. */
+  /**
+   * Returns the stream of a frame that does not open one; undefined if the stream has ended. Throws
+   * ConnectionError.
+   */
   existing(id: number): ServerStream | undefined {
     const stream = this.#open.get(id);
     if (stream === undefined && (id === 0 || id > this.lastId))

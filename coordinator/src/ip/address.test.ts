@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { toTcpAddress } from "./address.ts";
 
-describe("IPv4 addresses are numbers, most significant byte first", () => {
+describe("converts IPv4 addresses to numbers, most significant byte first", () => {
   for (const [host, value] of [
     ["10.0.0.1", 0x0a000001],
     ["0.0.0.0", 0],
@@ -15,7 +15,7 @@ describe("IPv4 addresses are numbers, most significant byte first", () => {
   }
 });
 
-describe("IPv6 addresses are two numbers of four groups each", () => {
+describe("converts IPv6 addresses to two numbers of four groups each", () => {
   for (const [host, first, last] of [
     ["::", 0n, 0n],
     ["::1", 0n, 1n],
@@ -32,7 +32,7 @@ describe("IPv6 addresses are two numbers of four groups each", () => {
   }
 });
 
-test("a text that is no address gives undefined", () => {
+test("returns undefined for other texts", () => {
   for (const host of ["", "localhost", "10.0.0", "10.0.0.256", "example.com", "1.2.3.4.5", ":::"])
     assert.equal(toTcpAddress(host, 80), undefined);
 });

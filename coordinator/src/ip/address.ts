@@ -1,7 +1,9 @@
 import { isIPv4, isIPv6 } from "node:net";
 import type { TcpAddress } from "@forage/proto/net";
 
-/** An IP address and port in Linkerd's form; undefined if the host isn't an IP address. */
+/**
+ * Converts an IP address and port to Linkerd's form; undefined if the host is not an IP address.
+ */
 export function toTcpAddress(host: string, port: number): TcpAddress | undefined {
   if (isIPv4(host)) {
     const value = host.split(".").reduce((sum, part) => sum * 256 + Number(part), 0);
@@ -14,7 +16,10 @@ export function toTcpAddress(host: string, port: number): TcpAddress | undefined
   return { ip: { ip: { $case: "ipv6", value: { first: half(0), last: half(4) } } }, port };
 }
 
-/** One text for all ways to write an IP address, those of IPv4 within IPv6 included; undefined if it isn't one. */
+/**
+ * Returns the same text for all spellings of an IP address, including IPv4 addresses within IPv6;
+ * undefined for other texts.
+ */
 export function addressKey(host: string): string | undefined {
   const ip = toTcpAddress(host, 0)?.ip?.ip;
   if (ip === undefined) return undefined;
@@ -31,7 +36,7 @@ function ipv6Hextets(host: string): number[] {
   return [...left, ...new Array<number>(8 - left.length - right.length).fill(0), ...right];
 }
 
-/** The last group may be written as IPv4. */
+/** Parses a group. The last group may be an IPv4 address. */
 function parseGroup(group: string): number[] {
   if (!group.includes(".")) return [Number.parseInt(group, 16)];
   const [a = 0, b = 0, c = 0, d = 0] = group.split(".").map(Number);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parseIpRange } from "./ip-range.ts";
 
-describe("ranges of addresses", () => {
+describe("parses ranges of addresses", () => {
   for (const [text, size, first, last] of [
     ["10.96.0.0/16", 65_534, "10.96.0.1", "10.96.255.254"],
     ["10.96.3.7/24", 254, "10.96.3.1", "10.96.3.254"],
@@ -38,6 +38,6 @@ describe("ranges of addresses", () => {
     "fe80::1%eth0",
     "",
   ]) {
-    test(`${JSON.stringify(text)} is none`, () => assert.equal(parseIpRange(text), undefined));
+    test(`refuses ${JSON.stringify(text)}`, () => assert.equal(parseIpRange(text), undefined));
   }
 });

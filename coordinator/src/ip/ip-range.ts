@@ -1,12 +1,12 @@
 import { ADDRESS_BITS, formatIp, type IpFamily, parseIp } from "@forage/common/ip";
 
-/** Addresses that can be given away, all of one family. */
+/** A range of assignable addresses of one family. */
 export interface IpRange {
   readonly text: string;
   readonly family: IpFamily;
-  /** The number of addresses to assign. At most a fixed number of a larger range is used. */
+  /** The number of addresses. In very large ranges, only a fixed number is used. */
   readonly size: number;
-  /** Returns the address at an index from 0 up to `size`, in the kernel's notation. */
+  /** Returns the address at an index from 0 to `size` - 1, in the kernel's notation. */
   at(index: number): string;
   has(address: string): boolean;
 }
@@ -14,7 +14,10 @@ export interface IpRange {
 /** The limit of a range's size: more than could ever be assigned, and exact as a number. */
 const MAX_SIZE = 2n ** 48n;
 
-/** A CIDR, without its first and last address, or `FIRST-LAST`, with both. Undefined: it is neither. */
+/**
+ * Parses a CIDR, without its first and last address, or `FIRST-LAST`, with both. Returns undefined
+ * for other texts.
+ */
 export function parseIpRange(text: string): IpRange | undefined {
   const bounds = text.includes("-") ? boundsOfPair(text) : boundsOfCidr(text);
   if (bounds === undefined || bounds.last < bounds.first) return undefined;
@@ -55,6 +58,6 @@ function boundsOfCidr(text: string): Bounds | undefined {
   const size = 1n << BigInt(bits - prefix);
   const first = (ip.value / size) * size;
   const last = first + size - 1n;
-  // The network's own address and that for all are of no use.
+  // The network address and the broadcast address can't be assigned.
   return size <= 2n ? { family, first, last } : { family, first: first + 1n, last: last - 1n };
 }

@@ -1,6 +1,8 @@
 import { AgentServiceService, ConnectResponse } from "@forage/proto/forage/agent/v1/agent";
 
-/** The agents' service. Messages that are the same for all agents are encoded once and passed as bytes. */
+/**
+ * The agents' service, whose streams accept encoded messages. Messages that are the same for all agents are encoded once.
+ */
 export const SharedAgentService = {
   ...AgentServiceService,
   connect: {

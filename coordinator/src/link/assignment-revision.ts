@@ -1,9 +1,9 @@
-/** The epoch is in the upper bits, above all revisions that a store can reach in centuries. */
+/** The position of the epoch in the number, above all revisions that a store can reach in centuries. */
 const EPOCH_SHIFT = 40n;
 
 /**
- * A number that never goes back, not even when the store was restored from a backup: each restore begins a new epoch.
- * Agents refuse what is older than what they have.
+ * Returns the revision of an assignment, which never decreases: each restore of the store begins a new epoch in the upper
+ * bits. Agents reject assignments that are older than the current one.
  */
 export function assignmentRevision(epoch: number, revision: number): bigint {
   return (BigInt(epoch) << EPOCH_SHIFT) | BigInt(revision);

@@ -26,14 +26,17 @@ export interface AssignmentOptions {
   readonly issuer: IdentityIssuer;
   readonly clock: Clock;
   readonly log: Log;
-  /** Returns the host paths that a pod may mount; undefined: any. */
+  /** Returns the host paths that a pod may mount. Undefined: any. */
   readonly hostPathLimits: (pod: PodEntry) => HostPathLimits | undefined;
 }
 
-/** An agent's journal accepts 4 MiB for one pod. The rest is for the pod's template. */
+/**
+ * The limit of an assignment's objects in bytes. An agent's journal accepts 4 MiB for one pod; the rest is for the pod's
+ * template.
+ */
 const MAX_OBJECT_BYTES = 3 * 1024 * 1024;
 
-/** Builds pods with everything that they refer to, in the form in which nodes receive them. */
+/** Builds the assignments that nodes receive: pods with all objects to which they refer. */
 export class Assignments {
   readonly #options: AssignmentOptions;
 
@@ -41,11 +44,11 @@ export class Assignments {
     this.#options = options;
   }
 
-  /** Changes whenever the assignment does, but for the identity token, which is always new. */
+  /** Returns a text that changes whenever the assignment does, except for the identity token, which is always new. */
   fingerprint(pod: PodEntry): string {
     const { revision, refs } = pod;
     const { objects } = this.#options.state;
-    // Not by its revision, which also grows when old versions of it are removed.
+    // The revision of an object would also change when old versions of it are removed.
     const states = refs.map((ref) => {
       const record = objects.get(ref)?.record;
       return record === undefined ? "-" : `${toEpochMs(record.createdAt)}.${record.generation}`;
@@ -57,7 +60,10 @@ export class Assignments {
     return [revision, ...states, ...ports, ...hostPaths].join(" ");
   }
 
-  /** Returns the registry credentials for a template with these references. `about` appears in the log. */
+  /**
+   * Returns the registry credentials for a template with these references. `about` identifies the pod or workload in the
+   * log.
+   */
   logins(refs: readonly PodRef[], about: string): RegistryCredential[] {
     return this.#credentials(refs, { bytes: MAX_OBJECT_BYTES, about });
   }
@@ -109,7 +115,10 @@ export class Assignments {
       .filter((data) => data !== undefined);
   }
 
-  /** The present version for whatever follows changes, the pinned one for env. */
+  /**
+   * Returns the versions that the pod needs: the newest one for references that follow changes, and the pinned one for the
+   * environment.
+   */
   #versionsOf({ record }: PodEntry, ref: PodRef): string[] {
     const current = this.#currentOf(ref);
     const pinned = ref.env ? record.template?.objectVersions[pinName(ref)] : undefined;
@@ -147,7 +156,7 @@ export class Assignments {
     });
   }
 
-  /** Opens an object's content. Unavailable content is left out and logged, and the pod waits for it. */
+  /** Decrypts an object's content. Content that is unavailable is omitted and logged, and the pod waits for it. */
   #open(name: ObjectName, version: string, budget: Budget): Record<string, Buffer> | undefined {
     const { state, vault, log } = this.#options;
     const stored = state.objects.version(name, version);
@@ -167,7 +176,7 @@ export class Assignments {
 
 interface Budget {
   bytes: number;
-  /** The service account that it is for. */
+  /** The service account of the token. */
   readonly about: string;
 }
 

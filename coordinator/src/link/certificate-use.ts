@@ -9,13 +9,13 @@ export interface CertificateUseOptions {
   readonly state: ClusterView;
 }
 
-/** Other writes to the record come from operators and from the node's own renewal. */
+/** The limit of attempts. Operators and the node's own renewal may write the record at the same time. */
 const MAX_TRIES = 5;
 
 /**
- * Records that a node has connected since it joined, and which authority issued the certificate that it used. The record changes
- * once after each join and each change of the authority. A node that was only sent a new certificate may have lost the answer,
- * and connects with the old one.
+ * Records that a node has connected since it joined, and which authority issued the certificate that it used. The record
+ * changes once after each join and each change of the authority. A node that was sent a new certificate may not have
+ * received it, and still connects with the old one.
  */
 export async function noteCertificateUse(
   node: string,
@@ -29,15 +29,15 @@ export async function noteCertificateUse(
     if (record === undefined) return;
     const key = nodeKey(node);
     const result = await store.txn(
-      [{ kind: "modRevision", key, revision: entry.revision }],
-      [{ kind: "put", key, value: encodeRecord(NodeRecord, record) }],
+      [{ type: "mod-revision", key, revision: entry.revision }],
+      [{ type: "put", key, value: encodeRecord(NodeRecord, record) }],
     );
     await state.reached(result.revision);
     if (result.succeeded) return;
   }
 }
 
-/** Returns the record after the use of a certificate; undefined: it doesn't change. */
+/** Returns the record after the use of a certificate. Undefined: it doesn't change. */
 function used(record: NodeRecord, serial: string | undefined): NodeRecord | undefined {
   const { serials, certificateAuthority, connectedAuthority, hasConnected } = record;
   if (serial === undefined || !serials.includes(serial)) return undefined;

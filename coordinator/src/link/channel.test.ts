@@ -3,14 +3,14 @@ import { test } from "node:test";
 import { collected, settled } from "../../test/support/until.ts";
 import { Channel } from "./channel.ts";
 
-test("items come out in order, and the end after the last of them", async () => {
+test("yields items in order, and then ends", async () => {
   const channel = new Channel<number>(10);
   for (const item of [1, 2, 3]) assert.equal(await channel.push(item), true);
   channel.close();
   assert.deepEqual(await collected(channel), [1, 2, 3]);
 });
 
-test("a full channel holds its producer back until something is read", async () => {
+test("push waits while the channel is full", async () => {
   const channel = new Channel<number>(2);
   let pushed = 0;
   const producing = (async () => {
@@ -35,7 +35,7 @@ test("a full channel holds its producer back until something is read", async () 
   );
 });
 
-test("a reader waits for what comes later", async () => {
+test("a reader waits for the next item", async () => {
   const channel = new Channel<string>(1);
   const reading = collected(channel);
   await settled();
@@ -45,7 +45,7 @@ test("a reader waits for what comes later", async () => {
   assert.deepEqual(await reading, ["late"]);
 });
 
-test("an error comes after what was pushed before it", async () => {
+test("an error is thrown after the items that were pushed before it", async () => {
   const channel = new Channel<number>(10);
   await channel.push(1);
   channel.close(new Error("broken"));
@@ -56,14 +56,14 @@ test("an error comes after what was pushed before it", async () => {
   assert.deepEqual(read, [1]);
 });
 
-test("only the first close counts", async () => {
+test("ignores every close after the first", async () => {
   const channel = new Channel<number>(1);
   channel.close();
   channel.close(new Error("late"));
   assert.deepEqual(await collected(channel), []);
 });
 
-test("after the close, or once the reader has gone, nothing more is taken", async () => {
+test("push returns false after close, or once the reader has stopped", async () => {
   const closed = new Channel<number>(1);
   closed.close();
   assert.equal(await closed.push(1), false);

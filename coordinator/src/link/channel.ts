@@ -1,5 +1,5 @@
 /**
- * A bounded queue between one producer and one consumer: `push` waits while it is full, so a slow consumer holds back
+ * A bounded queue between one producer and one consumer. `push` waits while it is full, so that a slow consumer slows down
  * its producer.
  */
 export class Channel<T> implements AsyncIterable<T> {
@@ -14,7 +14,7 @@ export class Channel<T> implements AsyncIterable<T> {
     this.#capacity = capacity;
   }
 
-  /** Returns false when the channel is closed, so that no reader is left. */
+  /** Adds an item. Returns false, without adding it, if the channel is closed. */
   async push(item: T): Promise<boolean> {
     while (this.#items.length >= this.#capacity && !this.#closed) {
       await new Promise<void>((resolve) => {
@@ -27,7 +27,7 @@ export class Channel<T> implements AsyncIterable<T> {
     return true;
   }
 
-  /** Closes the channel. Items in it are still read, and then the iteration ends, with the error if there is one. */
+  /** Closes the channel. The items in it can still be read. Then the iteration ends, with the error if one is given. */
   close(error?: unknown): void {
     if (this.#closed) return;
     this.#closed = true;

@@ -2,13 +2,13 @@ import type { ClaimRef } from "@forage/proto/forage/agent/v1/agent";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { Store } from "../store/index.ts";
 
-/** Reports whether the node has the order to remove the claim's data. */
+/** Reports whether the node was ordered to remove the claim's data. */
 export function isRemoval(node: string, { namespace, name }: ClaimRef, state: ClusterView): boolean {
   const spec = state.objects.get({ namespace, kind: "claim", name })?.record.spec;
   return spec?.$case === "claim" && spec.value.deleting && spec.value.node === node;
 }
 
-/** Removes the records of claims whose data the node reports as removed, if it had the order to remove them. */
+/** Removes the records of claims whose data the node reports as removed, if it was ordered to remove them. */
 export async function forgetClaims(
   node: string,
   claims: readonly ClaimRef[],
@@ -17,8 +17,8 @@ export async function forgetClaims(
   for (const { namespace, name } of claims) {
     const entry = state.objects.get({ namespace, kind: "claim", name });
     if (entry === undefined || !isRemoval(node, { namespace, name }, state)) continue;
-    const compare = { kind: "modRevision", key: entry.key, revision: entry.revision } as const;
-    const result = await store.txn([compare], [{ kind: "delete", key: entry.key }]);
+    const compare = { type: "mod-revision", key: entry.key, revision: entry.revision } as const;
+    const result = await store.txn([compare], [{ type: "delete", key: entry.key }]);
     await state.reached(result.revision);
   }
 }

@@ -1,3 +1,4 @@
+import { streamWithLinkedSignal } from "@forage/common/link-signals";
 import type { Log } from "@forage/common/log";
 import type { ConnectRequest, ConnectResponse, Hello } from "@forage/proto/forage/agent/v1/agent";
 import type { AuthorityRoll } from "../authority/authority.ts";
@@ -39,27 +40,32 @@ export interface ConnectOptions {
   readonly epoch: number;
   readonly history: HistoryGuard;
   readonly gate: StartGate;
-  /** The addresses of all coordinators, for agents. Default: there is one. */
+  /** The addresses of all coordinators, which agents receive. Default: there is only one coordinator. */
   readonly coordinators?:
     | { addresses(): readonly string[] | undefined; onAddresses(run: () => void): () => void }
     | undefined;
-  /** Default: the authority is not replaced. */
+  /** The replacement of the authority. Default: there is none. */
   readonly authorityRoll?: Pick<AuthorityRoll, "nextPin"> | undefined;
 }
 
-/** The options, and the state of one stream. */
+/** The options and the state of one stream. */
 interface SessionOptions extends ConnectOptions {
   readonly gateway: GatewayReader;
 }
 
-/** A disk answers within milliseconds. */
+interface SendOptions extends SessionOptions {
+  /** The addresses of coordinators that the welcome message contained. */
+  readonly sentAddresses: readonly string[] | undefined;
+}
+
+/** The limit of the wait for the first report to be stored. A disk usually responds within milliseconds. */
 const FIRST_REPORT_MS = 1_000;
-/** The wall clock may be set meanwhile, and then tokens have to be replaced earlier. */
+/** The limit of the wait until tokens are evaluated again, because the wall clock may be set in between. */
 const LONGEST_TOKEN_WAIT_MS = 300_000;
 
 /**
- * Serves an agent's stream. Reports are stored as they arrive. Assignments are sent as state, never as a queue. Messages that are
- * the same for all agents are passed encoded.
+ * Serves an agent's stream. Reports are stored as they arrive. Assignments are sent as state, never as a queue. Messages
+ * that are the same for all agents are encoded once.
  */
 export async function* connect(
   requests: AsyncIterable<ConnectRequest>,
@@ -73,25 +79,31 @@ export async function* connect(
   noteCertificateUse(node, context.caller.serial, options).catch((err: unknown) =>
     options.log.warn({ event: "certificate-use-not-recorded", node, err }),
   );
-  const listening = listen(incoming, session, reports, { ...options, gateway: gateway.reader }).catch(
+  const receiving = receiveLoop(incoming, session, reports, { ...options, gateway: gateway.reader }).catch(
     (error: unknown) => session.ended.abort(error),
   );
   try {
-    yield { message: { $case: "welcome", value: welcome(session, options) } };
-    const stale = AbortSignal.any([signal, options.history.refused]);
-    yield* sendEarlyRequests(session, stale, options);
-    yield* send(node, session, stale, { ...options, gateway: gateway.reader });
+    const addresses = options.coordinators?.addresses();
+    yield { message: { $case: "welcome", value: welcome(session, addresses, options) } };
+    yield* streamWithLinkedSignal([signal, options.history.refused], async function* (stale) {
+      yield* sendEarlyRequests(session, stale, options);
+      yield* sendLoop(node, session, stale, {
+        ...options,
+        gateway: gateway.reader,
+        sentAddresses: addresses,
+      });
+    });
     yield* sendRequests(session, signal, options);
     if (session.ended.signal.aborted && !context.signal.aborted) throw session.ended.signal.reason;
   } finally {
     session.ended.abort(new CoordinatorError("ABORTED", "the stream ended"));
     gateway.close();
     options.sessions.close(session);
-    void listening;
+    void receiving;
   }
 }
 
-/** Reads the hello, which is dropped with this function: the stream lasts for weeks, and its first report may take 100 kB. */
+/** Reads the hello message. It is not kept, because the stream lasts for weeks and its first report may have 100 kB. */
 async function openSession(
   incoming: AsyncIterator<ConnectRequest>,
   context: CallContext,
@@ -103,7 +115,7 @@ async function openSession(
   if (problem !== undefined) throw new CoordinatorError("UNAUTHENTICATED", problem);
   await firstReport(node, hello, options);
   const session = options.sessions.open(node, hello);
-  options.gate.look();
+  options.gate.check();
   const superseded = () => options.sessions.isSuperseded(session);
   const refused = context.messageRefused;
   const reports = new ReportQueue({ ...options, node, hello, superseded, refused });
@@ -111,10 +123,10 @@ async function openSession(
   return { node, session, reports };
 }
 
-/** Returns the node that calls, and why it is refused, if its certificate no longer counts. */
+/** Returns the calling node, and the reason why it is refused if its certificate is no longer valid. */
 function nodeOf({ caller }: CallContext): { readonly node: string; readonly problem?: string } {
-  if (caller.kind === "node") return { node: caller.nodeId };
-  if (caller.kind !== "anonymous" || caller.refusedNode === undefined)
+  if (caller.type === "node") return { node: caller.nodeId };
+  if (caller.type !== "anonymous" || caller.refusedNode === undefined)
     throw new CoordinatorError("PERMISSION_DENIED", "only nodes connect");
   return { node: caller.refusedNode, problem: caller.problem ?? "the client certificate is not accepted" };
 }
@@ -127,7 +139,10 @@ async function firstHello(incoming: AsyncIterator<ConnectRequest>): Promise<Hell
   return first.value.message.value;
 }
 
-/** Placement should see what the node has before the node counts as ready; a slow or full disk must not keep the node away for that. */
+/**
+ * Stores the first report, so that placement knows the node's resources before the node is ready. Doesn't wait for long if
+ * the disk is slow or full.
+ */
 async function firstReport(node: string, hello: Hello, options: ConnectOptions): Promise<void> {
   const { clock, state, log } = options;
   checkNodeReport(hello.node);
@@ -143,23 +158,26 @@ async function firstReport(node: string, hello: Hello, options: ConnectOptions):
     log.debug({ event: "first-report-not-written", node, err: error });
   });
   await Promise.race([writing, late]).finally(cancel);
-  // It is written again from the queue, which reports failures.
+  // The queue writes the report again and reports failures.
   writing.catch(() => undefined);
 }
 
-function welcome({ heartbeatIntervalMs }: Session, { clusterId, history, coordinators }: ConnectOptions) {
-  const addresses = coordinators?.addresses();
+function welcome(
+  { heartbeatIntervalMs }: Session,
+  addresses: readonly string[] | undefined,
+  { clusterId, history }: ConnectOptions,
+) {
   return {
     ...{ clusterId, heartbeatIntervalMs, lineage: history.lineage },
     coordinators: addresses && { addresses: [...addresses] },
   };
 }
 
-async function* send(
+async function* sendLoop(
   node: string,
   session: Session,
   signal: AbortSignal,
-  options: SessionOptions,
+  options: SendOptions,
 ): AsyncGenerator<ConnectResponse | Buffer> {
   const { state, epoch, history, assignments, services, gateway, metrics, prefetches, clock } = options;
   const outbox = new Outbox({ assignments, clock });
@@ -173,9 +191,9 @@ async function* send(
   if (signal.aborted) return;
   for (const value of outbox.snapshot(wanted(), revision()))
     yield { message: { $case: "snapshot", value: { ...value, lineage: markOf(value.revision) } } };
-  let told: number | undefined;
+  let servicesSent: number | undefined;
   let renewal: string | undefined;
-  let known = textOf(options.coordinators?.addresses());
+  let known = textOf(options.sentAddresses);
   const stopLearning = options.coordinators?.onAddresses(() => session.wake.raise());
   const stopReading = services.read(() => session.wake.raise());
   const wake = (): void => {
@@ -186,7 +204,7 @@ async function* send(
   const stopPrefetching = prefetches.read(node, wake);
   try {
     while (!signal.aborted) {
-      // Services change for all nodes at once. Then only they are evaluated.
+      // Services change for all nodes at once. If only they have changed, pods are not evaluated.
       if (session.podsChanged) {
         session.podsChanged = false;
         for (const value of outbox.delta(wanted(), revision()))
@@ -208,8 +226,8 @@ async function* send(
       }
       const intervalMs = options.sessions.longerInterval(session);
       if (intervalMs !== undefined) yield { message: { $case: "heartbeatInterval", value: { intervalMs } } };
-      const { version, messages } = services.after(told);
-      told = version;
+      const { version, messages } = services.after(servicesSent);
+      servicesSent = version;
       yield* messages;
       yield* gateway.due();
       for (const request of session.requests.splice(0))
@@ -230,15 +248,17 @@ function textOf(addresses: readonly string[] = []): string {
   return addresses.toSorted().join();
 }
 
-/** Returns the authority by which the node has to renew its certificate; undefined: it may use the one that it has. */
+/**
+ * Returns the authority by which the node has to renew its certificate. Undefined: its present certificate is sufficient.
+ */
 function dueRenewal(node: string, { state, authorityRoll }: ConnectOptions): string | undefined {
   const nextPin = authorityRoll?.nextPin;
   return state.node(node)?.record.certificateAuthority === nextPin ? undefined : nextPin;
 }
 
 /**
- * Serves a node while the store is out of date. The node keeps its assignment, and receives only requests for sessions such as
- * logs.
+ * Serves a node while the store is out of date. The node keeps its assignment and receives only session requests, such as
+ * for logs.
  */
 async function* sendRequests(
   session: Session,
@@ -254,7 +274,7 @@ async function* sendRequests(
   }
 }
 
-/** Serves a node until decisions may be sent. The node keeps its assignment meanwhile. */
+/** Serves a node until decisions may be sent. Until then the node keeps its assignment. */
 async function* sendEarlyRequests(
   session: Session,
   signal: AbortSignal,
@@ -280,8 +300,11 @@ function wakeForTokens(outbox: Outbox, session: Session, clock: Clock): () => vo
   });
 }
 
-/** Reads until the agent's half-close. Reports are stored separately, so that no write delays a heartbeat. */
-async function listen(
+/**
+ * Reads until the agent closes its direction of the stream. Reports are stored in the background, so that no write delays a
+ * heartbeat.
+ */
+async function receiveLoop(
   incoming: AsyncIterator<ConnectRequest>,
   session: Session,
   reports: ReportQueue,
@@ -293,7 +316,7 @@ async function listen(
     const next = await incoming.next();
     if (next.done) break;
     if (signal.aborted) return;
-    take(next.value, session, reports, options);
+    handle(next.value, session, reports, options);
   }
   if (signal.aborted) return;
   session.ended.abort(new CoordinatorError("ABORTED", "the agent closed the stream"));
@@ -301,7 +324,7 @@ async function listen(
   await reports.flush();
 }
 
-function take(
+function handle(
   { message }: ConnectRequest,
   session: Session,
   reports: ReportQueue,
@@ -333,15 +356,15 @@ function take(
       return;
     case "podMetrics":
       options.sessions.recordContact(session);
-      options.metrics.take(session.node, message.value);
+      options.metrics.receive(session.node, message.value);
       return;
     case "imagePulls":
       options.sessions.recordContact(session);
-      options.prefetches.take(session.node, message.value.images);
+      options.prefetches.receive(session.node, message.value.images);
       return;
     case "gateway":
       options.sessions.recordContact(session);
-      options.gateway.take(message.value);
+      options.gateway.receive(message.value);
       return;
     case "hello":
       throw new CoordinatorError("INVALID", "hello may be sent only once");

@@ -39,23 +39,26 @@ export interface EnrollOptions {
   readonly clusterId: string;
   /** The history check. No certificate is signed while the store is out of date. */
   readonly history: Pick<HistoryGuard, "refusal">;
-  /** The lifetime of nodes' certificates. */
+  /** The lifetime of nodes' certificates in milliseconds. */
   readonly lifetimeMs: number;
 }
 
-/** Certificates of a node that are accepted side by side: the newest, and the one that its renewal was called with. */
+/** The limit of valid certificates of a node: the newest one, and the one with which the node requested its renewal. */
 const MAX_SERIALS = 2;
 
 /**
- * Answers to one join while the node has not connected. All their certificates count, because the node may have received any of
- * them.
+ * The limit of responses to one join before the node has connected. All their certificates are valid, because the node may
+ * have received any of them.
  */
 const MAX_JOIN_ANSWERS = 20;
 
-/** Hosts of one rack that boot together use one token at the same moment; each try lets one of them through. */
+/**
+ * The limit of attempts. Hosts of one rack that boot together use one token at the same time, and each attempt succeeds for
+ * only one of them.
+ */
 const MAX_TRIES = 20;
 
-/** A join token and a key become a node. The token's use and the node's record are written in one transaction. */
+/** Creates a node from a join token and a key. Records the use of the token and the node in one transaction. */
 export async function join(
   request: JoinRequest,
   context: CallContext,
@@ -63,7 +66,7 @@ export async function join(
 ): Promise<JoinResponse> {
   const { state, authority, clock, log } = options;
   const id = checkedNodeId(request.nodeName);
-  // Signing costs far more than comparing: strangers without the secret must not be able to ask for it.
+  // The secret is checked first, because signing is expensive and must not be possible without it.
   const { token } = await findToken(request, options);
   const early =
     token && verifyJoinToken(token, { secret: request.tokenSecret, nodeName: id, keyPin: "" }, clock.nowMs());
@@ -86,13 +89,13 @@ export async function join(
   }
   throw new CoordinatorError(
     "CONFLICT",
-    "other joins kept using the token or the name at the same moment; try again",
+    "other joins used the token or the name at the same time; try again",
   );
 }
 
 /**
- * Returns the writes that create the node in the present state.
- * @throws CoordinatorError with the refusal if the state doesn't allow it.
+ * Returns the writes that create the node in the current state. @throws CoordinatorError if the state doesn't permit the
+ * join.
  */
 async function planJoin(
   request: JoinRequest,
@@ -109,39 +112,39 @@ async function planJoin(
   if (!verdict.ok) throw refused(options, context, id, verdict.reason);
   const existing = state.node(id);
   const ops: Op[] = [];
-  if (verdict.kind === "first") {
+  if (verdict.type === "first") {
     if (existing !== undefined && token.nodeName === undefined) throw nameTaken(id);
     const used = recordUse(token, { keyPin: issued.pin, nodeName: id, atMs: clock.nowMs() });
-    ops.push({ kind: "put", key: stored.key, value: encodeJsonRecord(used) });
+    ops.push({ type: "put", key: stored.key, value: encodeJsonRecord(used) });
     const record = nodeRecord(id, issued, token, existing, clock);
-    ops.push({ kind: "put", key: nodeKey(id), value: encodeRecord(NodeRecord, record) });
+    ops.push({ type: "put", key: nodeKey(id), value: encodeRecord(NodeRecord, record) });
   } else {
     if (!isRetryOf(existing, issued)) throw refused(options, context, id, "USED");
     if (!needsAnswer(existing)) throw refused(options, context, id, "REPLAYED");
     const record = repeatedRecord(existing, issued);
-    ops.push({ kind: "put", key: nodeKey(id), value: encodeRecord(NodeRecord, record) });
+    ops.push({ type: "put", key: nodeKey(id), value: encodeRecord(NodeRecord, record) });
   }
   const compares: Compare[] = [
-    { kind: "modRevision", key: stored.key, revision: stored.modRevision },
-    { kind: "modRevision", key: nodeKey(id), revision: existing?.revision ?? 0 },
+    { type: "mod-revision", key: stored.key, revision: stored.modRevision },
+    { type: "mod-revision", key: nodeKey(id), revision: existing?.revision ?? 0 },
   ];
   return { compares, ops };
 }
 
 /**
- * Reports whether the request repeats a join whose answer was lost. It never does once the node was removed, revoked or has
+ * Reports whether the request repeats a join whose response was lost. False once the node was removed, was revoked or has
  * joined again.
  */
 function isRetryOf(existing: NodeEntry | undefined, { pin }: IssuedCertificate): existing is NodeEntry {
   return existing !== undefined && !existing.record.revoked && existing.record.publicKeySha256 === pin;
 }
 
-/** Reports whether all answers may have been lost. A request that is sent again later is not the node's own. */
+/** Reports whether all responses may have been lost. If the node has connected, a repeated request is not its own. */
 function needsAnswer({ record }: NodeEntry): boolean {
   return !record.hasConnected && record.serials.length < MAX_JOIN_ANSWERS;
 }
 
-/** Ids come from strangers, and only what can be one is looked for. */
+/** Returns the token. Its id comes from an unauthenticated client, so invalid ids are not looked up. */
 async function findToken(
   { tokenId }: JoinRequest,
   { store }: EnrollOptions,
@@ -151,7 +154,7 @@ async function findToken(
   return { stored, token: decodeJsonRecord<JoinTokenRecord>(stored.key, stored.value) };
 }
 
-/** Returns a new certificate for a new key of a node that has proven itself by its present certificate. */
+/** Returns a new certificate for a new key of a node that is authenticated by its current certificate. */
 export async function renew(
   request: RenewRequest,
   context: CallContext,
@@ -163,7 +166,8 @@ export async function renew(
   if (node === undefined)
     throw new CoordinatorError("NOT_FOUND", `node ${id} was removed: join again with a new token`);
   const issued = await certify(options, id, request.csr);
-  // The answer may be lost: the certificate in use stays valid, or two lost answers would lock the node out.
+  // The response may be lost. The certificate in use stays valid, because two lost responses would otherwise lock the node
+  // out.
   const kept = serial === undefined ? node.record.serials : [serial];
   const record: NodeRecord = {
     ...node.record,
@@ -174,34 +178,35 @@ export async function renew(
     certificateAuthority: issued.authorityPin,
   };
   const result = await store.txn(
-    [{ kind: "modRevision", key: nodeKey(id), revision: node.revision }],
-    [{ kind: "put", key: nodeKey(id), value: encodeRecord(NodeRecord, record) }],
+    [{ type: "mod-revision", key: nodeKey(id), revision: node.revision }],
+    [{ type: "put", key: nodeKey(id), value: encodeRecord(NodeRecord, record) }],
   );
   await state.reached(result.revision);
   if (!result.succeeded)
-    throw new CoordinatorError("CONFLICT", "the node's record changed meanwhile; try again");
+    throw new CoordinatorError("CONFLICT", "other requests changed the node's record repeatedly; try again");
   log.info({ event: "node-certificate-renewed", node: id, serial: issued.serial });
   return { certificatePem: issued.chainPem, caBundlePem: authority.certPem };
 }
 
-/** The node that calls, by its certificate, which may have expired, and that certificate's serial number. */
+/** Returns the calling node by its certificate, which may have expired, and the serial number of the certificate. */
 function renewingNode({ caller }: CallContext): { readonly id: NodeId; readonly serial: string | undefined } {
-  if (caller.kind === "node") return { id: caller.nodeId, serial: caller.serial };
-  if (caller.kind === "anonymous" && caller.expiredNode !== undefined)
+  if (caller.type === "node") return { id: caller.nodeId, serial: caller.serial };
+  if (caller.type === "anonymous" && caller.expiredNode !== undefined)
     return { id: caller.expiredNode.nodeId, serial: caller.expiredNode.serial };
   throw new CoordinatorError("PERMISSION_DENIED", "only nodes renew");
 }
 
-/** A certificate as its bearer presents it. */
+/** A certificate as presented by its holder. */
 interface PresentedCertificate {
   readonly serial: string;
   readonly notBeforeMs: number;
 }
 
 /**
- * A certificate counts only while its node is known, not revoked, and the certificate is one of the node's newest. One that begins
- * after all that the store knows counts too: only this authority can have issued it, and the store went back since, by a restore
- * or by an old copy. Its node must be able to connect, to continue or to prove that the store is out of date.
+ * Reports whether a certificate is revoked. A certificate is valid while its node exists and is not revoked, and while it
+ * is one of the node's newest. A certificate that begins after all that the store knows is valid too: only this authority
+ * can have issued it, and the store was set back since, by a restore or an old copy. Its node must be able to connect, to
+ * continue or to prove that the store is out of date.
  */
 export function isRevoked(
   node: NodeEntry | undefined,
@@ -241,7 +246,10 @@ function nodeRecord(
   };
 }
 
-/** Only adds the certificate: the node may have received an earlier answer, and may have been changed since. */
+/**
+ * Returns the record with the certificate added. Nothing else changes, because the node may have received an earlier
+ * response, and may have been changed since.
+ */
 function repeatedRecord(existing: NodeEntry, issued: IssuedCertificate): NodeRecord {
   const { serials, ...record } = existing.record;
   return {
@@ -253,7 +261,7 @@ function repeatedRecord(existing: NodeEntry, issued: IssuedCertificate): NodeRec
   };
 }
 
-/** A taint of the token replaces one that the node had under the same key and effect. */
+/** Returns the node's taints. A taint of the token replaces an existing one with the same key and effect. */
 function taintsOf(
   existing: NodeEntry | undefined,
   { taints: added = [] }: JoinTokenRecord,
@@ -265,7 +273,7 @@ function taintsOf(
   return [...stays, ...added.map((taint) => ({ ...taint, addedAt: toTimestamp(clock.nowMs()) }))];
 }
 
-/** The latest beginning counts, because the clock may have been set back since the last certificate. */
+/** Returns the latest begin of a certificate. The clock may have been set back since the last certificate. */
 function newestBegin(node: NodeEntry | undefined, { notBeforeMs }: IssuedCertificate): Timestamp {
   return toTimestamp(Math.max(toEpochMs(node?.record.certificateBegins) ?? 0, notBeforeMs));
 }
@@ -306,19 +314,21 @@ function refused(
   return new CoordinatorError("PERMISSION_DENIED", REFUSALS[reason]);
 }
 
-/** `REPLAYED`: the request of a node that holds its certificate was sent again. */
+/**
+ * The reason why a join is refused. `REPLAYED`: the request was sent again although the node already has its certificate.
+ */
 type Refusal = JoinRefusal | "REPLAYED";
 
 const REFUSALS: Readonly<Record<Refusal, string>> = {
-  WRONG_SECRET: "the join token is unknown or wrong: make a new one with `forage token create`",
-  EXPIRED: "the join token has expired: make a new one with `forage token create`",
-  WRONG_NAME: "the join token is for a node of another name",
-  USED: "the join token has been used: make a new one with `forage token create`",
+  WRONG_SECRET: "the join token is unknown or wrong: create a new one with `forage token create`",
+  EXPIRED: "the join token has expired: create a new one with `forage token create`",
+  WRONG_NAME: "the join token is for a node with another name",
+  USED: "the join token has been used: create a new one with `forage token create`",
   REPLAYED:
-    "the join token has been used by this node, which has received its certificate: make a new one with `forage token create --node NAME`",
+    "the join token has been used by this node, which has received its certificate: create a new one with `forage token create --node NAME`",
 };
 
 function nameTaken(id: NodeId): CoordinatorError {
-  const message = `node ${id} has joined before: choose another name, or let it join again with \`forage token create --node ${id}\``;
+  const message = `node ${id} has joined already: choose another name, or create a token for this node with \`forage token create --node ${id}\``;
   return new CoordinatorError("ALREADY_EXISTS", message);
 }

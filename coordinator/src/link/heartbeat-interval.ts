@@ -1,13 +1,16 @@
-/** The first step whose number of nodes is exceeded counts, so that a fleet sends about 500 heartbeats in a second at most. */
+/**
+ * The intervals by number of nodes. The first entry whose number is exceeded applies, so that a fleet sends at most about
+ * 500 heartbeats per second.
+ */
 const STEPS = [
   { moreThanNodes: 2_500, intervalMs: 10_000 },
   { moreThanNodes: 1_250, intervalMs: 5_000 },
 ] as const;
 
 export interface HeartbeatLimits {
-  /** The interval of a small fleet, and the shortest one. */
+  /** The interval of a small fleet, which is the shortest one. */
   readonly baseMs: number;
-  /** The longest interval, except for `baseMs` itself. Default: there is none. */
+  /** The longest interval, unless `baseMs` is longer. Default: no limit. */
   readonly longestMs?: number | undefined;
 }
 

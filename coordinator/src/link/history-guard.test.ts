@@ -9,7 +9,7 @@ import { systemClock } from "../time/clock.ts";
 import { assignmentRevision } from "./assignment-revision.ts";
 import { HistoryGuard } from "./history-guard.ts";
 
-test("an old copy that is put back is noticed, also when new writes have made up for the lost ones", async (t) => {
+test("detects an old copy of the store, even if it has as many revisions again", async (t) => {
   const { dir, begin } = await aDirectory(t);
   const first = await begin();
   await first.write(5);
@@ -25,14 +25,14 @@ test("an old copy that is put back is noticed, also when new writes have made up
   await third.write(100);
   assert.equal(third.guard.refusal, undefined);
   third.guard.check("n1", seen);
-  assert.match(third.guard.refusal ?? "", /^node n1 has seen later data .* restore FILE --epoch 2`$/);
+  assert.match(third.guard.refusal ?? "", /^node n1 has received later data .* restore FILE --epoch 2`$/);
   await assert.rejects(third.guard.guarded().txn([], []), { code: "FAILED_PRECONDITION" });
   await third.end();
   const fourth = await begin();
   assert.ok(fourth.guard.refusal, "it is on record");
 });
 
-test("an old copy is noticed if the store was written before its first start", async (t) => {
+test("detects an old copy of a store that was written before its first recorded start", async (t) => {
   const { dir, begin, write } = await aDirectory(t);
   await write();
   const first = await begin();
@@ -49,7 +49,7 @@ test("an old copy is noticed if the store was written before its first start", a
   assert.ok(third.guard.refusal);
 });
 
-test("a start that was left out of a long history is judged by the revision alone", async (t) => {
+test("compares revisions only, if the history no longer contains a node's start", async (t) => {
   const { begin } = await aDirectory(t);
   const first = await begin();
   const seen = first.seen();
@@ -59,7 +59,7 @@ test("a start that was left out of a long history is judged by the revision alon
   assert.equal(last.refusal, undefined);
 });
 
-test("a copy of the start that still ran when it was made is noticed by how far the start went", async (t) => {
+test("detects a copy that was made during a start, by the later revisions of that start", async (t) => {
   const { dir, begin } = await aDirectory(t);
   const first = await begin();
   await first.write(5);
@@ -74,7 +74,7 @@ test("a copy of the start that still ran when it was made is noticed by how far 
   assert.ok(second.guard.refusal);
 });
 
-test("a node's claim to have seen more counts only with the coordinator's signature for that node", async (t) => {
+test("ignores a node's later revision without the coordinator's signature for that node", async (t) => {
   const { begin } = await aDirectory(t);
   const { guard, write, seen } = await begin();
   await write(5);
@@ -96,7 +96,7 @@ test("a node's claim to have seen more counts only with the coordinator's signat
   assert.ok(guard.refusal);
 });
 
-test("after a restore on purpose agents take what comes", async (t) => {
+test("accepts agents with later revisions after an intentional restore", async (t) => {
   const { dir, begin } = await aDirectory(t);
   const first = await begin();
   await first.write(5);
@@ -115,7 +115,7 @@ test("after a restore on purpose agents take what comes", async (t) => {
   assert.equal(second.guard.refusal, undefined);
 });
 
-test("a copy from before a restore on purpose is noticed when it is put back", async (t) => {
+test("detects a copy from before an intentional restore", async (t) => {
   const { dir, begin } = await aDirectory(t);
   const first = await begin();
   const file = join(dir, "backup");
@@ -134,7 +134,7 @@ test("a copy from before a restore on purpose is noticed when it is put back", a
   assert.match(third.guard.refusal ?? "", /restore FILE --epoch 3`$/);
 });
 
-test("accepts orderly restarts, and agents with older state or none, as no rollback", async (t) => {
+test("accepts normal restarts, and agents with older state or none", async (t) => {
   const { begin } = await aDirectory(t);
   const seen = [{ lineage: "", revision: 0n }];
   for (let start = 0; start < 3; start++) {
@@ -177,7 +177,7 @@ async function aDirectory(t: TestContext) {
     open.add(end);
     const write = async (times: number): Promise<void> => {
       for (let time = 0; time < times; time++)
-        await store.txn([], [{ kind: "put", key: `key-${time}`, value: Uint8Array.of(time, names) }]);
+        await store.txn([], [{ type: "put", key: `key-${time}`, value: Uint8Array.of(time, names) }]);
     };
     const seen = () => {
       const revision = assignmentRevision(epoch, store.revision);
@@ -188,7 +188,7 @@ async function aDirectory(t: TestContext) {
   /** Writes a record, as the coordinator does before it reads its history. */
   const write = async (): Promise<void> => {
     const store = await openLevelStore({ dir: join(dir, "store"), clock: systemClock });
-    await store.txn([], [{ kind: "put", key: "key", value: Uint8Array.of(1) }]);
+    await store.txn([], [{ type: "put", key: "key", value: Uint8Array.of(1) }]);
     await store.close();
   };
   return { dir, begin, write };

@@ -10,11 +10,11 @@ import { assignmentRevision, epochOf } from "./assignment-revision.ts";
 export interface HistoryGuardOptions {
   readonly store: Store;
   readonly epoch: number;
-  /** The store's lineage. It is new with each restore, and a restored copy of the files keeps it. */
+  /** The store's lineage, which is new with each restore. A copy of the files keeps it. */
   readonly lineage: string;
   /**
-   * Returns the secrets of the marks that nodes keep, so that a node can't claim to have seen more than it has. The first one signs
-   * new marks. They are not part of the store.
+   * Returns the secrets that sign the marks of nodes, so that a node can't claim a later revision than it has received. The
+   * first one signs new marks. They are not part of the store.
    */
   readonly secrets: () => readonly Uint8Array[];
   readonly log: Log;
@@ -25,26 +25,26 @@ export interface HistoryGuardOptions {
 /** One start of a coordinator on this store. */
 interface Start {
   readonly id: string;
-  /** The store's revision at that moment; the start before it ended there. */
+  /** The store's revision at the start, which is also the last revision of the start before. */
   readonly fromRevision: number;
 }
 
 interface History {
-  /** The oldest are left out beyond `MAX_STARTS`. */
+  /** The starts, oldest first. Only the newest `MAX_STARTS` are kept. */
   readonly starts: readonly Start[];
 }
 
-/** A node that was away for more starts than this is judged by its revision alone. */
+/** The limit of recorded starts. For a node that was away for longer, only revisions are compared. */
 const MAX_STARTS = 500;
 const ID_LENGTH = 16;
 
 /**
- * Detects that the store was rolled back: an old copy of its files was put back without a restore. Each start of a coordinator
- * has a random id, which agents store together with the last revision that they received. An agent that has seen an unknown
- * start, or a later revision of a start than this store holds, proves the roll-back, even if new writes have made up for the lost
- * revisions. From then on the coordinator decides and writes nothing. Every container stays as it is until the store is restored
- * on purpose, which begins a new epoch. Only signed marks count, so that one node with an invented revision can't stop the
- * cluster.
+ * Detects that the store was rolled back: an old copy of its files was put back without a restore. Each start of a
+ * coordinator has a random id, which agents store together with the last revision that they received. An agent with an
+ * unknown start, or with a later revision of a start than this store has, proves the rollback, even if new writes have
+ * reached the lost revisions. From then on the coordinator decides and writes nothing, and every container stays unchanged
+ * until the store is restored intentionally, which begins a new epoch. Only signed marks count, so that one node with an
+ * invented revision can't stop the cluster.
  */
 export class HistoryGuard {
   readonly #options: HistoryGuardOptions;
@@ -71,17 +71,17 @@ export class HistoryGuard {
     this.lineage = last === undefined ? options.lineage : `${options.lineage}/${last.id}`;
   }
 
-  /** The reason why the controllers decide nothing; undefined: the store is the one that the agents know. */
+  /** The reason why nothing is decided or written. Undefined: no rollback was detected. */
   get refusal(): string | undefined {
     return this.#refusal;
   }
 
-  /** Aborts when the roll-back is noticed. */
+  /** Aborts when a rollback is detected. */
   get refused(): AbortSignal {
     return this.#refused.signal;
   }
 
-  /** Calls the function with the reason when the roll-back is noticed; at once if it was noticed before. */
+  /** Calls the function with the reason when a rollback is detected, or at once if it was detected before. */
   onRefused(run: (reason: string) => void): void {
     const { signal } = this.#refused;
     const call = (): void => run(this.#refusal ?? "the store is out of date");
@@ -94,12 +94,12 @@ export class HistoryGuard {
     return `${this.lineage}/${signatureOf(this.#options.secrets()[0], node, this.lineage, revision)}`;
   }
 
-  /** Compares the store with the newest revision that a node has seen, which its hello contains. */
+  /** Compares the store with the newest revision that a node has received, which is in its hello message. */
   check(node: string, { lineage, revision }: { readonly lineage: string; readonly revision: bigint }): void {
     const { store, epoch, events, log } = this.#options;
     if (this.#refusal !== undefined || !this.#isAhead(lineage, revision)) return;
     if (!this.#isProven(node, lineage, revision)) {
-      // The node itself refuses older assignments; the others are not affected.
+      // The node itself rejects older assignments. Other nodes are not affected.
       log.warn({
         event: "unproven-revision-ignored",
         node,
@@ -111,8 +111,8 @@ export class HistoryGuard {
     }
     const next = Math.max(epoch, epochOf(revision)) + 1;
     const message =
-      `node ${node} has seen later data than the store holds: an old copy of the data directory was put back; ` +
-      "nothing is decided or written, and all containers stay as they are. Put the newer data back; or, to go on with these data, stop the " +
+      `node ${node} has received later data than the store contains: an old copy of the data directory was put back; ` +
+      "nothing is decided or written, and all containers stay as they are. Put the newer data back; or, to continue with this data, stop the " +
       `coordinator, run \`forage-coordinator backup FILE\`, move the store away and run \`forage-coordinator restore FILE --epoch ${next}\``;
     log.error({
       event: "store-rolled-back",
@@ -131,14 +131,14 @@ export class HistoryGuard {
       message,
     });
     const value = encodeJsonRecord({ epoch, message } satisfies Refusal);
-    // A disk that takes no writes leaves the next start to notice it again.
-    store.txn([], [{ kind: "put", key: ROLLBACK_KEY, value }]).catch((err: unknown) => {
+    // If the disk accepts no writes, the next start detects the rollback again.
+    store.txn([], [{ type: "put", key: ROLLBACK_KEY, value }]).catch((err: unknown) => {
       log.error({ event: "roll-back-not-recorded", err });
     });
     this.#refuse(message);
   }
 
-  /** The store, which takes no more writes once the roll-back was noticed. */
+  /** Returns a store that rejects writes once a rollback was detected. */
   guarded(): Store {
     return new Proxy(this.#options.store, {
       get: (target, name) => {
@@ -170,7 +170,7 @@ export class HistoryGuard {
 
   #isAhead(seen: string, revision: bigint): boolean {
     const { store, epoch, lineage } = this.#options;
-    // A restore on purpose: the agent takes what comes.
+    // The store was restored intentionally, so the agent accepts its assignments.
     if (revision === 0n || epochOf(revision) < epoch) return false;
     if (epochOf(revision) > epoch) return true;
     const [ofStore, id] = seen.split("/");
@@ -199,13 +199,13 @@ function signatureOf(
   return createHmac("sha256", secret).update(`${node}\n${lineage}\n${revision}`).digest("base64url");
 }
 
-/** Adds this start, unless the disk takes no writes: then the last one goes on. */
+/** Records this start. If the disk accepts no writes, the last recorded start is continued. */
 async function noteStart(history: History, options: HistoryGuardOptions): Promise<History> {
   const { store, randomName, log } = options;
   const start = { id: randomName(ID_LENGTH), fromRevision: store.revision };
   const next = { starts: [...history.starts, start].slice(-MAX_STARTS) };
   try {
-    await store.txn([], [{ kind: "put", key: HISTORY_KEY, value: encodeJsonRecord(next) }]);
+    await store.txn([], [{ type: "put", key: HISTORY_KEY, value: encodeJsonRecord(next) }]);
     return next;
   } catch (err) {
     if (!(err instanceof StoreError)) throw err;

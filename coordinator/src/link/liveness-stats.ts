@@ -4,11 +4,11 @@ import type { Sessions } from "./sessions.ts";
 
 /** Figures about heartbeats, for metrics. */
 export interface LivenessStats {
-  /** Returns the number of stalls of the process since it started. */
+  /** Returns how often the process was blocked since it started. */
   readonly holdUps: () => number;
   /** Reports whether endpoints on lost nodes are kept, because most nodes were lost at once. */
   readonly massLoss: () => boolean;
-  /** Reports of agents that could not be written at the last try. */
+  /** Returns the number of agents' reports that could not be written at the last attempt. */
   readonly unwrittenReports: () => number;
 }
 

@@ -7,7 +7,7 @@ import { defaultLivenessLimits, HEARTBEATS_OF_SILENCE, type LivenessLimits } fro
 export interface NodeLimits {
   readonly liveness: LivenessLimits;
   readonly tolerations: DefaultTolerations;
-  /** The time that nodes have to return after a mass loss, before those that stay away are treated as lost. */
+  /** The time that nodes have to return after a mass loss before they count as lost. */
   readonly recoveryMs: number;
 }
 
@@ -32,7 +32,7 @@ export function nodeLimits({
   };
 }
 
-/** Returns the schedule of rebalancing. Undefined if it happens on request only. */
+/** Returns the schedule of rebalancing. Undefined: pods are moved on request only. */
 export function rebalanceSchedule({ rebalance }: Pick<Config, "rebalance">): RebalanceSchedule | undefined {
   if (rebalance === undefined) return undefined;
   const { intervalSeconds, maxMoves, goal } = rebalance;

@@ -12,7 +12,7 @@ const INTERVAL_MS = 2_500;
 const HOUR_MS = 3_600_000;
 const START_MS = 10 * HOUR_MS;
 
-/** Keeps every count of the fleet. */
+/** A `MassLoss` that records every update. */
 class RecordedMassLoss extends MassLoss {
   readonly updates: { readonly nodes: number; readonly lost: number }[] = [];
   absences = 0;
@@ -30,7 +30,7 @@ class RecordedMassLoss extends MassLoss {
 
 interface Fleet extends Partial<NodeLivenessOptions> {
   readonly names?: readonly string[];
-  /** Nodes that were lost before the start of the coordinator, with the time since then. */
+  /** Nodes that were lost before the start of the coordinator, with the time since then in milliseconds. */
   readonly lostForMs?: Readonly<Record<string, number>>;
 }
 
@@ -66,7 +66,7 @@ function start({ names = ["n1", "n2"], lostForMs = {}, ...options }: Fleet = {})
   };
 }
 
-test("a node is lost only after a check whether the process was held up", (t) => {
+test("checks whether the process was blocked before a node is lost", (t) => {
   const parts: { liveness?: NodeLiveness; heldMs: number } = { heldMs: 3_000 };
   const { clock, liveness, limits, isReady } = start({
     checkHoldUp: () => {
@@ -82,7 +82,7 @@ test("a node is lost only after a check whether the process was held up", (t) =>
   assert.equal(isReady("n1"), false);
 });
 
-test("a fleet counts as absent for hold-ups in which agents give up their connections", (t) => {
+test("counts a pause as an absence if agents close their connections during it", (t) => {
   const { liveness, massLoss } = start();
   t.after(() => liveness.stop());
   const { absences } = massLoss;
@@ -92,7 +92,7 @@ test("a fleet counts as absent for hold-ups in which agents give up their connec
   assert.equal(massLoss.absences, absences + 1);
 });
 
-test("nodes that were cut off within a heartbeat of each other count as lost together", (t) => {
+test("counts nodes as lost together that were disconnected within one heartbeat interval", (t) => {
   const { clock, liveness, limits, massLoss } = start();
   t.after(() => liveness.stop());
   // A heartbeat may be late by a quarter of the interval.
@@ -102,7 +102,7 @@ test("nodes that were cut off within a heartbeat of each other count as lost tog
   assert.deepEqual(massLoss.updates.at(-1), { nodes: 2, lost: 2 });
 });
 
-test("a node whose next heartbeat is not due yet is not suspected, however long the interval is", (t) => {
+test("doesn't suspect a node before its next heartbeat is due", (t) => {
   const intervalMs = 5_000;
   const { clock, liveness, limits, massLoss } = start({ heartbeatIntervalMs: intervalMs });
   t.after(() => liveness.stop());
@@ -112,7 +112,7 @@ test("a node whose next heartbeat is not due yet is not suspected, however long 
   assert.deepEqual(massLoss.updates.at(-1), { nodes: 2, lost: 1 });
 });
 
-test("suspected nodes are counted again when their suspicion has ended, and not all the time", (t) => {
+test("counts the fleet again when a suspicion has ended, and not continuously", (t) => {
   const { clock, liveness, limits, massLoss } = start();
   t.after(() => liveness.stop());
   clock.advance(INTERVAL_MS);
@@ -125,7 +125,7 @@ test("suspected nodes are counted again when their suspicion has ended, and not 
   assert.deepEqual(massLoss.updates.slice(length), [{ nodes: 2, lost: 1 }]);
 });
 
-test("a node counts as lost for an hour after its loss, and then for as long as it has pods to replace", (t) => {
+test("counts a lost node for an hour, and then as long as it has pods to replace", (t) => {
   for (const hasPods of [true, false]) {
     const { liveness, limits, massLoss, beatFor } = start({
       names: ["n1", "n2", "n3"],
@@ -141,7 +141,7 @@ test("a node counts as lost for an hour after its loss, and then for as long as 
   }
 });
 
-test("the hour of a node that was lost before the start began with its loss", (t) => {
+test("counts the hour of a node that was lost before the start from its loss", (t) => {
   const { liveness, massLoss } = start({
     names: ["n1", "n2", "n3"],
     lostForMs: { n1: HOUR_MS, n2: HOUR_MS - 1 },
@@ -151,7 +151,7 @@ test("the hour of a node that was lost before the start began with its loss", (t
   assert.deepEqual(massLoss.updates[0], { nodes: 2, lost: 1 });
 });
 
-test("a node that is forgotten no longer counts", (t) => {
+test("doesn't count a removed node", (t) => {
   const { clock, liveness, limits, massLoss } = start();
   t.after(() => liveness.stop());
   clock.advance(limits.unreachableMs);

@@ -11,7 +11,7 @@ import { defaultLivenessLimits, NodeLiveness } from "./node-liveness.ts";
 
 const limits = defaultLivenessLimits(2_500);
 
-test("a node is unreachable 7.5 s after its last heartbeat, and not before", () => {
+test("a node is unreachable 7.5 s after its last heartbeat", () => {
   const { clock, liveness, health } = start();
   liveness.recordContact("n1");
   const sinceMs = clock.nowMs();
@@ -29,7 +29,7 @@ test("a node is unreachable 7.5 s after its last heartbeat, and not before", () 
   assert.equal(health().sinceMs, clock.nowMs());
 });
 
-test("the end of a stream is a word of the node, unless it ended for being silent", () => {
+test("the end of a stream counts as a sign of life, unless the coordinator ended it for missing heartbeats", () => {
   const { clock, liveness, health } = start();
   liveness.recordContact("n1");
   clock.advance(2_400);
@@ -45,10 +45,10 @@ test("the end of a stream is a word of the node, unless it ended for being silen
   assert.deepEqual([health().ready, health().message], [false, "it sends no heartbeats"]);
 });
 
-test("a process that was paused reads what arrived meanwhile before it decides", () => {
+test("after a pause of the process, reads pending messages before it decides", () => {
   const { clock, liveness, health } = start();
   liveness.recordContact("n1");
-  // Waiting input is read after the first timer that is due has run, and before the next.
+  // Pending input is read after the first due timer has run, and before the next one.
   clock.schedule(7_000, () => liveness.recordContact("n1"));
   clock.advance(limits.unreachableMs);
   assert.equal(health().ready, true);
@@ -58,7 +58,7 @@ test("a process that was paused reads what arrived meanwhile before it decides",
   assert.equal(health().ready, false);
 });
 
-test("a node is ready at once after its first losses; a flapping node needs heartbeats for a while", () => {
+test("a node is Ready at once after its first losses, and a flapping node after a probation", () => {
   const { clock, liveness, health } = start();
   const lose = (): void => clock.advance(limits.unreachableMs);
   const beat = (ms: number): void => {
@@ -92,7 +92,7 @@ test("a node is ready at once after its first losses; a flapping node needs hear
   assert.equal(health().ready, true, "what is long ago no longer counts");
 });
 
-test("a node on probation that falls silent or leaves starts its probation over", () => {
+test("restarts the probation of a node that misses heartbeats or disconnects", () => {
   const { clock, liveness, health } = start();
   for (let loss = 0; loss < 3; loss++) {
     liveness.recordContact("n1");
@@ -109,7 +109,7 @@ test("a node on probation that falls silent or leaves starts its probation over"
   assert.equal(health().ready, false, "one heartbeat is not enough to be ready");
 });
 
-test("after a start nodes count as ready for a while, except for those that were lost before", () => {
+test("after a start, nodes are Ready for a grace period, except those that were lost before", () => {
   const lostMs = 900_000;
   const lost = aNode({ name: "n2" });
   lost.record.unreachableSince = toTimestamp(lostMs);
@@ -132,7 +132,7 @@ test("after a start nodes count as ready for a while, except for those that were
   assert.ok(state.node("n1"));
 });
 
-test("the grace of a start goes on while nodes return one after the other, up to four times its length", () => {
+test("extends the grace period of a start while nodes return one after another, up to four times", () => {
   const everyMs = limits.startGraceMs / 3 - 1;
   const returning = Array.from({ length: 20 }, (_, i) => aNode({ name: `r${i}`, ready: false }));
   const { clock, liveness, health } = start(aNode({ name: "n1", ready: false }), ...returning);
@@ -151,7 +151,7 @@ test("the grace of a start goes on while nodes return one after the other, up to
   assert.equal(health("n1").ready, false);
 });
 
-test("the grace of a start ends once no further node returns, and heartbeats of those that returned don't prolong it", () => {
+test("ends the grace period of a start once no further node returns, without regard to heartbeats of the others", () => {
   const { clock, liveness, health } = start(
     aNode({ name: "n1", ready: false }),
     aNode({ name: "n2", ready: false }),
@@ -168,7 +168,7 @@ test("the grace of a start ends once no further node returns, and heartbeats of 
   assert.equal(waitedMs, limits.startGraceMs / 3);
 });
 
-test("the time for which the process was held up is no silence of the nodes", () => {
+test("doesn't count time in which the process was blocked as silence of nodes", () => {
   const { clock, liveness, health } = start();
   liveness.recordContact("n1");
   clock.advance(5_000);
@@ -179,7 +179,7 @@ test("the time for which the process was held up is no silence of the nodes", ()
   assert.equal(health().ready, false);
 });
 
-test("losses of most nodes at once don't count against each of them", () => {
+test("doesn't count a mass loss as flapping of its nodes", () => {
   const clock = new VirtualClock();
   const { state } = new HandFedState({ nodes: [aNode({ name: "n1" }), aNode({ name: "n2" })] });
   const massLoss = new MassLoss({ recoveryMs: 1_000 });
@@ -193,7 +193,7 @@ test("losses of most nodes at once don't count against each of them", () => {
   liveness.stop();
 });
 
-test("a node that was only late does not prolong the mass loss that it was counted in", () => {
+test("a node with a late heartbeat doesn't prolong the mass loss in which it was counted", () => {
   const clock = new VirtualClock();
   const { state } = new HandFedState({ nodes: [aNode({ name: "n1" }), aNode({ name: "n2" })] });
   const recoveryMs = 1_000;
@@ -215,7 +215,7 @@ test("a node that was only late does not prolong the mass loss that it was count
   assert.equal(clock.pending, 0);
 });
 
-/** Never reports a mass loss. With few nodes, each loss would be one of most nodes. */
+/** A `MassLoss` that never becomes active. With few nodes, each loss would otherwise be one of most nodes. */
 class NeverMassLoss extends MassLoss {
   override update(): void {}
 }

@@ -7,21 +7,23 @@ import type { NodeEntry, NodeHealth } from "../state/entries.ts";
 import type { Clock } from "../time/clock.ts";
 
 export interface LivenessLimits {
-  /** A node becomes unreachable after this silence. */
+  /** The time without heartbeats after which a node is unreachable. */
   readonly unreachableMs: number;
   /**
-   * Nodes count as ready for this long after a start of the coordinator, and longer while others still return one after the
-   * other. It is longer than an agent's longest wait between two attempts to connect.
+   * The grace period after a start of the coordinator in which nodes count as Ready. It is extended while nodes return one
+   * after another. It is longer than an agent's longest wait between two attempts to connect.
    */
   readonly startGraceMs: number;
-  /** The longest interval between heartbeats in a large fleet. Default: there is no limit. */
+  /** The longest interval between heartbeats in a large fleet. Default: no limit. */
   readonly longestHeartbeatMs?: number;
 }
 
-/** Three heartbeats may be missed. */
+/** The number of heartbeat intervals after which a node is unreachable. */
 export const HEARTBEATS_OF_SILENCE = 3;
 
-/** Three heartbeats may be missed, and an agent has time to restart. */
+/**
+ * Returns the default limits for a heartbeat interval. Three heartbeats may be missed, and an agent has time to restart.
+ */
 export function defaultLivenessLimits(heartbeatIntervalMs: number): LivenessLimits {
   return {
     unreachableMs: Math.max(7_500, HEARTBEATS_OF_SILENCE * heartbeatIntervalMs),
@@ -34,68 +36,73 @@ export interface NodeLivenessOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: LivenessLimits;
-  /** The shortest interval. Default: a third of the silence. */
+  /** The shortest interval. Default: a third of `unreachableMs`. */
   readonly heartbeatIntervalMs?: number;
-  /** Takes in how much of the fleet is lost, and decides whether endpoints on lost nodes stay. */
+  /** Tracks how much of the fleet is lost, and decides whether endpoints on lost nodes stay. */
   readonly massLoss?: MassLoss | undefined;
-  /** Notices that the process was held up; called before silence is judged. */
+  /** Detects that the process was blocked. Called before missing heartbeats are evaluated. */
   readonly checkHoldUp?: (() => void) | undefined;
   /** Reports whether a lost node still has pods to replace. Default: it has. */
   readonly hasPodsToReplace?: ((node: string) => boolean) | undefined;
 }
 
 interface TrackedNode {
-  /** The time of the last heartbeat, by the monotonic clock. */
+  /** The monotonic time of the last heartbeat. */
   heartbeatMs: number;
-  /** The interval between its heartbeats. */
+  /** The interval between the node's heartbeats. */
   intervalMs: number;
   allowanceMs: number;
-  /** The time until which it counts as Ready at least, by the monotonic clock. */
+  /** The monotonic time until which the node counts as Ready without a heartbeat. */
   graceUntilMs: number;
-  /** Whether it has yet to connect since the start of the coordinator. */
+  /** Whether the node has not connected since the start of the coordinator. */
   awaited: boolean;
-  believed: boolean;
-  /** The time of its loss, by the monotonic clock. */
+  reachable: boolean;
+  /** The monotonic time of the loss. */
   lostMs: number;
-  /** Whether the node's heartbeats arrive again. It becomes Ready if that lasts. */
+  /** Whether the node's heartbeats arrive again after losses. It becomes Ready if they continue. */
   onProbation: boolean;
   /** The reason why heartbeats may be missing. */
   why: string;
-  /** The times of its losses within the window. */
+  /** The times of the node's losses within the window. */
   losses: number[];
   cancel: () => void;
 }
 
-/** Losses that are so long ago no longer speak against a node. */
+/** The window within which losses count towards flapping. */
 const LOSS_WINDOW_MS = 600_000;
-/** The number of losses that count as accidents. After the next one, a node that returns is on probation first. */
+/**
+ * The number of losses within the window after which a node is Ready at once. After further losses it is on probation
+ * first.
+ */
 const FREE_LOSSES = 2;
 const PROBATION: BackOff = { baseMs: 10_000, capMs: 60_000 };
 /**
- * A node becomes unreachable only after a second check. If the whole process was paused, the messages that arrived meanwhile are
- * read between the two.
+ * The delay of a second check before a node becomes unreachable. After a pause of the process, pending messages are read
+ * between the two checks.
  */
 const RECHECK_MS = 500;
 const MIN_CHECK_MS = 50;
 /**
- * Thousands of agents that return at once take the coordinator longer than the grace of its start. The grace goes on until none
- * of them has returned for a third of it, at most for four times its length.
+ * The share of the grace period of a start within which a further node has to return to extend it. If thousands of agents
+ * return at once, the coordinator needs longer than the grace period. It is extended to at most four times its length.
  */
 const RETURN_GAP = 1 / 3;
 const START_GRACE_LIMIT = 4;
-/** Agents give up a connection that does not answer for so long, and then need their back-off to return. */
+/**
+ * The time after which agents close a connection without a response. They then wait for their back-off before they return.
+ */
 const AGENT_PATIENCE_MS = 5_000;
-/** Nodes that have been lost for longer, and have no pods left to replace, don't count in a mass loss. */
+/** The time after which a lost node without pods to replace is ignored in mass losses. */
 const LONG_LOST_MS = 3_600_000;
 
-/** Tracks which nodes are reachable, and feeds their health into the view. */
+/** Tracks which nodes are reachable, and sets their health in the view. */
 export class NodeLiveness {
   readonly #options: NodeLivenessOptions;
   readonly #liveness = new Map<string, TrackedNode>();
   readonly #massLoss: MassLoss;
-  /** By the monotonic clock. */
+  /** The monotonic time of the start. */
   readonly #startMs: number;
-  /** The time at which a node connected for the first time since the start, by the monotonic clock. */
+  /** The monotonic time at which a node last connected for the first time since the start. */
   #lastReturnMs = Number.NEGATIVE_INFINITY;
   #cancelRecovery: () => void = () => {};
   #cancelRecheck: () => void = () => {};
@@ -113,8 +120,8 @@ export class NodeLiveness {
   }
 
   /**
-   * Records that the node has connected or sent a message. A node that sends heartbeats at a longer interval than the shortest one
-   * has three of its intervals before it counts as unreachable.
+   * Records that the node has connected or sent a message. A node with a longer interval than the shortest one becomes
+   * unreachable after three of its intervals.
    */
   recordContact(node: string, intervalMs = this.#shortestMs): void {
     if (this.#stopped) return;
@@ -123,20 +130,20 @@ export class NodeLiveness {
     tracked.why = "it sends no heartbeats";
     if (tracked.awaited) this.#lastReturnMs = tracked.heartbeatMs;
     tracked.awaited = false;
-    if (!tracked.believed) this.#comeBack(node, tracked);
+    if (!tracked.reachable) this.#comeBack(node, tracked);
     tracked.intervalMs = intervalMs;
     const allowanceMs = this.#allowanceMs(tracked);
     if (tracked.allowanceMs === allowanceMs) return;
-    // The grace of the start is over with the first word.
+    // The first message ends the node's grace period.
     tracked.allowanceMs = allowanceMs;
-    if (!tracked.believed) return;
+    if (!tracked.reachable) return;
     tracked.cancel();
     this.#suspectLater(node, tracked);
   }
 
   /**
-   * Records that the node's stream has ended. `silent` says that the coordinator ended it for silence; any other end counts as
-   * a sign of life.
+   * Records that the node's stream has ended. `silent`: the coordinator has ended it because of missing heartbeats. Any
+   * other end counts as a sign of life.
    */
   left(node: string, silent: boolean): void {
     const tracked = this.#liveness.get(node);
@@ -145,16 +152,16 @@ export class NodeLiveness {
       tracked.why = "its connection was lost";
       tracked.heartbeatMs = this.#options.clock.monotonicMs();
     }
-    if (!tracked.believed) this.#fail(node, tracked);
+    if (!tracked.reachable) this.#fail(node, tracked);
   }
 
-  /** The process did not run for so long, and what nodes sent meanwhile may not have been read yet. */
+  /** Records that the process was blocked for this long. Messages of nodes from this time may not have been read yet. */
   heldUp(heldMs: number): void {
     const { clock, limits } = this.#options;
     const nowMs = clock.monotonicMs();
     for (const tracked of this.#liveness.values()) {
       tracked.heartbeatMs = Math.min(nowMs, tracked.heartbeatMs + heldMs);
-      // Agents may have left meanwhile, and return as after a restart of the coordinator.
+      // Agents may have disconnected, and return as after a restart of the coordinator.
       if (heldMs >= AGENT_PATIENCE_MS) tracked.graceUntilMs = nowMs + limits.startGraceMs;
     }
     if (heldMs < AGENT_PATIENCE_MS) return;
@@ -175,7 +182,7 @@ export class NodeLiveness {
     this.#liveness.clear();
   }
 
-  /** A node that was lost before the coordinator's start stays lost until it connects. */
+  /** Begins to track a node. A node that was lost before the coordinator's start stays lost until it connects. */
   #begin({ name, record }: NodeEntry): void {
     const { clock, limits } = this.#options;
     const lostMs = toEpochMs(record.unreachableSince);
@@ -189,11 +196,11 @@ export class NodeLiveness {
   #show({ name, record }: NodeEntry): void {
     const tracked = this.#liveness.get(name);
     if (tracked === undefined) return;
-    if (tracked.believed) this.#believe(name, tracked);
+    if (tracked.reachable) this.#noteReachable(name, tracked);
     else this.#set(name, false, tracked.why, toEpochMs(record.unreachableSince));
   }
 
-  #add(node: string, believed: boolean): TrackedNode {
+  #add(node: string, reachable: boolean): TrackedNode {
     const { clock, limits } = this.#options;
     const nowMs = clock.monotonicMs();
     const tracked = {
@@ -202,7 +209,7 @@ export class NodeLiveness {
       allowanceMs: limits.unreachableMs,
       graceUntilMs: nowMs,
       awaited: false,
-      believed,
+      reachable,
       lostMs: nowMs,
       onProbation: false,
       why: "",
@@ -218,14 +225,14 @@ export class NodeLiveness {
     const sinceMs = clock.monotonicMs() - LOSS_WINDOW_MS;
     tracked.losses = tracked.losses.filter((atMs) => atMs > sinceMs);
     const waitMs = probationMs(tracked.losses.length);
-    if (waitMs === 0) this.#believe(node, tracked);
+    if (waitMs === 0) this.#noteReachable(node, tracked);
     if (waitMs === 0 || tracked.onProbation) return;
     tracked.onProbation = true;
     const why = `it was lost ${tracked.losses.length} times in ${LOSS_WINDOW_MS / 60_000} minutes and becomes ready after ${waitMs / 1000} s of heartbeats`;
     this.#set(node, false, why);
     tracked.cancel = clock.schedule(waitMs, () => {
       const silentMs = clock.monotonicMs() - tracked.heartbeatMs;
-      if (silentMs < this.#allowanceMs(tracked)) this.#believe(node, tracked);
+      if (silentMs < this.#allowanceMs(tracked)) this.#noteReachable(node, tracked);
       else this.#fail(node, tracked);
     });
   }
@@ -236,10 +243,10 @@ export class NodeLiveness {
     this.#set(node, false, tracked.why);
   }
 
-  #believe(node: string, tracked: TrackedNode): void {
+  #noteReachable(node: string, tracked: TrackedNode): void {
     tracked.cancel();
-    const returns = !tracked.believed;
-    tracked.believed = true;
+    const returns = !tracked.reachable;
+    tracked.reachable = true;
     tracked.onProbation = false;
     if (returns) this.#evaluateFleet();
     this.#set(node, true, "");
@@ -262,16 +269,16 @@ export class NodeLiveness {
       this.#suspectLater(node, tracked);
       return;
     }
-    tracked.believed = false;
+    tracked.reachable = false;
     tracked.lostMs = nowMs;
     this.#evaluateFleet();
-    // A loss that the coordinator's own link caused doesn't count against the node.
+    // A loss that the coordinator's own network caused doesn't count as flapping.
     if (!this.#massLoss.isActive(nowMs)) tracked.losses.push(nowMs);
     log.warn({ event: "node-unreachable", node, why: tracked.why, losses: tracked.losses.length });
     this.#set(node, false, tracked.why);
   }
 
-  /** Counts the lost nodes, before any of them is shown as lost. */
+  /** Counts the lost nodes, before any of them is set as lost in the view. */
   #evaluateFleet(): void {
     const { clock, hasPodsToReplace } = this.#options;
     const nowMs = clock.monotonicMs();
@@ -280,13 +287,13 @@ export class NodeLiveness {
     let suspected = 0;
     let suspicionMs = MIN_CHECK_MS;
     for (const [node, tracked] of this.#liveness) {
-      const isSuspected = tracked.believed && this.#isSuspected(tracked, nowMs);
-      const isLost = !tracked.believed || isSuspected;
+      const isSuspected = tracked.reachable && this.#isSuspected(tracked, nowMs);
+      const isLost = !tracked.reachable || isSuspected;
       if (isSuspected) {
         suspected++;
         suspicionMs = Math.max(suspicionMs, this.#suspicionMs(tracked));
       }
-      const isLongLost = !tracked.believed && nowMs - tracked.lostMs >= LONG_LOST_MS;
+      const isLongLost = !tracked.reachable && nowMs - tracked.lostMs >= LONG_LOST_MS;
       if (isLongLost && hasPodsToReplace?.(node) === false) continue;
       nodes++;
       if (isLost) lost++;
@@ -294,15 +301,15 @@ export class NodeLiveness {
     this.#massLoss.update({ nodes, lost }, nowMs);
     this.#endRecoveryLater();
     this.#cancelRecheck();
-    // A node whose heartbeat was only late must no longer count as suspected. No other event reports that.
+    // A node whose heartbeat was only late must no longer count as suspected, which no other event triggers.
     if (suspected === 0) return;
     this.#cancelRecheck = clock.schedule(suspicionMs, () => this.#evaluateFleet());
   }
 
   /**
-   * Reports whether the node is about to be lost. Nodes that were cut off at one moment are lost one by one within a
-   * heartbeat, because their last heartbeats were sent at different times. Counting suspected nodes shows the first loss as
-   * one of many.
+   * Reports whether the node is probably about to be lost. Nodes that were disconnected at the same time become unreachable
+   * one by one within a heartbeat interval, because their last heartbeats were sent at different times. Counting suspected
+   * nodes shows the first loss as one of many.
    */
   #isSuspected(tracked: TrackedNode, nowMs: number): boolean {
     return this.#deadlineMs(tracked) - nowMs <= this.#suspicionMs(tracked);
@@ -316,7 +323,7 @@ export class NodeLiveness {
     return Math.max(deadlineMs, Math.min(this.#lastReturnMs + RETURN_GAP * startGraceMs, limitMs));
   }
 
-  /** A node counts as about to be lost for so long before its deadline. */
+  /** Returns how long before its deadline a node is suspected. */
   #suspicionMs(tracked: TrackedNode): number {
     const spreadMs = 1.25 * tracked.intervalMs;
     return Math.min(spreadMs, this.#allowanceMs(tracked) - spreadMs);
@@ -327,7 +334,7 @@ export class NodeLiveness {
     return heartbeatIntervalMs;
   }
 
-  /** Returns the silence after which the node is unreachable. */
+  /** Returns the time without heartbeats after which the node is unreachable. */
   #allowanceMs({ intervalMs }: TrackedNode): number {
     const { unreachableMs } = this.#options.limits;
     return intervalMs > this.#shortestMs
@@ -342,10 +349,10 @@ export class NodeLiveness {
     if (waitMs > 0) this.#cancelRecovery = clock.schedule(waitMs, () => this.#endRecovery());
   }
 
-  /** Ends the recovery. From now on missing nodes count as lost. */
+  /** Ends the recovery. Missing nodes count as lost from now on. */
   #endRecovery(): void {
     if (this.#massLoss.isActive(this.#options.clock.monotonicMs())) return;
-    for (const [node, tracked] of this.#liveness) if (!tracked.believed) this.#set(node, false, tracked.why);
+    for (const [node, tracked] of this.#liveness) if (!tracked.reachable) this.#set(node, false, tracked.why);
   }
 
   #set(node: string, ready: boolean, message: string, sinceMs?: number): void {
@@ -367,8 +374,8 @@ export class NodeLiveness {
   }
 
   /**
-   * Reports whether the node keeps its endpoints: it served when the mass loss began, or may have served. Losses before the start
-   * of this process are unknown.
+   * Reports whether the node keeps its endpoints: it was serving when the mass loss began, or may have been. Losses before
+   * the start of this process are unknown.
    */
   #keepsEndpoints(before: NodeHealth | undefined, lostBeforeStart: boolean): boolean {
     if (!this.#massLoss.isActive(this.#options.clock.monotonicMs())) return false;

@@ -12,7 +12,7 @@ const AMOUNTS = {
   "vendor.example/gpu": "2",
 };
 
-test("accepts a report of real amounts", () => {
+test("accepts a report with valid amounts", () => {
   checkNodeReport(NodeReport.fromPartial({ capacity: AMOUNTS, allocatable: AMOUNTS, labels: { zone: "a" } }));
   checkNodeReport(NodeReport.fromPartial({}));
 });
@@ -26,7 +26,7 @@ for (const [what, report, fields] of [
   ["an address of 2,000 characters", { address: "x".repeat(2_000) }, ["node.address"]],
   ["10,001 images", { images: Array.from({ length: 10_001 }, () => "a") }, ["node.images"]],
 ] as const) {
-  test(`${what} is refused`, () => {
+  test(`rejects a report with ${what}`, () => {
     assert.throws(
       () => checkNodeReport(report && NodeReport.fromPartial(report)),
       (error: unknown) => {

@@ -9,14 +9,14 @@ import type { ClusterView } from "../state/cluster-view.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 
-/** Amounts, labels, conditions and images of one host; more would only be there to fill our memory. */
+/**
+ * The limit of each list in a report: amounts, labels, conditions and images of one host. Without it, a node could fill the
+ * coordinator's memory.
+ */
 const MAX_ENTRIES = 10_000;
 const MAX_TEXT_LENGTH = 1_024;
 
-/**
- * Checks a node's report before any of it is stored.
- * @throws CoordinatorError INVALID with everything that can't be true of a node.
- */
+/** Validates a node's report before it is stored. @throws CoordinatorError INVALID with every invalid value. */
 export function checkNodeReport(report: NodeReport | undefined): void {
   if (report === undefined) throw invalid([{ field: "node", description: "must be set" }]);
   const violations = [
@@ -27,7 +27,9 @@ export function checkNodeReport(report: NodeReport | undefined): void {
   if (violations.length > 0) throw invalid(violations);
 }
 
-/** Writes what the node reports of itself, if it changed. Throws INVALID, or PERMISSION_DENIED when the node was forgotten. */
+/**
+ * Writes the node's report if it changed. @throws CoordinatorError INVALID, or PERMISSION_DENIED if the node was removed.
+ */
 export async function recordNodeReport(
   node: string,
   hello: Pick<Hello, "node" | "agentVersion" | "bootId">,
@@ -45,8 +47,8 @@ export async function recordNodeReport(
   const same = known !== undefined && sameReport({ ...known, observedAt: record.observedAt }, record);
   if (same) return;
   const result = await store.txn(
-    [{ kind: "exists", key: nodeKey(node) }],
-    [{ kind: "put", key: reportKey(node), value: encodeRecord(NodeStatusRecord, record) }],
+    [{ type: "exists", key: nodeKey(node) }],
+    [{ type: "put", key: reportKey(node), value: encodeRecord(NodeStatusRecord, record) }],
   );
   await state.reached(result.revision);
   if (!result.succeeded)
@@ -87,7 +89,7 @@ function sizeViolations({
   const counts = { ...mapSizes(maps), conditions: conditions.length, images: images.length };
   const many = Object.entries(counts).filter(([, count]) => count > MAX_ENTRIES);
   return [
-    ...long.map(({ field }) => ({ field: `node.${field}`, description: "holds a text that is too long" })),
+    ...long.map(({ field }) => ({ field: `node.${field}`, description: "contains a text that is too long" })),
     ...many.map(([field]) => ({ field: `node.${field}`, description: `must be at most ${MAX_ENTRIES}` })),
   ];
 }

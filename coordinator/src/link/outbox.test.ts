@@ -14,7 +14,7 @@ import { assignmentRevision } from "./assignment-revision.ts";
 import { assignmentBytes } from "./assignments.ts";
 import { Outbox } from "./outbox.ts";
 
-test("a snapshot and the deltas after it always add up to what is assigned, in parts that are not too large", () => {
+test("a snapshot and the deltas after it add up to the assigned state, in parts of limited size", () => {
   for (let seed = 0; seed < 100; seed++) {
     const random = randomOf(seed);
     const partBytes = random.pick([1, 300, 1_000_000]);
@@ -35,25 +35,25 @@ test("a snapshot and the deltas after it always add up to what is assigned, in p
     };
     const agent = new HollowNode(partBytes);
     for (let i = 0; i < random.below(5); i++) change();
-    agent.take([...outbox.snapshot({ pods, claimRemovals: claims }, BigInt(revision))]);
+    agent.apply([...outbox.snapshot({ pods, claimRemovals: claims }, BigInt(revision))]);
     for (let step = 0; step < 20; step++) {
       const before = claims;
       for (let i = 0; i < random.below(4); i++) change();
       const wanted = { pods, claimRemovals: claims };
       const deltas = [...outbox.delta(wanted, BigInt(revision))];
-      agent.take(deltas);
+      agent.apply(deltas);
       const expected = pods.map(({ record }) => [record.uid, record.stoppingSince !== undefined]);
       const has = [...agent.pods.values()].map(({ uid, stopping }) => [uid, stopping]);
       assert.deepEqual(has.sort(), expected.sort(), `seed ${seed} step ${step}`);
       const fresh = claims.filter((it) => !before.includes(it)).map(({ key }) => key);
-      const told = deltas.flatMap(({ claimRemovals }) => claimRemovals.map(({ name }) => name));
-      assert.deepEqual(told.sort(), fresh.sort(), `seed ${seed} step ${step}: claim removals are sent once`);
+      const sent = deltas.flatMap(({ claimRemovals }) => claimRemovals.map(({ name }) => name));
+      assert.deepEqual(sent.sort(), fresh.sort(), `seed ${seed} step ${step}: claim removals are sent once`);
       assert.deepEqual([...outbox.delta(wanted, BigInt(revision))], [], "nothing is sent twice");
     }
   }
 });
 
-test("a second snapshot forgets what the first one sent", () => {
+test("a second snapshot contains everything again", () => {
   const outbox = new Outbox({ assignments, clock: CLOCK });
   const snapshot = (name: string) => [...outbox.snapshot({ pods: [aPod({ name })], claimRemovals: [] }, 1n)];
   snapshot("a");
@@ -61,7 +61,7 @@ test("a second snapshot forgets what the first one sent", () => {
   assert.deepEqual([...outbox.delta({ pods: [aPod({ name: "b" })], claimRemovals: [] }, 2n)], []);
 });
 
-test("tokens are replaced when a fifth of their life is left, and those of pods that stop are not", () => {
+test("replaces tokens after four fifths of their lifetime, except those of stopping pods", () => {
   const { time, outbox } = withTokens();
   const pods = [aPod({ name: "a" }), aPod({ name: "b", stopping: true })];
   assert.equal(outbox.tokenDelayMs(), undefined);
@@ -98,7 +98,7 @@ for (const [what, jumpMs, due] of [
   });
 }
 
-test("tokens are replaced in time although the clock was set back a little meanwhile", () => {
+test("replaces tokens in time after the clock was set back slightly", () => {
   const { time, outbox } = withTokens();
   const pods = [aPod({ name: "a" })];
   assert.equal([...outbox.snapshot({ pods, claimRemovals: [] }, 1n)].length, 1);
@@ -108,14 +108,14 @@ test("tokens are replaced in time although the clock was set back a little meanw
   assert.deepEqual(Object.keys(outbox.dueTokens(pods) ?? {}), ["uid-a"]);
 });
 
-test("revisions grow with the store's, and more with each restore", () => {
+test("revisions grow with those of the store, and with each restore", () => {
   assert.ok(assignmentRevision(1, 2) > assignmentRevision(1, 1));
   assert.ok(assignmentRevision(2, 1) > assignmentRevision(1, 2 ** 40 - 1));
 });
 
 const CLOCK = { nowMs: () => 0, monotonicMs: () => 0 };
 
-/** An outbox of pods whose tokens live for a second. */
+/** Returns an outbox of pods whose tokens are valid for one second. */
 function withTokens() {
   const time = {
     wallMs: 10 * 3_600_000,
@@ -149,7 +149,7 @@ function claim(key: string, revision: number): ObjectEntry {
   return { key, revision, name, record: ObjectRecord.fromPartial(name) };
 }
 
-/** An agent that applies the messages. */
+/** A simulated agent that applies the messages. */
 class HollowNode {
   pods = new Map<string, PodAssignment>();
   readonly #partBytes: number;
@@ -158,7 +158,7 @@ class HollowNode {
     this.#partBytes = partBytes;
   }
 
-  take(messages: readonly (AssignmentSnapshot | AssignmentDelta)[]): void {
+  apply(messages: readonly (AssignmentSnapshot | AssignmentDelta)[]): void {
     for (const [index, message] of messages.entries()) {
       const last = index === messages.length - 1;
       assert.equal(message.more, !last, "all but the last say that more follows");

@@ -14,7 +14,7 @@ import { assignmentBytes } from "./assignments.ts";
 /** The node's desired state. */
 export interface RequestedState {
   readonly pods: readonly PodEntry[];
-  /** Claims whose data it is to remove. */
+  /** The claims whose data the node has to remove. */
   readonly claimRemovals: readonly ObjectEntry[];
 }
 
@@ -25,34 +25,43 @@ export interface OutboxOptions {
     readonly identityToken: (pod: PodEntry) => IdentityToken | undefined;
   };
   readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
-  /** A message that has so much in it is sent, and another follows. */
+  /** The size in bytes at which a message is sent and the next part begins. */
   readonly partBytes?: number;
 }
 
-/** Well below what agents take in one message, so that others get their turn. */
+/**
+ * The default size of a part. It is well below the limit of messages that agents accept, which leaves time for other
+ * messages.
+ */
 const DEFAULT_PART_BYTES = 1024 * 1024;
 
-/** When a pod's identity token was issued and has to be replaced, by the wall clock, and when by the monotonic clock. */
+/**
+ * The times at which a pod's identity token was issued and has to be replaced, by the wall clock and by the monotonic
+ * clock.
+ */
 interface TokenTimes {
   readonly issuedMs: number;
   readonly refreshAtMs: number;
   readonly dueMs: number;
 }
 
-/** Tracks the state that one session has sent, and so what the node lacks. Several changes of a pod make one message. */
+/**
+ * Tracks the state that one session has sent, and computes the difference to the desired state. Several changes of a pod
+ * are sent in one message.
+ */
 export class Outbox {
   readonly #options: OutboxOptions;
-  /** Keyed by uid. */
+  /** Fingerprints of the sent pods, by uid. */
   readonly #pods = new Map<string, string>();
   readonly #claims = new Set<string>();
-  /** Keyed by uid. */
+  /** The times of the pods' tokens, by uid. */
   readonly #tokens = new Map<string, TokenTimes>();
 
   constructor(options: OutboxOptions) {
     this.#options = options;
   }
 
-  /** Returns everything assigned to the node, in parts. */
+  /** Yields everything assigned to the node, in parts. */
   *snapshot({ pods, claimRemovals }: RequestedState, revision: bigint): Generator<AssignmentSnapshot> {
     this.#pods.clear();
     this.#claims.clear();
@@ -62,7 +71,7 @@ export class Outbox {
     }
   }
 
-  /** Returns the changes since the last message, in parts. Empty without changes. */
+  /** Yields the changes since the last message, in parts. Yields nothing without changes. */
   *delta({ pods, claimRemovals }: RequestedState, revision: bigint): Generator<AssignmentDelta> {
     const { assignments } = this.#options;
     const changed = pods.filter((pod) => this.#pods.get(pod.record.uid) !== assignments.fingerprint(pod));
@@ -85,8 +94,8 @@ export class Outbox {
   }
 
   /**
-   * Returns new identity tokens for pods whose present ones expire soon. A token from before the clock was set back is replaced as
-   * well: verifiers refuse a token that was issued in the future.
+   * Returns new identity tokens for pods whose current ones expire soon. A token from before the clock was set back is
+   * replaced as well, because verifiers reject a token that was issued in the future.
    */
   dueTokens(pods: readonly PodEntry[]): Record<string, IdentityToken> | undefined {
     const due: Record<string, IdentityToken> = {};
@@ -101,7 +110,7 @@ export class Outbox {
     return Object.keys(due).length === 0 ? undefined : due;
   }
 
-  /** Returns the milliseconds until `dueTokens` returns a token, unless the clock is set; undefined: never. */
+  /** Returns the milliseconds until `dueTokens` returns a token, unless the clock is changed. Undefined: never. */
   tokenDelayMs(): number | undefined {
     const delays = [...this.#tokens.values()].map((times) => this.#delayMs(times));
     return delays.length === 0 ? undefined : Math.min(...delays);
@@ -113,7 +122,7 @@ export class Outbox {
     return nowMs < issuedMs ? 0 : Math.max(0, Math.min(refreshAtMs - nowMs, dueMs - clock.monotonicMs()));
   }
 
-  /** Yields the parts one by one as they are sent, because all of a node's secrets in memory at once would take much room. */
+  /** Yields the parts one by one as they are sent, because all secrets of a node together would use too much memory. */
   *#parts(pods: readonly PodEntry[]): Generator<{ readonly part: PodAssignment[]; readonly more: boolean }> {
     const { assignments, partBytes = DEFAULT_PART_BYTES } = this.#options;
     let part: PodAssignment[] = [];
@@ -156,7 +165,7 @@ export class Outbox {
   }
 }
 
-/** A claim that was removed, created again and deleted again is another order. */
+/** Returns the identity of a removal: a claim that was removed, created again and deleted again is a different one. */
 function orderOf({ key, revision }: ObjectEntry): string {
   return `${key} ${revision}`;
 }

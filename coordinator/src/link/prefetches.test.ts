@@ -10,42 +10,42 @@ const KEY = "shop/container_service/web";
 const web = workload("app:v2");
 const hash = web.templateHash;
 
-test("requests from a node what its pods need, with logins, and again only when that changes", () => {
+test("requests the images of a node's pods with credentials, and sends a request again only when it changes", () => {
   const { prefetches, logins } = some();
   let woken = 0;
   prefetches.read("n1", () => woken++);
   const outbox = prefetches.sessionOf("n1");
   assert.equal(outbox.due(), undefined);
-  prefetches.want(KEY, { workload: web, nodes: ["n1", "n2"] });
+  prefetches.setRequest(KEY, { workload: web, nodes: ["n1", "n2"] });
   assert.equal(woken, 1);
   const [asked, ...others] = outbox.due()?.images ?? [];
   assert.deepEqual(others, []);
   const { id, ...rest } = asked ?? { id: "" };
   const expected = { namespace: "shop", image: "app:v2", pullPolicy: "", registryCredentials: logins };
   assert.deepEqual(rest, expected);
-  prefetches.want(KEY, { workload: web, nodes: ["n2", "n1"] });
+  prefetches.setRequest(KEY, { workload: web, nodes: ["n2", "n1"] });
   assert.equal(outbox.due(), undefined);
   assert.equal(woken, 1);
   logins.push({ name: "r", server: "r.test", username: "u", password: "new" });
   assert.equal(outbox.due()?.images[0]?.registryCredentials.length, 1);
-  prefetches.want(KEY, undefined);
+  prefetches.setRequest(KEY, undefined);
   assert.deepEqual(outbox.due(), { images: [] });
   assert.equal(outbox.due(), undefined);
   assert.notEqual(id, "");
 });
 
-test("how far a node is follows what it says", () => {
-  const { prefetches, told } = some();
+test("reports the progress that a node reports", () => {
+  const { prefetches, changed } = some();
   const on = () => prefetches.imagesOn(KEY, hash, "n1");
   assert.deepEqual(on(), { type: "unasked" });
-  prefetches.want(KEY, { workload: web, nodes: ["n1"] });
+  prefetches.setRequest(KEY, { workload: web, nodes: ["n1"] });
   assert.deepEqual(on(), { type: "pulling", message: "" });
   assert.deepEqual(prefetches.imagesOn(KEY, "another", "n1"), { type: "unasked" });
   assert.deepEqual(prefetches.imagesOn(KEY, hash, "n2"), { type: "unasked" });
   prefetches.read("n1", () => {});
   const say = (pull: Parameters<typeof ImagePull.fromPartial>[0]) => {
     const { images } = prefetches.requestsFor("n1");
-    prefetches.take("n1", [ImagePull.fromPartial({ id: images[0]?.id ?? "", ...pull })]);
+    prefetches.receive("n1", [ImagePull.fromPartial({ id: images[0]?.id ?? "", ...pull })]);
   };
   say({ message: "1 of 3 layers" });
   assert.deepEqual(on(), { type: "pulling", message: "1 of 3 layers" });
@@ -58,56 +58,56 @@ test("how far a node is follows what it says", () => {
   });
   say({ present: true });
   assert.deepEqual(on(), { type: "present" });
-  assert.ok(told.length >= 3 && told.every((it) => it === KEY));
+  assert.ok(changed.length >= 3 && changed.every((it) => it === KEY));
 });
 
-test("a node that reconnects gets its requests again, and its earlier reports no longer count", () => {
+test("sends requests again after a reconnect, and ignores earlier reports", () => {
   const { prefetches } = some();
-  prefetches.want(KEY, { workload: web, nodes: ["n1"] });
+  prefetches.setRequest(KEY, { workload: web, nodes: ["n1"] });
   const older = prefetches.read("n1", () => {});
   const id = prefetches.requestsFor("n1").images[0]?.id ?? "";
-  prefetches.take("n1", [ImagePull.fromPartial({ id, present: true })]);
+  prefetches.receive("n1", [ImagePull.fromPartial({ id, present: true })]);
   assert.equal(prefetches.imagesOn(KEY, hash, "n1").type, "present");
-  // A renewed certificate: the next connection comes before the last one ends.
+  // A renewal of the certificate: the next connection begins before the last one ends.
   prefetches.read("n1", () => {});
   older();
   assert.equal(prefetches.imagesOn(KEY, hash, "n1").type, "pulling");
   assert.equal(prefetches.sessionOf("n1").due()?.images.length, 1);
 });
 
-test("a silent agent delays a rollout only for a short time", () => {
-  const { prefetches, clock, told } = some();
-  prefetches.want(KEY, { workload: web, nodes: ["n1"] });
+test("an agent that doesn't respond delays a rollout only briefly", () => {
+  const { prefetches, clock, changed } = some();
+  prefetches.setRequest(KEY, { workload: web, nodes: ["n1"] });
   prefetches.read("n1", () => {});
   prefetches.requestsFor("n1");
   clock.advance(9_000);
   assert.equal(prefetches.imagesOn(KEY, hash, "n1").type, "pulling");
-  told.length = 0;
+  changed.length = 0;
   clock.advance(2_000);
-  assert.deepEqual(told, [KEY]);
+  assert.deepEqual(changed, [KEY]);
   assert.equal(prefetches.imagesOn(KEY, hash, "n1").type, "unanswered");
 });
 
-test("an answer that the process could not read while it was held up counts", () => {
-  const { prefetches, clock, told } = some();
-  prefetches.want(KEY, { workload: web, nodes: ["n1"] });
+test("counts a response that arrived while the process was blocked", () => {
+  const { prefetches, clock, changed } = some();
+  prefetches.setRequest(KEY, { workload: web, nodes: ["n1"] });
   prefetches.read("n1", () => {});
   prefetches.requestsFor("n1");
   clock.stall(600_000);
-  told.length = 0;
+  changed.length = 0;
   clock.advance(0);
-  assert.deepEqual(told, [], "timers run before sockets are read");
-  prefetches.take("n1", []);
+  assert.deepEqual(changed, [], "timers run before sockets are read");
+  prefetches.receive("n1", []);
   clock.advance(600_000);
   assert.equal(prefetches.imagesOn(KEY, hash, "n1").type, "pulling");
 });
 
-test("an agent that reports a pull may take as long as it needs", () => {
+test("an agent that reports a pull may take any time", () => {
   const { prefetches, clock } = some();
-  prefetches.want(KEY, { workload: web, nodes: ["n1"] });
+  prefetches.setRequest(KEY, { workload: web, nodes: ["n1"] });
   prefetches.read("n1", () => {});
   const id = prefetches.requestsFor("n1").images[0]?.id ?? "";
-  prefetches.take("n1", [ImagePull.fromPartial({ id, message: "0 of 3 layers" })]);
+  prefetches.receive("n1", [ImagePull.fromPartial({ id, message: "0 of 3 layers" })]);
   prefetches.requestsFor("n1");
   clock.advance(3_600_000);
   assert.equal(prefetches.imagesOn(KEY, hash, "n1").type, "pulling");
@@ -117,9 +117,9 @@ function some() {
   const clock = new VirtualClock();
   const logins: RegistryCredential[] = [];
   const prefetches = new Prefetches({ clock, credentialsOf: () => [...logins] });
-  const told: string[] = [];
-  prefetches.subscribe((workloadKey) => told.push(workloadKey));
-  return { prefetches, clock, logins, told };
+  const changed: string[] = [];
+  prefetches.subscribe((workloadKey) => changed.push(workloadKey));
+  return { prefetches, clock, logins, changed };
 }
 
 function workload(image: string): Workload {

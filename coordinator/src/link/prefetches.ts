@@ -12,9 +12,9 @@ import type { Clock } from "../time/clock.ts";
 
 export interface PrefetchesOptions {
   readonly clock: Clock;
-  /** Logins that the workload's pods pull with. */
+  /** Returns the credentials with which the workload's pods pull images. */
   readonly credentialsOf: (workload: Workload) => RegistryCredential[];
-  /** Default: as long as an agent that knows what it is asked takes at the most, and then some. */
+  /** The limit of the wait for a response. Default: longer than any agent that supports prefetching needs. */
   readonly answerMs?: number;
 }
 
@@ -27,23 +27,23 @@ interface Reader {
   readonly onChange: () => void;
   /** The last reports of the requested images, by id. */
   readonly answers: Map<string, ImagePull>;
-  /** Ends the wait for its first answer. */
+  /** Ends the wait for the first response. */
   cancel: (() => void) | undefined;
   silent: boolean;
 }
 
-/** An answer comes at once, that it is being pulled at the least. */
+/** The limit of the wait for a response. Agents respond at once that they are pulling. */
 const ANSWER_LIMIT_MS = 10_000;
-/** Sockets are read between two timers. */
+/** The delay after which sockets have been read, which happens between two timers. */
 const UNREAD_MS = 100;
 
 /**
- * Tracks which images nodes should pull ahead of pods, and their progress. All of it is in memory, and is requested again after a
- * restart of either side.
+ * Tracks which images nodes should pull ahead of pods, and their progress. Everything is in memory, and is requested again
+ * after a restart of either side.
  */
 export class Prefetches implements Prefetcher {
   readonly #options: PrefetchesOptions;
-  /** Keyed by workload. */
+  /** The requests by workload. */
   readonly #wishes = new Map<string, Wish>();
   readonly #byNode = new Map<string, Set<string>>();
   readonly #readers = new Map<string, Reader>();
@@ -53,29 +53,29 @@ export class Prefetches implements Prefetcher {
     this.#options = options;
   }
 
-  want(key: string, wish: PrefetchRequest | undefined): void {
+  setRequest(key: string, request: PrefetchRequest | undefined): void {
     const before = this.#wishes.get(key);
-    if (before === undefined && wish === undefined) return;
-    if (before !== undefined && wish !== undefined && isSame(before, wish)) return;
+    if (before === undefined && request === undefined) return;
+    if (before !== undefined && request !== undefined && isSame(before, request)) return;
     for (const node of before?.nodes ?? []) this.#unlist(node, key);
-    if (wish === undefined || wish.nodes.length === 0) this.#wishes.delete(key);
-    else this.#wishes.set(key, { ...wish, key });
-    for (const node of wish?.nodes ?? [])
+    if (request === undefined || request.nodes.length === 0) this.#wishes.delete(key);
+    else this.#wishes.set(key, { ...request, key });
+    for (const node of request?.nodes ?? [])
       this.#byNode.set(node, (this.#byNode.get(node) ?? new Set()).add(key));
-    for (const node of new Set([...(before?.nodes ?? []), ...(wish?.nodes ?? [])]))
+    for (const node of new Set([...(before?.nodes ?? []), ...(request?.nodes ?? [])]))
       this.#readers.get(node)?.onChange();
   }
 
   imagesOn(key: string, templateHash: string, node: string): ImagesOnNode {
-    const wish = this.#wishes.get(key);
-    if (wish?.workload.templateHash !== templateHash || !wish.nodes.includes(node))
+    const request = this.#wishes.get(key);
+    if (request?.workload.templateHash !== templateHash || !request.nodes.includes(node))
       return { type: "unasked" };
     const reader = this.#readers.get(node);
     if (reader?.silent) return { type: "unanswered" };
-    const images = imagesOf(wish.workload.template);
+    const images = imagesOf(request.workload.template);
     const answers = images.map(({ image }, index) => ({
       image,
-      pull: reader?.answers.get(idOf(wish, index)),
+      pull: reader?.answers.get(idOf(request, index)),
     }));
     for (const { image, pull } of answers) {
       if (pull !== undefined && pull.failure !== "")
@@ -87,44 +87,58 @@ export class Prefetches implements Prefetcher {
       : { type: "pulling", message: missing.pull?.message ?? "" };
   }
 
-  /** Called with each workload of which something else is known; returns how to stop. */
+  /** Calls the listener with each workload whose progress has changed. Returns a function that ends the subscription. */
   subscribe(listener: (workloadKey: string) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Registers a connected node. Calls `onChange` when its requests change. Returns a function that ends it. */
+  /**
+   * Registers a connection of a node. Calls `onChange` when its requests change. Returns a function that ends the
+   * registration.
+   */
   read(node: string, onChange: () => void): () => void {
     this.#readers.get(node)?.cancel?.();
     const reader: Reader = { onChange, answers: new Map(), cancel: undefined, silent: false };
     this.#readers.set(node, reader);
-    this.#tell(node);
+    this.#notify(node);
     return () => {
       if (this.#readers.get(node) !== reader) return;
       reader.cancel?.();
       this.#readers.delete(node);
-      this.#tell(node);
+      this.#notify(node);
     };
   }
 
-  /** Returns all images that the node has to pull now. The result contains credentials and is for the wire only. */
+  /**
+   * Returns all images that the node has to pull now. The result contains credentials and must only be sent to the node.
+   */
   requestsFor(node: string): ImagePrefetches {
     const { clock, credentialsOf, answerMs = ANSWER_LIMIT_MS } = this.#options;
     const wishes = [...(this.#byNode.get(node) ?? [])].flatMap((key) => this.#wishes.get(key) ?? []);
     const reader = this.#readers.get(node);
     if (reader !== undefined && wishes.length > 0) {
       reader.cancel ??= clock.schedule(answerMs, () => {
-        // After a hold-up of the process its answer may lie unread in the socket, which is read before the next timer.
+        // After a pause of the process, the response may still be unread in the socket, which is read before the next
+        // timer.
         reader.cancel = clock.schedule(UNREAD_MS, () => {
           reader.silent = true;
-          this.#tell(node);
+          this.#notify(node);
         });
       });
     }
-    return { images: wishes.flatMap((wish) => onWire(wish, credentialsOf(wish.workload))) };
+    return { images: wishes.flatMap((request) => onWire(request, credentialsOf(request.workload))) };
   }
 
-  /** Tracks the requests that one session of the node has sent. */
+  /** Returns the images that the node has to pull for workloads of the namespace. */
+  imagesFor(node: string, namespace: string): string[] {
+    return [...(this.#byNode.get(node) ?? [])].flatMap((key) => {
+      const workload = this.#wishes.get(key)?.workload;
+      return workload?.namespace === namespace ? imagesOf(workload.template).map(({ image }) => image) : [];
+    });
+  }
+
+  /** Returns a tracker of the requests that one session of the node has sent. */
   sessionOf(node: string): LastSent<ImagePrefetches> {
     const read = (): ImagePrefetches | undefined => {
       const requests = this.requestsFor(node);
@@ -135,16 +149,16 @@ export class Prefetches implements Prefetcher {
   }
 
   /** Records a node's report about all requested images. */
-  take(node: string, images: readonly ImagePull[]): void {
+  receive(node: string, images: readonly ImagePull[]): void {
     const reader = this.#readers.get(node);
     if (reader === undefined) return;
-    // The node has the request. From now on, a missing answer means that the image is still being pulled.
+    // The node has the request. From now on, a missing report means that the image is still being pulled.
     reader.cancel?.();
     reader.cancel = () => {};
     reader.silent = false;
     reader.answers.clear();
     for (const pull of images) reader.answers.set(pull.id, pull);
-    this.#tell(node);
+    this.#notify(node);
   }
 
   #unlist(node: string, key: string): void {
@@ -153,15 +167,15 @@ export class Prefetches implements Prefetcher {
     if (keys?.size === 0) this.#byNode.delete(node);
   }
 
-  #tell(node: string): void {
+  #notify(node: string): void {
     for (const key of this.#byNode.get(node) ?? []) for (const listener of this.#listeners) listener(key);
   }
 }
 
-function onWire(wish: Wish, registryCredentials: RegistryCredential[]): ImagePrefetch[] {
-  const { namespace, template } = wish.workload;
+function onWire(request: Wish, registryCredentials: RegistryCredential[]): ImagePrefetch[] {
+  const { namespace, template } = request.workload;
   return imagesOf(template).map(({ image, pullPolicy }, index) => {
-    return { id: idOf(wish, index), namespace, image, pullPolicy, registryCredentials };
+    return { id: idOf(request, index), namespace, image, pullPolicy, registryCredentials };
   });
 }
 

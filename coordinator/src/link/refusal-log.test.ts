@@ -11,7 +11,7 @@ function started() {
   return { refusals: new RefusalLog(log, clock), clock, lines };
 }
 
-test("ten thousand refused joins of one address make one line at once and one with their number", () => {
+test("logs ten thousand refused joins of one address as one line at once and one with their number", () => {
   const { refusals, clock, lines } = started();
   for (let i = 0; i < 10_000; i++) refusals.note(`192.0.2.1:${i}`, { node: "a" });
   assert.deepEqual(
@@ -35,7 +35,7 @@ test("ten thousand refused joins of one address make one line at once and one wi
   );
 });
 
-test("refusals of very many addresses are counted together", () => {
+test("counts refusals of very many addresses together", () => {
   const { refusals, clock, lines } = started();
   for (let i = 0; i < 5_000; i++) refusals.note(`10.0.${i >> 8}.${i & 255}:1`, { node: "a" });
   assert.equal(lines.length, 101);
@@ -47,7 +47,7 @@ test("refusals of very many addresses are counted together", () => {
   );
 });
 
-test("another address has its own first line", () => {
+test("logs the first refusal of each address", () => {
   const { refusals, lines } = started();
   for (const peer of ["192.0.2.1:1", "192.0.2.2:1", "2001:db8:0:1::1:1", "2001:db8:0:2::1:1"])
     refusals.note(peer, {});

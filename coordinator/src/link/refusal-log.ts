@@ -2,9 +2,9 @@ import type { Log } from "@forage/common/log";
 import { addressGroup } from "@forage/identity/tls-server";
 import type { Clock } from "../time/clock.ts";
 
-/** One line per address and interval is enough to notice an attack, and too little to fill a disk. */
+/** The interval of lines for one address. It is short enough to notice an attack, and long enough to not fill a disk. */
 const INTERVAL_MS = 10_000;
-/** Addresses with lines of their own; refusals of further ones are counted together. */
+/** The limit of addresses with lines of their own. Refusals of others are counted together. */
 const MAX_ADDRESSES = 100;
 const OTHERS = "others";
 
@@ -14,8 +14,8 @@ interface Refusals {
 }
 
 /**
- * Logs the first refused join of an address at once, and those that follow within 10 s as one line with their number. That line
- * is written with the next refusal after the 10 s, so there is no timer to own.
+ * Logs the first refused join of an address at once, and further ones within 10 s as one line with their number. That line
+ * is written with the next refusal after the 10 s, so that no timer is needed.
  */
 export class RefusalLog {
   readonly #log: Log;
@@ -28,7 +28,7 @@ export class RefusalLog {
     this.#clock = clock;
   }
 
-  /** `peer` is `address:port`. */
+  /** Records a refused join. `peer` is `address:port`. */
   note(peer: string, fields: Readonly<Record<string, unknown>>): void {
     if (this.#clock.monotonicMs() - this.#reportedMs >= INTERVAL_MS) this.#report();
     const address = addressGroup(peer.slice(0, peer.lastIndexOf(":")));
@@ -43,7 +43,7 @@ export class RefusalLog {
     this.#refusals.set(key, { count: 0, last: fields });
   }
 
-  /** An address with refusals since the last report keeps its line for another interval; the others start over. */
+  /** Logs the numbers. An address with further refusals keeps its entry for another interval; the others are dropped. */
   #report(): void {
     this.#reportedMs = this.#clock.monotonicMs();
     for (const [address, refusals] of this.#refusals) {

@@ -6,6 +6,7 @@ import { pino } from "pino";
 import { aNode, aPod } from "../../test/support/entries.ts";
 import { until } from "../../test/support/until.ts";
 import { aView, opsOf } from "../../test/support/view.ts";
+import { CoordinatorError } from "../errors.ts";
 import { encodeRecord } from "../model/codec.ts";
 import type { EventInput } from "../model/event.ts";
 import { objectKey } from "../model/keys.ts";
@@ -36,7 +37,7 @@ test("keeps the newest status of each pod while the disk is full, and stores it 
   );
 });
 
-test("a status that comes while an older one of its pod is being written is stored after it", async (t) => {
+test("stores a status that arrives while an older one of its pod is being written", async (t) => {
   const { state, disk, queue } = await start(t, ["a"]);
   const gate = Promise.withResolvers<void>();
   disk.gate = gate.promise;
@@ -48,7 +49,7 @@ test("a status that comes while an older one of its pod is being written is stor
   await until("the newer one is stored", () => state.pod("shop", "a")?.status?.message === "second", 10_000);
 });
 
-test("a report of the node that comes while an older one is being written is stored after it", async (t) => {
+test("stores a node report that arrives while an older one is being written", async (t) => {
   const { state, disk, queue } = await start(t, []);
   const gate = Promise.withResolvers<void>();
   disk.gate = gate.promise;
@@ -61,14 +62,14 @@ test("a report of the node that comes while an older one is being written is sto
   await until("the newer one is stored", () => state.node("n1")?.report?.report?.allocatable.cpu === "2");
 });
 
-test("a removal of a claim that comes while an older one is being written is stored after it", async (t) => {
+test("stores a claim removal that arrives while an older one is being written", async (t) => {
   const { store, state, disk, queue } = await start(t, []);
   const claim = { namespace: "shop", name: "data" };
   const name = { ...claim, kind: "claim" } as const;
   const order = (labels: Readonly<Record<string, string>>) => {
     const spec = { $case: "claim", value: { node: "n1", deleting: true } } as const;
     const record = ObjectRecord.fromPartial({ ...name, labels, spec });
-    return store.txn([], [{ kind: "put", key: objectKey(name), value: encodeRecord(ObjectRecord, record) }]);
+    return store.txn([], [{ type: "put", key: objectKey(name), value: encodeRecord(ObjectRecord, record) }]);
   };
   await state.reached((await order({})).revision);
   const gate = Promise.withResolvers<void>();
@@ -76,14 +77,14 @@ test("a removal of a claim that comes while an older one is being written is sto
   const { tries } = disk;
   queue.putClaimsRemoved([claim]);
   await until("it is being written", () => disk.tries > tries);
-  // The node gets the changed order, and reports the removal again.
+  // The node receives the changed order, and reports the removal again.
   await state.reached((await order({ changed: "yes" })).revision);
   queue.putClaimsRemoved([{ ...claim }]);
   gate.resolve();
   await until("the claim is removed", () => state.objects.get(name) === undefined);
 });
 
-test("tries again for as long as the stream lasts, with pauses that grow to 5 s", async (t) => {
+test("retries as long as the stream lasts, with delays up to 5 s", async (t) => {
   const { disk, clock, queue, ended, running, events } = await start(t, ["a"]);
   disk.error = "NO_SPACE";
   const { pending } = clock;
@@ -103,11 +104,11 @@ test("tries again for as long as the stream lasts, with pauses that grow to 5 s"
   assert.deepEqual(
     events.map(({ reason }) => reason),
     ["ReportsNotStored"],
-    "one event for all failures in a row",
+    "one event for consecutive failures",
   );
 });
 
-test("a status that the store refuses doesn't keep back those of other pods", async (t) => {
+test("a status that the store rejects doesn't affect those of other pods", async (t) => {
   const { state, disk, clock, queue } = await start(t, ["a", "b", "c"]);
   disk.refuses = "big";
   queue.putStatuses([said("a", "small"), said("b", "big"), said("c", "small")]);
@@ -118,7 +119,23 @@ test("a status that the store refuses doesn't keep back those of other pods", as
   await until("it is no longer tried", () => queue.unwritten === 0);
 });
 
-test("pods of other nodes take no room", async (t) => {
+test("a write that is rejected after a rollback of the store doesn't end the stream", async (t) => {
+  const history: { refusal: string | undefined } = { refusal: undefined };
+  const { disk, queue, events, ended, running } = await start(t, ["a"], history);
+  const gate = Promise.withResolvers<void>();
+  disk.gate = gate.promise;
+  const { tries } = disk;
+  queue.putStatuses([said("a", "x")]);
+  await until("it is being written", () => disk.tries > tries);
+  history.refusal = "an old copy was put back";
+  disk.failure = new CoordinatorError("FAILED_PRECONDITION", history.refusal);
+  gate.resolve();
+  ended.abort();
+  await running;
+  assert.deepEqual(events, []);
+});
+
+test("keeps no statuses of other nodes' pods", async (t) => {
   const { disk, queue } = await start(t, ["a"]);
   disk.error = "NO_SPACE";
   queue.putStatuses([said("a", "x"), said("elsewhere", "x"), said("unknown", "x")]);
@@ -126,7 +143,7 @@ test("pods of other nodes take no room", async (t) => {
   assert.equal(queue.unwritten, 1);
 });
 
-test("a pod that was stopped after the hello is not taken for one that had vanished by then", async (t) => {
+test("doesn't treat a pod that was stopped after the hello message as missing from it", async (t) => {
   const view = await aView(t, {
     nodes: [aNode()],
     pods: [aPod({ name: "a", stopping: true }), aPod({ name: "b" })],
@@ -139,7 +156,7 @@ test("a pod that was stopped after the hello is not taken for one that had vanis
   assert.ok(view.state.pod("shop", "b"));
 });
 
-test("discards reports of an old stream once the node has a newer one", async (t) => {
+test("discards reports of an old stream once the node has a newer stream", async (t) => {
   const view = await aView(t, { nodes: [aNode()], pods: [aPod({ name: "a" })] });
   const newer = { open: false };
   const queue = queueOf(view, view.store, [], () => newer.open);
@@ -152,7 +169,7 @@ test("discards reports of an old stream once the node has a newer one", async (t
   assert.equal(view.state.pod("shop", "a")?.status?.message, "old");
 });
 
-test("writes no status once a newer stream has taken over while the hello was written", async (t) => {
+test("writes no status if a newer stream began while the hello message was written", async (t) => {
   const view = await aView(t, { nodes: [aNode({ name: "n1" })], pods: [aPod({ name: "a" })] });
   const disk = new FaultyDisk(view.store);
   const gate = Promise.withResolvers<void>();
@@ -170,7 +187,11 @@ test("writes no status once a newer stream has taken over while the hello was wr
   assert.notEqual(view.state.pod("shop", "a")?.status?.message, "later");
 });
 
-async function start(t: TestContext, pods: readonly string[]) {
+async function start(
+  t: TestContext,
+  pods: readonly string[],
+  history: { readonly refusal: string | undefined } = { refusal: undefined },
+) {
   const elsewhere = aPod({ name: "elsewhere", node: "n2" });
   const view = await aView(t, {
     nodes: [aNode(), aNode({ name: "n2" })],
@@ -178,7 +199,7 @@ async function start(t: TestContext, pods: readonly string[]) {
   });
   const disk = new FaultyDisk(view.store);
   const events: EventInput[] = [];
-  const queue = queueOf(view, disk.store, events);
+  const queue = queueOf(view, disk.store, events, undefined, undefined, history);
   const ended = new AbortController();
   const running = queue.run(ended.signal);
   t.after(async () => {
@@ -195,6 +216,7 @@ function queueOf(
   events: EventInput[],
   superseded = () => false,
   hello = Hello.fromPartial({}),
+  history: { readonly refusal: string | undefined } = { refusal: undefined },
 ): ReportQueue {
   return new ReportQueue({
     ...view,
@@ -204,15 +226,18 @@ function queueOf(
     node: "n1",
     hello,
     superseded,
+    history,
   });
 }
 
 class FaultyDisk {
   error: StoreErrorCode | undefined;
-  /** Writes with this text in them. */
+  /** If set, each write fails with this error. */
+  failure: Error | undefined;
+  /** Writes that contain this text fail. */
   refuses: string | undefined;
   tries = 0;
-  /** Writes wait for it. */
+  /** If set, each write waits until this promise resolves. */
   gate: Promise<void> | undefined;
   readonly store: Store;
 
@@ -220,8 +245,9 @@ class FaultyDisk {
     const txn: Store["txn"] = async (compares, ops) => {
       this.tries++;
       await this.gate;
+      if (this.failure !== undefined) throw this.failure;
       if (this.error !== undefined) throw new StoreError(this.error, "by the test");
-      const texts = ops.map((op) => (op.kind === "put" ? Buffer.from(op.value).toString("latin1") : ""));
+      const texts = ops.map((op) => (op.type === "put" ? Buffer.from(op.value).toString("latin1") : ""));
       const { refuses } = this;
       if (refuses !== undefined && texts.some((text) => text.includes(refuses)))
         throw new StoreError("TOO_LARGE", "by the test");

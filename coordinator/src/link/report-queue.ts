@@ -19,28 +19,29 @@ export interface ReportQueueOptions {
   readonly events: EventRecorder;
   readonly node: string;
   readonly hello: Hello;
-  /**
-   * Reports whether the node has a newer stream: what it reports there must not be overwritten, however late the disk answers.
-   * Default: never.
-   */
+  /** Reports whether the node has a newer stream, whose reports must not be overwritten. Default: never. */
   readonly superseded?: () => boolean;
-  /** The history check. Nothing is written once the store was rolled back. */
+  /** The history check. Nothing is written once a rollback of the store was detected. */
   readonly history?: { readonly refusal: string | undefined };
-  /** Called with the reason when a report is refused, because its pod is bound to another node. */
+  /** Called with the reason when a report is rejected because its pod is bound to another node. */
   readonly refused?: ((why: string) => void) | undefined;
 }
 
-/** First pause after a failed write; doubles up to the second. A full disk is soon noticed to have room again. */
+/**
+ * The delay of a retry after a failed write, doubling from the first value to the second. It is short, so that writing
+ * resumes soon after space was freed.
+ */
 const RETRY: BackOff = { baseMs: 250, capMs: 5_000 };
 
 /**
- * Stores one agent's reports separately from reading them. However slow or full the disk is, the stream is read and its
- * heartbeats count. It holds the newest status of each of the node's pods, one node report, and the claims that the node had to
- * remove, so its size is bounded by the node's. Reports that are unwritten when the stream ends come again with the next hello.
+ * Stores the reports of one agent in the background. The stream is read, and its heartbeats count, however slow or full the
+ * disk is. The queue holds the newest status of each of the node's pods, one node report, and the removed claims, so its
+ * size is limited by the node's. Reports that are not written when the stream ends are sent again with the next hello
+ * message.
  */
 export class ReportQueue {
   readonly #options: Omit<ReportQueueOptions, "hello">;
-  /** The rest of the hello is dropped, because a stream lasts for weeks and its first report may take 100 kB. */
+  /** The part of the hello message that is kept. The stream lasts for weeks, and the first report may have 100 kB. */
   readonly #agent: Pick<Hello, "agentVersion" | "bootId">;
   readonly #wake = new Signal();
   #hello: { readonly pods: readonly PodStatus[]; readonly vanished: ReadonlySet<string> } | undefined;
@@ -60,7 +61,7 @@ export class ReportQueue {
     this.#hello = { pods, vanished };
   }
 
-  /** Reports that could not be written at the last try. */
+  /** The number of reports that could not be written at the last attempt. */
   get unwritten(): number {
     if (this.#failures === 0) return 0;
     const { size } = this.#statuses;
@@ -84,7 +85,7 @@ export class ReportQueue {
     this.#wake.raise();
   }
 
-  /** Writes until the signal aborts. Rejects with what ends the stream: the node was forgotten. */
+  /** Writes until the signal aborts. Rejects if the node was removed, which ends the stream. */
   async run(signal: AbortSignal): Promise<void> {
     this.#wake.raise();
     while (!signal.aborted) {
@@ -95,7 +96,7 @@ export class ReportQueue {
     }
   }
 
-  /** Writes what is left, once. */
+  /** Writes the remaining reports, without retries. */
   async flush(): Promise<void> {
     await this.#writeAll().catch((error: unknown) => this.#noteFailure(error));
   }
@@ -146,7 +147,7 @@ export class ReportQueue {
     for (const [key, claim] of claims) if (this.#claims.get(key) === claim) this.#claims.delete(key);
   }
 
-  /** One status that the store refuses must not keep back the others. */
+  /** Writes the reports one by one, so that one status that the store rejects doesn't affect the others. */
   async #writeOneByOne(): Promise<void> {
     const { node, log } = this.#options;
     const statuses = [...(this.#hello?.pods ?? []), ...this.#statuses.values()];
@@ -176,7 +177,7 @@ export class ReportQueue {
     if (this.#failures > 1) return;
     log.warn({ event: "reports-not-written", node, err: error });
     const why = messageOf(error);
-    const message = `what the node reports can't be stored: ${why}; its newest state is kept in memory and stored once that is possible`;
+    const message = `reports of the node can't be stored: ${why}; the newest ones are kept in memory and stored as soon as possible`;
     events.record({ ...this.#of(), type: "Warning", reason: "ReportsNotStored", message });
   }
 
@@ -184,7 +185,7 @@ export class ReportQueue {
     if (this.#failures === 0) return;
     this.#failures = 0;
     this.#options.log.info({ event: "reports-written", node: this.#options.node });
-    const message = "what the node reports is stored again";
+    const message = "reports of the node are stored again";
     this.#options.events.record({ ...this.#of(), type: "Normal", reason: "ReportsStored", message });
   }
 
@@ -193,7 +194,10 @@ export class ReportQueue {
     return { namespace: "", kind: "node", name: node, node } as const;
   }
 
-  /** Reports whether the pod is bound to the node. A report about a pod that is gone, or that is not bound again after a restore, is not treated as a fault of the node. */
+  /**
+   * Reports whether the pod is bound to the node. A report about a pod that is gone, or not bound again after a restore, is
+   * no fault of the node.
+   */
   #takes({ uid }: PodStatus): boolean {
     const { state, node, refused } = this.#options;
     const record = state.podByUid(uid)?.record;
@@ -218,7 +222,7 @@ export class ReportQueue {
   }
 }
 
-/** The store will never take it, however often it is tried. */
+/** Reports whether the store rejects the write permanently. */
 function isRefusal({ code }: StoreError): boolean {
   return code === "TOO_LARGE" || code === "INVALID_ARGUMENT";
 }

@@ -9,7 +9,7 @@ import { changesOf, recordHello, recordStatuses, vanishedPods } from "./reports.
 const log = pino({ level: "silent" });
 const RUNNING = { phase: PodPhase.RUNNING, ready: true };
 
-test("stores what a node reports about its pods, once", async (t) => {
+test("stores a node's reports about its pods once", async (t) => {
   const view = await aView(t, { pods: [aPod({ name: "a" }), aPod({ name: "b" })] });
   const statuses = [said("a", RUNNING), said("b", { phase: PodPhase.PENDING })];
   await recordStatuses("n1", statuses, { ...view, log });
@@ -29,14 +29,14 @@ test("ignores a node's reports about other nodes' pods and about unknown pods", 
   assert.deepEqual(changesOf("n1", statuses, state, 0), []);
 });
 
-test("a pod that its node has removed is forgotten with all that was known of it", async (t) => {
+test("removes all records of a pod that its node has removed", async (t) => {
   const view = await aView(t, { pods: [aPod({ name: "a", stopping: true, status: RUNNING })] });
   await recordStatuses("n1", [said("a", { phase: PodPhase.REMOVED })], { ...view, log });
   assert.deepEqual(view.state.pods(), []);
   assert.deepEqual((await view.store.range("")).records, []);
 });
 
-test("the last of two reports about a pod counts", async (t) => {
+test("stores the last of two reports about a pod", async (t) => {
   const view = await aView(t, { pods: [aPod({ name: "a" }), aPod({ name: "b" })] });
   const statuses = [
     said("a", { phase: PodPhase.PENDING }),
@@ -49,7 +49,7 @@ test("the last of two reports about a pod counts", async (t) => {
   assert.equal(view.state.pod("shop", "b"), undefined);
 });
 
-test("a report of many pods is written in parts", async (t) => {
+test("writes a report of many pods in several transactions", async (t) => {
   const names = Array.from({ length: 200 }, (_, index) => `p${index}`);
   const view = await aView(t, { pods: names.map((name) => aPod({ name })) });
   await recordStatuses(
@@ -60,7 +60,7 @@ test("a report of many pods is written in parts", async (t) => {
   assert.ok(view.state.pods().every(({ status }) => status?.ready));
 });
 
-test("statuses too long for one transaction are written all the same", async (t) => {
+test("writes statuses that are too large for one transaction", async (t) => {
   const names = Array.from({ length: 20 }, (_, index) => `p${index}`);
   const view = await aView(t, { pods: names.map((name) => aPod({ name })) });
   await recordStatuses(
@@ -71,7 +71,7 @@ test("statuses too long for one transaction are written all the same", async (t)
   assert.ok(view.state.pods().every(({ status }) => status?.ready));
 });
 
-test("pods that were to stop and that their node doesn't know are gone", async (t) => {
+test("removes stopping pods that their node doesn't report", async (t) => {
   const pods = [
     aPod({ name: "stopping", stopping: true }),
     aPod({ name: "known", stopping: true }),

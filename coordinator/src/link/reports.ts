@@ -25,8 +25,9 @@ export interface ReportChange extends StoreWrite {
 }
 
 /**
- * Translates a node's report about pods into writes. Only pods that are bound to the node count. REMOVED removes the records, and
- * the workload's reconciler then decides about a replacement. The last of two reports about one pod counts. Pure.
+ * Returns the writes for a node's report about pods. Only pods that are bound to the node count. REMOVED removes the
+ * records, and the workload's reconciler then decides about a replacement. The last of two reports about one pod counts.
+ * Pure.
  */
 export function changesOf(
   node: string,
@@ -39,14 +40,14 @@ export function changesOf(
     const pod = state.podByUid(status.uid);
     if (pod === undefined || pod.record.node !== node) continue;
     const key = statusKey(pod.record.namespace, pod.record.name);
-    const compares: Compare[] = [{ kind: "exists", key: pod.key }];
+    const compares: Compare[] = [{ type: "exists", key: pod.key }];
     if (status.phase === PodPhase.REMOVED) {
       changes.push({
         pod,
         compares,
         ops: [
-          { kind: "delete", key: pod.key },
-          { kind: "delete", key },
+          { type: "delete", key: pod.key },
+          { type: "delete", key },
         ],
       });
     } else if (pod.status === undefined || !isSameStatus(pod.status, status)) {
@@ -55,19 +56,19 @@ export function changesOf(
       changes.push({
         pod,
         compares,
-        ops: [{ kind: "put", key, value: encodeRecord(PodStatusRecord, record) }],
+        ops: [{ type: "put", key, value: encodeRecord(PodStatusRecord, record) }],
       });
     }
   }
   return changes;
 }
 
-/** Returns the time since which the pod has been ready. Undefined: no report says that it is ready. */
+/** Returns the time since which the pod has been ready. Undefined: it is not ready. */
 function readySinceMs({ status, readySinceMs: sinceMs, observedAtMs }: PodEntry): number | undefined {
   return status?.ready ? (sinceMs ?? observedAtMs) : undefined;
 }
 
-/** Returns the stopping pods that are missing from the node's complete report. */
+/** Returns the stopping pods that are missing in the node's complete report. */
 export function vanishedPods(node: string, known: readonly PodStatus[], state: ClusterView): PodEntry[] {
   const uids = new Set(known.map((status) => status.uid));
   return state
@@ -84,8 +85,8 @@ export async function recordStatuses(
 }
 
 /**
- * Records what a node knew when it connected. `vanished`: uids of pods that had vanished by then; pods that were stopped only later may
- * be unknown to that report because they are newer than it.
+ * Records the report of a connecting node. `vanished` are the uids of stopping pods that were missing in it: pods that were
+ * stopped later may only be too new for the report.
  */
 export async function recordHello(
   node: string,
@@ -106,21 +107,21 @@ function forgetting(pod: PodEntry): ReportChange {
   const key = statusKey(pod.record.namespace, pod.record.name);
   return {
     pod,
-    compares: [{ kind: "modRevision", key: pod.key, revision: pod.revision }],
+    compares: [{ type: "mod-revision", key: pod.key, revision: pod.revision }],
     ops: [
-      { kind: "delete", key: pod.key },
-      { kind: "delete", key },
+      { type: "delete", key: pod.key },
+      { type: "delete", key },
     ],
   };
 }
 
-/** Writes reports. Evaluates them again if a pod vanished meanwhile, because that fails the whole transaction. */
+/** Writes reports. Evaluates them again if a pod was removed in the meantime, because that fails the whole transaction. */
 async function write(
-  look: () => readonly ReportChange[],
+  evaluate: () => readonly ReportChange[],
   { store, state, log }: ReportOptions,
 ): Promise<void> {
   for (let failures = 0; failures < MAX_FAILURES; ) {
-    const [part] = batches(look());
+    const [part] = batches(evaluate());
     if (part === undefined) return;
     const result = await store.txn(
       part.flatMap((change) => change.compares),
@@ -132,9 +133,9 @@ async function write(
   log.warn({ event: "statuses-not-recorded" });
 }
 
-/** A status holds no maps, so equal statuses have equal encodings. */
+/** Reports whether the statuses are equal. A status contains no maps, so equal statuses have equal encodings. */
 function isSameStatus(a: PodStatus, b: PodStatus): boolean {
-  // Most reports say that a pod has come further, which its phase shows.
+  // Most reports are about a new phase, which is cheap to compare.
   if (a.phase !== b.phase || a.ready !== b.ready) return false;
   return Buffer.compare(PodStatus.encode(a).finish(), PodStatus.encode(b).finish()) === 0;
 }

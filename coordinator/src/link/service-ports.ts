@@ -3,7 +3,7 @@ import { undeclaredPorts } from "../model/service-ports.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { PodEntry, ResourceEntry } from "../state/entries.ts";
 
-/** Returns the ports of a pod that services lead to and none of its containers declares. */
+/** Returns the target ports of services at a pod that none of its containers declares. */
 export function servicePortsOf(state: ClusterView, { record, workloadKey }: PodEntry): ContainerPort[] {
   return undeclaredPorts(record.template, state.servicesTargeting(workloadKey).flatMap(specOf));
 }

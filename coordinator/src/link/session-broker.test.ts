@@ -17,10 +17,10 @@ import { SessionBroker } from "./session-broker.ts";
 const logs = { $case: "logs", value: LogOptions.fromPartial({ follow: true }) } as const;
 const request = { podUid: "p1", container: "", kind: logs };
 
-test("bytes pass between agent and client in both directions", async () => {
-  const { broker, asked, open } = setUp();
+test("transfers bytes between agent and client in both directions", async () => {
+  const { broker, requested, open } = setUp();
   const tunnel = open("n1");
-  const [session] = asked;
+  const [session] = requested;
   assert.deepEqual(session, { node: "n1", request: { ...request, sessionId: "s0" } });
   const agent = serveAs(broker, "n1", "s0");
   await agent.say({ $case: "stdout", value: Buffer.from("hello") });
@@ -30,12 +30,12 @@ test("bytes pass between agent and client in both directions", async () => {
   assert.deepEqual(frames, ["stdout", "end"]);
   tunnel.toAgent.close();
   assert.deepEqual(
-    (await agent.heard).map(({ frame }) => frame?.$case),
+    (await agent.received).map(({ frame }) => frame?.$case),
     ["stdin"],
   );
 });
 
-test("the client gets an error when the agent doesn't open its stream in time", async () => {
+test("fails if the agent doesn't open its stream in time", async () => {
   const { clock, open } = setUp();
   const tunnel = open("n1");
   clock.advance(10_000);
@@ -45,7 +45,7 @@ test("the client gets an error when the agent doesn't open its stream in time", 
   });
 });
 
-test("the client gets an error when the agent's stream breaks before its end", async () => {
+test("fails if the agent's stream breaks before its end", async () => {
   const { broker, open } = setUp();
   const tunnel = open("n1");
   const agent = serveAs(broker, "n1", "s0");
@@ -54,17 +54,17 @@ test("the client gets an error when the agent's stream breaks before its end", a
   await assert.rejects(collected(tunnel.fromAgent), { code: "UNAVAILABLE" });
 });
 
-test("a client that goes away ends the agent's stream, even one that is held back", async () => {
+test("ends the agent's stream when the client leaves, even while it is blocked", async () => {
   const { broker, open } = setUp();
   const tunnel = open("n1");
   const agent = serveAs(broker, "n1", "s0");
   for (let count = 0; count < 40; count++) void agent.say({ $case: "stdout", value: Buffer.from("x") });
   for await (const _ of tunnel.fromAgent) break;
   tunnel.toAgent.close();
-  assert.deepEqual(await agent.heard, []);
+  assert.deepEqual(await agent.received, []);
 });
 
-test("a slow client holds the agent back", async () => {
+test("a slow client slows down the agent", async () => {
   const { broker, open } = setUp();
   const tunnel = open("n1");
   const agent = serveAs(broker, "n1", "s0");
@@ -75,14 +75,14 @@ test("a slow client holds the agent back", async () => {
   tunnel.fromAgent.close();
 });
 
-test("a client that goes away before the agent comes leaves nothing behind", async () => {
+test("leaves nothing behind if the client leaves before the agent opens its stream", async () => {
   const { clock, broker, open } = setUp();
   const gone = new AbortController();
   const tunnel = open("n1", gone.signal);
   gone.abort();
   assert.deepEqual(await collected(tunnel.fromAgent), []);
   assert.equal(clock.pending, 0);
-  await assert.rejects(serveAs(broker, "n1", "s0").heard, { code: "NOT_FOUND" });
+  await assert.rejects(serveAs(broker, "n1", "s0").received, { code: "NOT_FOUND" });
   const early = open("n1", AbortSignal.abort());
   assert.deepEqual(await collected(early.fromAgent), []);
   assert.equal(clock.pending, 0);
@@ -96,27 +96,27 @@ test("fails at once for a node that isn't connected", () => {
   assert.equal(clock.pending, 0);
 });
 
-test("a session can only be served by the node that was asked, and once", async () => {
+test("lets only the requested node serve a session, and only once", async () => {
   const { clock, broker, open } = setUp();
   open("n1");
-  await assert.rejects(serveAs(broker, "n2", "s0").heard, { code: "NOT_FOUND" });
-  await assert.rejects(serveAs(broker, "n1", "s9").heard, { code: "NOT_FOUND" });
+  await assert.rejects(serveAs(broker, "n2", "s0").received, { code: "NOT_FOUND" });
+  await assert.rejects(serveAs(broker, "n1", "s9").received, { code: "NOT_FOUND" });
   const first = serveAs(broker, "n1", "s0");
   await settled();
   assert.equal(clock.pending, 0, "its time-out is cancelled");
-  await assert.rejects(serveAs(broker, "n1", "s0").heard, { code: "NOT_FOUND" });
+  await assert.rejects(serveAs(broker, "n1", "s0").received, { code: "NOT_FOUND" });
   first.hangUp();
-  await first.heard;
+  await first.received;
 });
 
-test("the first frame must name the session", async () => {
+test("requires the session's id in the first frame", async () => {
   const { broker } = setUp();
   const requests = new Channel<ServeRequest>(1);
   await requests.push({ frame: { $case: "stdout", value: Buffer.from("x") } });
   await assert.rejects(collected(broker.serve(requests, contextOf("n1"))), { code: "INVALID" });
 });
 
-test("there are at most 1,000 sessions, and each that ends makes room", async () => {
+test("limits sessions to 1,000, and accepts another when one ends", async () => {
   const { broker, open } = setUp();
   const gone = new AbortController();
   open("n1", gone.signal);
@@ -128,13 +128,13 @@ test("there are at most 1,000 sessions, and each that ends makes room", async ()
   await settled();
   assert.throws(() => open("n1"), { code: "RESOURCE_EXHAUSTED" });
   tunnel.toAgent.close();
-  await agent.heard;
+  await agent.received;
   open("n1");
 });
 
 function setUp(ask: (node: string) => void = () => {}) {
   const clock = new VirtualClock();
-  const asked: { readonly node: string; readonly request: SessionRequest }[] = [];
+  const requested: { readonly node: string; readonly request: SessionRequest }[] = [];
   let names = 0;
   let callers = 0;
   const broker = new SessionBroker({
@@ -143,13 +143,13 @@ function setUp(ask: (node: string) => void = () => {}) {
     sessions: {
       request: (node, session) => {
         ask(node);
-        asked.push({ node, request: session });
+        requested.push({ node, request: session });
       },
     },
   });
   const open = (node: string, signal = new AbortController().signal) =>
     broker.open(node, request, signal, `caller ${callers++}`);
-  return { clock, broker, asked, open };
+  return { clock, broker, requested, open };
 }
 
 /** An agent's side of one session. */
@@ -163,11 +163,11 @@ function serveAs(broker: SessionBroker, node: string, sessionId: string) {
     }
   }
   void frames.push({ frame: { $case: "sessionId", value: sessionId } });
-  const heard: Promise<ServeResponse[]> = collected(broker.serve(requests(), contextOf(node)));
-  // Tests that don't use it must not fail because of it.
-  heard.catch(() => {});
+  const received: Promise<ServeResponse[]> = collected(broker.serve(requests(), contextOf(node)));
+  // Tests that don't await the promise must not fail because of it.
+  received.catch(() => {});
   return {
-    heard,
+    received,
     read: () => read,
     say: (frame: NonNullable<ServeRequest["frame"]>) => frames.push({ frame }),
     hangUp: () => frames.close(),
@@ -177,7 +177,7 @@ function serveAs(broker: SessionBroker, node: string, sessionId: string) {
 function contextOf(node: string): CallContext {
   return {
     method: "/forage.agent.v1.AgentService/Serve",
-    caller: { kind: "node", nodeId: nodeId(node) },
+    caller: { type: "node", nodeId: nodeId(node) },
     peer: "192.0.2.1:1",
     signal: new AbortController().signal,
   };

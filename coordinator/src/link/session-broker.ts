@@ -13,21 +13,21 @@ export interface Tunnel {
 }
 
 export interface SessionBrokerOptions {
-  /** Asks an agent to open a stream. */
+  /** Requests streams from agents. */
   readonly sessions: Pick<Sessions, "request">;
   readonly clock: Clock;
   readonly randomName: (length: number) => string;
 }
 
-/** Frames on their way in each direction; at 32 KiB or so each, a few hundred KiB a session. */
+/** The limit of frames in transit in each direction. With about 32 KiB each, a session uses a few hundred KiB. */
 const CHANNEL_CAPACITY = 16;
-/** The agent's own stream is up, so its answer takes a round trip; beyond this it is stuck. */
+/** The limit of the wait for the agent's stream. The agent is connected, so its response takes one round trip. */
 const OPEN_TIMEOUT_MS = 10_000;
-/** Sessions at one time, over all nodes. */
+/** The limit of concurrent sessions over all nodes. */
 const MAX_TUNNELS = 1_000;
-/** As for the connections to workspaces: half of the places for one caller. */
+/** The limit of concurrent sessions of one caller: half of them, as for connections to workspaces. */
 const MAX_TUNNELS_OF_CALLER = 500;
-/** Half of the requests that may wait for one agent (`MAX_REQUESTS` of its session). */
+/** The limit of one caller's requests that wait for one agent: half of `MAX_REQUESTS` of its session. */
 const MAX_WAITING_OF_CALLER = 32;
 
 interface Waiting {
@@ -53,10 +53,9 @@ export class SessionBroker {
   }
 
   /**
-   * Requests a session from the node. The tunnel's reading end fails if the agent does not open it. `caller` names who opens it: no
-   * caller can take all places.
-   *
-   * @throws CoordinatorError RESOURCE_EXHAUSTED, and UNAVAILABLE when the node isn't connected.
+   * Requests a session from the node. The receiving end of the tunnel fails if the agent doesn't open the session. `caller`
+   * identifies the caller, who can't use all sessions. @throws CoordinatorError RESOURCE_EXHAUSTED, and UNAVAILABLE if the
+   * node isn't connected.
    */
   open(
     node: string,
@@ -65,21 +64,21 @@ export class SessionBroker {
     caller: string,
   ): Tunnel {
     this.#assertMayWait(node, caller);
-    const release = this.#places.take(caller);
+    const release = this.#places.acquire(caller);
     const sessionId = this.#options.randomName(20);
     const tunnel: Tunnel = {
       toAgent: new Channel(CHANNEL_CAPACITY),
       fromAgent: new Channel(CHANNEL_CAPACITY),
     };
-    const giveUp = (error: unknown): void => {
+    const cancel = (error: unknown): void => {
       cancelTimeout();
-      // A session that the agent has opened gives its place back when the agent's stream has ended.
+      // A session that the agent has opened counts until the agent's stream has ended.
       if (this.#waiting.delete(sessionId)) release();
       tunnel.fromAgent.close(error);
       tunnel.toAgent.close();
     };
     const cancelTimeout = this.#options.clock.schedule(OPEN_TIMEOUT_MS, () =>
-      giveUp(
+      cancel(
         new CoordinatorError(
           "UNAVAILABLE",
           `node ${node} did not open the session within ${OPEN_TIMEOUT_MS / 1000} s`,
@@ -87,18 +86,18 @@ export class SessionBroker {
       ),
     );
     this.#waiting.set(sessionId, { node, caller, tunnel, cancelTimeout, release });
-    signal.addEventListener("abort", () => giveUp(undefined), { once: true });
-    if (signal.aborted) giveUp(undefined);
+    signal.addEventListener("abort", () => cancel(undefined), { once: true });
+    if (signal.aborted) cancel(undefined);
     try {
       this.#options.sessions.request(node, { ...request, sessionId });
     } catch (error) {
-      giveUp(undefined);
+      cancel(undefined);
       throw error;
     }
     return tunnel;
   }
 
-  /** Returns whether a client waits for the agent to open this session. */
+  /** Reports whether a client waits for the agent to open this session. */
   awaits(sessionId: string): boolean {
     return this.#waiting.has(sessionId);
   }
@@ -114,7 +113,7 @@ export class SessionBroker {
     );
   }
 
-  /** Serves an agent's stream for a session that it was asked to open. */
+  /** Serves an agent's stream for a requested session. */
   async *serve(requests: AsyncIterable<ServeRequest>, context: CallContext): AsyncGenerator<ServeResponse> {
     const incoming = requests[Symbol.asyncIterator]();
     const first = await incoming.next();
@@ -122,13 +121,13 @@ export class SessionBroker {
     if (frame?.$case !== "sessionId")
       throw new CoordinatorError("INVALID", "the first frame must be the session's id");
     const waiting = this.#waiting.get(frame.value);
-    if (waiting === undefined || context.caller.kind !== "node" || waiting.node !== context.caller.nodeId) {
+    if (waiting === undefined || context.caller.type !== "node" || waiting.node !== context.caller.nodeId) {
       throw new CoordinatorError("NOT_FOUND", "no client waits for this session");
     }
     this.#waiting.delete(frame.value);
     waiting.cancelTimeout();
     const { toAgent, fromAgent } = waiting.tunnel;
-    // The client going away closes `toAgent`: the agent's stream then ends, whatever it is doing.
+    // When the client leaves, it closes `toAgent`, which ends the agent's stream.
     void pump(incoming, fromAgent).finally(() => toAgent.close());
     try {
       yield* toAgent;

@@ -1,18 +1,19 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
-import { Hello, LogOptions, type SessionRequest } from "@forage/proto/forage/agent/v1/agent";
-import { NamespaceRecord } from "@forage/proto/forage/store/v1/store";
+import { Hello, LogOptions, PodStatus, type SessionRequest } from "@forage/proto/forage/agent/v1/agent";
+import { NamespaceRecord, PodStatusRecord } from "@forage/proto/forage/store/v1/store";
 import { pino } from "pino";
 import { aNode, aPod, aWorkloadEntry } from "../../test/support/entries.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
 import { encodeRecord } from "../model/codec.ts";
-import { namespaceKey, nodeKey } from "../model/keys.ts";
+import { namespaceKey, nodeKey, statusKey } from "../model/keys.ts";
+import { toTimestamp } from "../model/timestamp.ts";
 import { type Session, Sessions } from "./sessions.ts";
 
 const SILENT = pino({ level: "silent" });
 
-test("the newest session of a node replaces the older one, whose end changes nothing", (t) => {
+test("replaces a node's session by a newer one, and ignores the end of the older one", (t) => {
   const sessions = start(t);
   const first = sessions.open("n1", Hello.fromPartial({ sessionId: "first" }));
   const second = sessions.open("n1", Hello.fromPartial({ sessionId: "second" }));
@@ -24,7 +25,7 @@ test("the newest session of a node replaces the older one, whose end changes not
   assert.equal(sessions.connected("n1"), false);
 });
 
-test("no more than 64 log and exec requests wait for an agent that takes none", (t) => {
+test("limits log and exec requests that wait for one agent to 64", (t) => {
   const sessions = start(t);
   const logs = { $case: "logs", value: LogOptions.fromPartial({}) } as const;
   const request: SessionRequest = { sessionId: "s", podUid: "p1", container: "", kind: logs };
@@ -36,17 +37,17 @@ test("no more than 64 log and exec requests wait for an agent that takes none", 
   sessions.request("n1", request);
 });
 
-test("a changed policy wakes the nodes with pods of the namespace", (t) => {
+test("wakes nodes with pods of a namespace whose policy changed", (t) => {
   const { fed, wakes } = startWithPods(t);
   const key = namespaceKey("shop");
   const value = encodeRecord(NamespaceRecord, NamespaceRecord.fromPartial({ name: "shop" }));
-  fed.write({ kind: "put", key, value });
+  fed.write({ type: "put", key, value });
   assert.deepEqual(wakes(), ["n1"]);
   fed.remove(key);
   assert.deepEqual(wakes(), ["n1"], "the default policy counts again");
 });
 
-test("a workload that another role has applied wakes the nodes with its pods", (t) => {
+test("wakes nodes with pods of a workload that another role has applied", (t) => {
   const { fed, wakes } = startWithPods(t);
   const resource = aWorkloadEntry({ name: "web", namespace: "shop" });
   const withRole = (policyRole: string) => ({ ...resource, record: { ...resource.record, policyRole } });
@@ -58,7 +59,24 @@ test("a workload that another role has applied wakes the nodes with its pods", (
   assert.deepEqual(wakes(), ["n1"]);
 });
 
-test("silent agents are cut off after three heartbeats, but not for a time in which the process was held up", (t) => {
+test("wakes a pod's node when the pod's record changes, but not for its status", (t) => {
+  const { fed, wakes } = startWithPods(t);
+  wakes();
+  const observedAt = toTimestamp(1);
+  const record = {
+    node: "n1",
+    status: PodStatus.fromPartial({ ready: true }),
+    observedAt,
+    readySince: undefined,
+  };
+  fed.write({ type: "put", key: statusKey("shop", "web-1"), value: encodeRecord(PodStatusRecord, record) });
+  assert.equal(fed.state.pod("shop", "web-1")?.status?.ready, true);
+  assert.deepEqual(wakes(), []);
+  fed.put({ pods: [aPod({ name: "web-1", namespace: "shop", node: "n1", stopping: true })] });
+  assert.deepEqual(wakes(), ["n1"]);
+});
+
+test("ends sessions after three missing heartbeats, without counting time in which the process was blocked", (t) => {
   const { sessions, session, fed, clock, holdUps } = startWithPods(t);
   clock.stall(60_000);
   clock.advance(0);
@@ -73,7 +91,7 @@ test("silent agents are cut off after three heartbeats, but not for a time in wh
   assert.equal(session.ended.signal.aborted, true, "it was silent since");
 });
 
-test("a hold-up gives nodes the grace of a start", (t) => {
+test("gives nodes the grace period of a start after the process was blocked", (t) => {
   const { sessions, session, fed, clock } = startWithPods(t);
   clock.stall(60_000);
   clock.advance(0);
@@ -84,7 +102,7 @@ test("a hold-up gives nodes the grace of a start", (t) => {
   assert.equal(fed.state.node("n1")?.health.ready, false);
 });
 
-test("agents of a fleet that has grown get a longer interval, and their nodes the time of three", async (t) => {
+test("sends a longer interval to agents of a grown fleet, and waits for three of these intervals", async (t) => {
   const nodes = Array.from({ length: 1_250 }, (_, index) => aNode({ name: `n${index}` }));
   const fed = new HandFedState({ nodes });
   const clock = new VirtualClock();
@@ -106,7 +124,7 @@ test("agents of a fleet that has grown get a longer interval, and their nodes th
   assert.equal(sessions.heartbeatIntervalMs, 2_500);
 });
 
-/** Sessions of two nodes, of which `n1` has a pod of `shop/web`, and `n2` one of another namespace. */
+/** Returns the sessions of two nodes. `n1` has a pod of `shop/web`, and `n2` one of another namespace. */
 function startWithPods(t: TestContext) {
   const nodes = [aNode({ name: "n1" }), aNode({ name: "n2" })];
   const pods = [

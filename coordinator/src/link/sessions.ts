@@ -24,12 +24,12 @@ export interface Session {
   readonly requests: SessionRequest[];
   /** Whether the node's pods may have changed since the last evaluation. */
   podsChanged: boolean;
-  /** Aborted when a newer session of the node takes over or the node falls silent. */
+  /** Aborts when a newer session of the node begins, or heartbeats are missing. */
   readonly ended: AbortController;
   lastHeartbeatMs: number;
-  /** The interval between its agent's heartbeats. It only grows. */
+  /** The interval between the agent's heartbeats. It never decreases. */
   heartbeatIntervalMs: number;
-  /** Writes what its agent reports. */
+  /** Writes the agent's reports. */
   reports?: { readonly unwritten: number };
 }
 
@@ -37,19 +37,19 @@ export interface SessionsOptions extends Pick<NodeLivenessOptions, "massLoss" | 
   readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Log;
-  /** The interval in a small fleet. */
+  /** The heartbeat interval in a small fleet. */
   readonly heartbeatIntervalMs: number;
-  /** Called once for each hold-up of the process, with its length. */
+  /** Called with the length of each pause in which the process was blocked. */
   readonly onHoldUp?: (heldMs: number) => void;
   /** Called at short intervals. */
   readonly onPulse?: () => void;
-  /** Default: as without a setting. */
+  /** The limits of node liveness. Default: `defaultLivenessLimits`. */
   readonly liveness?: LivenessLimits;
 }
 
-/** Heartbeats a node may miss before its stream counts as dead: one may be late, two are a sign, three are an answer. */
+/** The number of heartbeats that a node may miss before its stream is ended. */
 const MISSED_HEARTBEATS = 3;
-/** Log and exec requests waiting for one agent. */
+/** The limit of log and exec requests that wait for one agent. */
 const MAX_REQUESTS = 64;
 
 /** Tracks the connected nodes. */
@@ -83,17 +83,17 @@ export class Sessions {
     });
   }
 
-  /** The number of stalls of the process. */
+  /** The number of times that the process was blocked. */
   get holdUps(): number {
     return this.#holdUpCount;
   }
 
-  /** Reports of agents that could not be written at the last try. */
+  /** The number of agents' reports that could not be written at the last attempt. */
   get unwrittenReports(): number {
     return [...this.#live.values()].reduce((sum, { reports }) => sum + (reports?.unwritten ?? 0), 0);
   }
 
-  /** Call it before nodes are judged by their silence. */
+  /** Detects that the process was blocked. Must be called before missing heartbeats are evaluated. */
   checkHoldUp(): void {
     this.#holdUps.check();
   }
@@ -102,15 +102,15 @@ export class Sessions {
     return this.#live.size;
   }
 
-  /** The interval between the heartbeats of each agent that connects now. */
+  /** The heartbeat interval for agents that connect now. */
   get heartbeatIntervalMs(): number {
     const { heartbeatIntervalMs: baseMs, liveness } = this.#options;
     return heartbeatIntervalMs(this.#nodes, { baseMs, longestMs: liveness?.longestHeartbeatMs });
   }
 
   /**
-   * Returns a longer interval that has to be sent to the session's agent, and records it. Undefined: there is none. An interval
-   * never gets shorter on a connection, because the node would count as silent until the agent follows it.
+   * Returns a longer interval to send to the session's agent, and records it. Undefined: there is none. The interval of a
+   * connection never decreases, because the node would count as silent until the agent has received the new interval.
    */
   longerInterval(session: Session): number | undefined {
     const intervalMs = this.heartbeatIntervalMs;
@@ -119,7 +119,7 @@ export class Sessions {
     return intervalMs;
   }
 
-  /** The newest session of a node wins; an older one is ended. */
+  /** Opens the session of a node that has connected. Ends an older one. */
   open(node: string, hello: Hello): Session {
     const { clock, log } = this.#options;
     const older = this.#live.get(node);
@@ -140,7 +140,7 @@ export class Sessions {
     return session;
   }
 
-  /** Reports whether the node has a newer session, so that this one's reports are out of date. */
+  /** Reports whether the node has a newer session, so that reports of this one are out of date. */
   isSuperseded(session: Session): boolean {
     const newest = this.#live.get(session.node);
     return newest !== undefined && newest !== session;
@@ -163,12 +163,12 @@ export class Sessions {
     this.#liveness.left(session.node, this.#isSilent(session));
   }
 
-  /** Lets every session evaluate what it has to send. */
+  /** Wakes every session, so that it evaluates what to send. */
   wakeAll(): void {
     for (const session of this.#live.values()) session.wake.raise();
   }
 
-  /** Asks the node's agent to open a stream. UNAVAILABLE when it isn't connected. */
+  /** Requests a stream from the node's agent. @throws CoordinatorError UNAVAILABLE if the node isn't connected. */
   request(node: string, request: SessionRequest): void {
     const session = this.#live.get(node);
     if (session === undefined) throw new CoordinatorError("UNAVAILABLE", `node ${node} is not connected`);
@@ -192,21 +192,25 @@ export class Sessions {
     this.#liveness.stop();
   }
 
-  /** Evaluates the changes once for all nodes. The cost depends on the changes, and not on the number of connections. */
+  /**
+   * Wakes the nodes that the changes affect. Evaluates the changes once, so that the cost doesn't depend on the number of
+   * connections.
+   */
   #wakeFor(changes: readonly Change[]): void {
     const intervalMs = this.heartbeatIntervalMs;
     for (const change of changes) {
-      if (change.kind === "node")
+      if (change.type === "node")
         this.#nodes += Number(change.after !== undefined) - Number(change.before !== undefined);
-      if (change.kind === "node" && (change.after === undefined || change.after.record.revoked))
+      if (change.type === "node" && (change.after === undefined || change.after.record.revoked))
         this.#forget((change.after ?? change.before)?.name ?? "");
-      if (change.kind === "object") this.#wakeForObject(change.after ?? change.before);
-      if (change.kind === "resource") {
+      if (change.type === "object") this.#wakeForObject(change.after ?? change.before);
+      if (change.type === "resource") {
         this.#wakeForServices([change.before, change.after]);
         this.#wakeForRole(change.before, change.after);
       }
-      if (change.kind === "namespace") this.#wakeForPolicy((change.after ?? change.before)?.record.name);
-      if (change.kind !== "pod") continue;
+      if (change.type === "namespace") this.#wakeForPolicy((change.after ?? change.before)?.record.name);
+      // An assignment doesn't depend on its pod's status.
+      if (change.type !== "pod" || change.before?.record === change.after?.record) continue;
       for (const pod of [change.before, change.after]) {
         if (pod !== undefined) this.#podsChanged(pod.record.node);
       }
@@ -238,7 +242,10 @@ export class Sessions {
     for (const { record } of this.#options.state.pods(namespace)) this.#podsChanged(record.node);
   }
 
-  /** Wakes the nodes with pods of a workload that a caller of another role has applied: another policy limits them. */
+  /**
+   * Wakes the nodes with pods of a workload that a caller with another role has applied, because another policy limits
+   * them.
+   */
   #wakeForRole(before: ResourceEntry | undefined, after: ResourceEntry | undefined): void {
     if (after === undefined || before?.record.policyRole === after.record.policyRole) return;
     const { namespace, kind, name } = after.record;
@@ -263,14 +270,17 @@ export class Sessions {
     return lastHeartbeatMs < this.#options.clock.monotonicMs() - MISSED_HEARTBEATS * heartbeatIntervalMs;
   }
 
-  /** Ends streams whose agents have sent nothing for so long that they are gone or cut off. */
+  /** Ends streams without heartbeats. */
   #sweep(): void {
     for (const session of this.#live.values()) {
       if (this.#isSilent(session)) session.ended.abort(new CoordinatorError("ABORTED", "no heartbeats"));
     }
   }
 
-  /** Messages that agents sent during the pause are unread in the sockets, so no agent was silent. */
+  /**
+   * Restarts the time of missing heartbeats, because messages that agents sent during the pause are still unread in the
+   * sockets.
+   */
   #heldUp(heldMs: number): void {
     const { clock, log } = this.#options;
     this.#holdUpCount++;

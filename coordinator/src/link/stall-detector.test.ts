@@ -19,7 +19,7 @@ function start() {
   return { clock, wall, held, detector, pulses: () => pulses };
 }
 
-test("a process that runs is not held up, however often it is asked", () => {
+test("reports no pause of a running process, however often it is checked", () => {
   const { clock, held, detector, pulses } = start();
   for (let step = 0; step < 100; step++) {
     clock.advance(130);
@@ -28,7 +28,7 @@ test("a process that runs is not held up, however often it is asked", () => {
   assert.deepEqual([held, pulses()], [[], 13]);
 });
 
-test("whichever timer asks first after a hold-up learns of it, and only once", () => {
+test("reports a pause once, at the first check after it", () => {
   const { clock, held, detector } = start();
   clock.stall(8_000);
   detector.check();
@@ -38,21 +38,21 @@ test("whichever timer asks first after a hold-up learns of it, and only once", (
   assert.deepEqual(held, [7_000]);
 });
 
-test("the pulse itself notices a hold-up", () => {
+test("reports a pause without another check", () => {
   const { clock, held } = start();
   clock.stall(3_000);
   clock.advance(0);
   assert.deepEqual(held, [2_000]);
 });
 
-test("a pulse that is a little late is no hold-up", () => {
+test("ignores a slightly late timer", () => {
   const { clock, held } = start();
   clock.stall(1_500);
   clock.advance(0);
   assert.deepEqual(held, []);
 });
 
-test("a wall clock that runs ahead of the monotonic one is a machine that was suspended", () => {
+test("detects a suspended machine by the difference of wall clock and monotonic clock", () => {
   const { clock, wall, held } = start();
   wall.jumpMs = 60_000;
   clock.advance(INTERVAL_MS);
@@ -62,7 +62,7 @@ test("a wall clock that runs ahead of the monotonic one is a machine that was su
   assert.deepEqual(held, [60_000], "set back, it proves nothing");
 });
 
-test("ends with its owner", () => {
+test("stops when it is closed", () => {
   const { clock, detector, pulses } = start();
   detector.stop();
   clock.advance(10 * INTERVAL_MS);

@@ -2,21 +2,25 @@ import type { Clock } from "../time/clock.ts";
 
 export interface StallDetectorOptions {
   readonly clock: Clock;
-  /** The interval at which the process checks that it runs. */
+  /** The interval at which the process checks whether it was blocked, in milliseconds. */
   readonly intervalMs: number;
-  /** Called once for each hold-up, before anything else is judged, with how long the process did not run. */
+  /** Called once for each pause with its length, before other reactions to it. */
   readonly onHoldUp: (heldMs: number) => void;
-  /** Called at each interval, also after a hold-up. */
+  /** Called at each interval, also after a pause. */
   readonly onPulse: () => void;
 }
 
-/** The largest step of the wall clock that counts as an ordinary correction. A larger step may be a suspended machine. */
+/**
+ * The largest change of the wall clock that counts as a normal correction. A larger one may be caused by a suspended
+ * machine.
+ */
 const WALL_JUMP_MS = 5_000;
 
 /**
- * Detects that the process did not run for a while: stopped by a signal, starved of CPU, or paused with its machine. Messages of
- * other hosts from that time are still unread then, so their silence proves nothing. Timers that judge silence call `check`
- * first, because all timers that fall due during a pause run before anything is read, in any order.
+ * Detects that the process did not run for a while: stopped by a signal, without CPU time, or paused with its machine.
+ * Messages of other hosts from that time are still unread, so missing heartbeats prove nothing. Timers that evaluate
+ * missing heartbeats call `check` first, because all timers that become due during a pause run before anything is read, in
+ * any order.
  */
 export class StallDetector {
   readonly #options: StallDetectorOptions;
@@ -34,7 +38,7 @@ export class StallDetector {
   check(): void {
     const { clock, intervalMs, onHoldUp } = this.#options;
     const elapsedMs = clock.monotonicMs() - this.#lastMs;
-    // The monotonic clock stands still while a machine is suspended; the wall clock is corrected afterwards.
+    // The monotonic clock doesn't advance while a machine is suspended, and the wall clock is corrected afterwards.
     const jumpMs = clock.nowMs() - this.#lastWallMs - elapsedMs;
     const lateMs = elapsedMs - intervalMs;
     const heldMs = Math.max(lateMs > intervalMs / 2 ? lateMs : 0, jumpMs > WALL_JUMP_MS ? jumpMs : 0);

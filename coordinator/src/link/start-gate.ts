@@ -4,42 +4,52 @@ import type { ClusterView } from "../state/cluster-view.ts";
 import type { NodeEntry } from "../state/entries.ts";
 import type { Store } from "../store/index.ts";
 
-/** A log line names so many nodes and counts the rest. */
+/** The largest number of nodes in a log line. The others are counted. */
 const LOGGED_NODES_MAX = 10;
 
 /**
- * Holds back decisions after a start until each node that counts as ready has connected, or no longer counts as ready. An old copy
- * of the store shows only when a node connects that has seen later data, and until then no decision may follow from it. Reports
- * of agents and calls of clients are written at once.
+ * Delays decisions after a start until each node that counts as Ready has connected, or no longer counts as Ready. An old
+ * copy of the store is only detected when a node with later data connects, and no decision may be based on it before.
+ * Reports of agents and calls of clients are written at once.
  *
- * A store that this process has read while another coordinator decided can't be an old copy: nothing is held back then.
+ * A store that this process has followed while another coordinator was leading can't be an old copy, so nothing is delayed
+ * then.
  */
 export class StartGate {
   readonly #state: ClusterView;
   readonly #log: Log;
   readonly #opened = Promise.withResolvers<void>();
   readonly #unsubscribe: () => void;
+  /**
+   * The nodes that were awaited at their last change. Each is removed at most once, so that the cost of a start is constant
+   * for each node.
+   */
+  readonly #awaited = new Set<string>();
   #over = false;
 
   constructor(state: ClusterView, log: Log, isProven = false) {
     this.#state = state;
     this.#log = log;
     this.#unsubscribe = state.subscribe((changes) => {
-      if (changes.some(({ kind }) => kind === "node")) this.look();
+      let isCheckDue = false;
+      for (const change of changes) {
+        if (change.type !== "node") continue;
+        isCheckDue = true;
+        this.#note(change.after);
+      }
+      if (isCheckDue) this.check();
     });
-    // A gate may close while no write waits for it.
+    for (const node of state.nodes()) this.#note(node);
+    // The gate may be closed while no write waits for it.
     this.#opened.promise.catch(() => undefined);
     if (isProven) this.#open();
-    else this.look();
+    else this.check();
     if (this.#over) return;
-    const nodes = state
-      .nodes()
-      .filter(isAwaited)
-      .map(({ name }) => name);
+    const nodes = [...this.#awaited];
     log.info({ event: "decisions-held-back", nodes: nodes.slice(0, LOGGED_NODES_MAX), count: nodes.length });
   }
 
-  /** Reports whether no start waits any more. */
+  /** Reports whether the start is over, so that writes are no longer delayed. */
   get isOver(): boolean {
     return this.#over;
   }
@@ -50,18 +60,24 @@ export class StartGate {
   }
 
   /** Must be called when a node has connected. */
-  look(): void {
-    if (!this.#over && !this.#state.nodes().some(isAwaited)) this.#open();
+  check(): void {
+    if (this.#over) return;
+    for (const name of this.#awaited) {
+      const node = this.#state.node(name);
+      if (node !== undefined && isAwaited(node)) return;
+      this.#awaited.delete(name);
+    }
+    this.#open();
   }
 
-  /** Rejects what waits: the store is out of date, or the coordinator stops. */
+  /** Fails waiting and later writes: the store is out of date, or the coordinator stops. */
   close(reason: string): void {
     if (this.#over) return;
     this.#end();
     this.#opened.reject(new CoordinatorError("UNAVAILABLE", reason));
   }
 
-  /** Returns the store for those who decide. Their writes wait for the gate. */
+  /** Returns the store for decisions. Writes wait for the gate. */
   gated(store: Store): Store {
     return new Proxy(store, {
       get: (target, name) => {
@@ -77,6 +93,10 @@ export class StartGate {
     return store.txn(...given);
   }
 
+  #note(node: NodeEntry | undefined): void {
+    if (node !== undefined && isAwaited(node)) this.#awaited.add(node.name);
+  }
+
   #open(): void {
     this.#end();
     this.#log.info({ event: "decisions-begin" });
@@ -85,11 +105,12 @@ export class StartGate {
 
   #end(): void {
     this.#over = true;
+    this.#awaited.clear();
     this.#unsubscribe();
   }
 }
 
-/** Reports whether the node counts as ready only because the coordinator has just started. */
+/** Reports whether the node counts as Ready only because the coordinator has just started. */
 function isAwaited({ health }: NodeEntry): boolean {
   return health.ready && health.lastSeenMs === undefined;
 }

@@ -32,14 +32,14 @@ async function aDesk(
 const asked = (collector: MetricsCollector, node: string) =>
   collector.requestsFor(node)?.pods.map(({ podUid, usage, scrape }) => [podUid, usage, scrape?.names]);
 
-test("requests from each node the metrics of its pods of autoscaled workloads only", LIMIT, async (t) => {
+test("requests from each node only the metrics of its autoscaled pods", LIMIT, async (t) => {
   const { collector } = await aDesk(t);
   assert.deepEqual(asked(collector, "n1"), [["uid-a", true, undefined]]);
   assert.deepEqual(asked(collector, "n2"), [["uid-b", true, undefined]]);
   assert.equal(collector.requestsFor("n3"), undefined);
 });
 
-test("doesn't scrape pods without a metrics annotation", LIMIT, async (t) => {
+test("does not scrape pods without a metrics annotation", LIMIT, async (t) => {
   const { collector } = await aDesk(t, scaled({ customMetrics: [QUEUE] }));
   assert.equal(collector.requestsFor("n1"), undefined);
 });
@@ -51,30 +51,30 @@ test("accepts only requested values, and only from the pod's node", LIMIT, async
     ["n1", "uid-plain"],
     ["n1", "unknown"],
   ] as const)
-    collector.take(node, sampleOf(uid));
+    collector.receive(node, sampleOf(uid));
   assert.equal(collector.pods.size, 0);
-  collector.take("n1", sampleOf("uid-a"));
+  collector.receive("n1", sampleOf("uid-a"));
   assert.equal(collector.pods.get("uid-a")?.memoryBytes, 7);
   clock.advance(52_499);
   assert.ok(collector.pods.get("uid-a"));
   clock.advance(1);
   assert.equal(collector.pods.get("uid-a"), undefined, "three samples were missed");
-  await store.txn([], [{ kind: "delete", key: "pods/shop/a" }]);
+  await store.txn([], [{ type: "delete", key: "pods/shop/a" }]);
   await until("it is forgotten with its pod", () => collector.pods.size === 0);
 });
 
-test("requests the usage of all pods once, and keeps it until it is out of date", LIMIT, async (t) => {
+test("requests the usage of all pods once, and keeps it until it is outdated", LIMIT, async (t) => {
   const { collector, store, clock } = await aDesk(t, scaled({}), true);
   const outbox = collector.sessionOf("n1");
   assert.deepEqual(outbox.due(), { pods: [], intervalMs: 15_000, usageOfAllPods: true });
-  collector.take("n1", sampleOf("uid-plain"));
-  collector.take("n2", sampleOf("uid-a"));
+  collector.receive("n1", sampleOf("uid-plain"));
+  collector.receive("n2", sampleOf("uid-a"));
   assert.deepEqual([collector.usage.size, collector.pods.size], [1, 0], "n2 doesn't have the pod a");
   clock.advance(97_499);
   assert.equal(collector.usage.get("uid-plain")?.memoryBytes, 7, "unchanged samples are left out");
   clock.advance(1);
   assert.equal(collector.usage.get("uid-plain"), undefined);
-  await store.txn([], [{ kind: "delete", key: "pods/shop/plain" }]);
+  await store.txn([], [{ type: "delete", key: "pods/shop/plain" }]);
   await until("it is forgotten with its pod", () => collector.usage.size === 0);
   assert.equal(outbox.due(), undefined, "pods that come and go change nothing");
 });

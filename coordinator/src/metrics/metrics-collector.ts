@@ -15,34 +15,45 @@ import { PushedMetrics } from "./pushed-metrics.ts";
 export interface MetricsCollectorOptions {
   readonly state: ClusterView;
   readonly clock: Clock;
-  /** The time from one sample to the next. */
+  /** The time between two samples. */
   readonly intervalMs: number;
-  /** Whether the usage of every pod is measured, for people. Default: only what autoscaling needs. */
+  /**
+   * Whether the usage of every pod is measured for display. Default: only usage that autoscaling
+   * needs.
+   */
   readonly usageOfAllPods?: boolean | undefined;
 }
 
 /** The metrics to collect from the pods of one workload. */
 interface MetricsDemand {
   readonly usage: boolean;
-  /** Custom metrics, which pods may tell themselves. */
+  /** Custom metrics, whose values pods may send themselves. */
   readonly names: readonly string[];
 }
 
-/** Two samples may be late or lost before a pod counts as not measured. */
+/** The number of samples that may be late or lost before a pod counts as not measured, plus one. */
 const SAMPLES_MISSED = 3;
-/** Agents leave out so many samples of a pod in a row while its usage hardly changes. */
+/**
+ * The number of consecutive samples of a pod that agents may omit while its usage hardly changes.
+ */
 const SAMPLES_LEFT_OUT = 3;
 
-/** Holds the inputs of autoscaling (which pods to measure, their samples, and pushed values) and the usage of all pods. */
+/**
+ * Holds the inputs of autoscaling (the pods to measure, their samples, and pushed values) and the
+ * usage of all pods.
+ */
 export class MetricsCollector {
   readonly pushed: PushedMetrics;
   readonly pods: PodMetrics;
-  /** The newest usage of every pod that is measured. It may be older than what autoscaling decides by. */
+  /**
+   * The newest usage of every measured pod. It may be older than the usage by which autoscaling
+   * decides.
+   */
   readonly usage: PodMetrics;
   readonly #options: MetricsCollectorOptions;
-  /** Keyed by workload. */
+  /** The demand by workload. */
   readonly #wanted = new Map<string, MetricsDemand>();
-  /** Keyed by node. */
+  /** The callbacks by node. */
   readonly #readers = new Map<string, Set<() => void>>();
   readonly #unsubscribe: () => void;
 
@@ -62,7 +73,10 @@ export class MetricsCollector {
     return this.#options.intervalMs;
   }
 
-  /** Calls `onChange` when policies require other metrics of the node than before. The caller follows the node's pods itself. Returns a function that ends this. */
+  /**
+   * Calls `onChange` when policies require other metrics of the node than before. The caller must
+   * track the node's pods itself. Returns a function that ends this.
+   */
   read(node: string, onChange: () => void): () => void {
     const readers = this.#readers.get(node) ?? new Set();
     this.#readers.set(node, readers.add(onChange));
@@ -72,7 +86,7 @@ export class MetricsCollector {
     };
   }
 
-  /** Returns the metrics to request from the node, or undefined if there are none. */
+  /** Returns the metrics to request from the node; undefined if there are none. */
   requestsFor(node: string): PodMetricsRequests | undefined {
     const { state, intervalMs, usageOfAllPods = false } = this.#options;
     const pods =
@@ -80,7 +94,7 @@ export class MetricsCollector {
     return pods.length === 0 && !usageOfAllPods ? undefined : { pods, intervalMs, usageOfAllPods };
   }
 
-  /** Tracks the requests that one session of the node has sent. */
+  /** Tracks the requests that were sent in one session of the node. */
   sessionOf(node: string): LastSent<PodMetricsRequests> {
     return new LastSent({
       read: () => this.requestsFor(node),
@@ -89,14 +103,14 @@ export class MetricsCollector {
     });
   }
 
-  /** Takes what a node measured of its own pods, as far as it was asked. */
-  take(node: string, { pods }: PodMetricsMessage): void {
+  /** Stores the node's measurements of its own pods, as far as they were requested. */
+  receive(node: string, { pods }: PodMetricsMessage): void {
     const { state, usageOfAllPods = false } = this.#options;
     for (const sample of pods) {
       const pod = state.podByUid(sample.podUid);
       if (pod?.record.node !== node) continue;
-      if (this.#wanted.has(pod.workloadKey)) this.pods.take(sample);
-      if (usageOfAllPods) this.usage.take({ ...sample, values: {}, problem: "" });
+      if (this.#wanted.has(pod.workloadKey)) this.pods.record(sample);
+      if (usageOfAllPods) this.usage.record({ ...sample, values: {}, problem: "" });
     }
   }
 
@@ -117,11 +131,11 @@ export class MetricsCollector {
   #follow(changes: readonly Change[]): void {
     const nodes = new Set<string>();
     for (const change of changes) {
-      if (change.kind === "pod" && change.after === undefined && change.before !== undefined) {
+      if (change.type === "pod" && change.after === undefined && change.before !== undefined) {
         this.pods.forget(change.before.record.uid);
         this.usage.forget(change.before.record.uid);
       }
-      if (change.kind !== "resource") continue;
+      if (change.type !== "resource") continue;
       const entry = change.after ?? change.before;
       if (entry === undefined || !this.#note(change.after, keyOf(entry))) continue;
       for (const { record } of this.#options.state.podsOfWorkload(keyOf(entry))) {
@@ -131,7 +145,7 @@ export class MetricsCollector {
     for (const node of nodes) for (const onChange of this.#readers.get(node) ?? []) onChange();
   }
 
-  /** Updates the requests of a workload and reports whether they changed. */
+  /** Updates the requests of a workload. Reports whether they changed. */
   #note(entry: ResourceEntry | undefined, key: string): boolean {
     const before = this.#wanted.get(key);
     const after = entry && wantedOf(entry);

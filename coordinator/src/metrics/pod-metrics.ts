@@ -3,33 +3,36 @@ import type { Clock } from "../time/clock.ts";
 
 /** An agent's last sample of one pod. */
 export interface PodSample {
-  /** The time of its arrival, by the monotonic clock. */
+  /** The monotonic time of arrival. */
   readonly atMs: number;
-  /** Mean over the window; undefined: not known. */
+  /** The mean CPU usage over the window; undefined if unknown. */
   readonly cpuCores: number | undefined;
   readonly windowMs: number;
-  /** Working set; undefined: not known. */
+  /** The working set; undefined if unknown. */
   readonly memoryBytes: number | undefined;
   /** Custom metrics by name. */
   readonly values: ReadonlyMap<string, number>;
-  /** The reason for missing values. Empty without a known one. */
+  /** The reason for missing values, or empty. */
   readonly problem: string;
-  /** The times for which the pod had run and had been ready; 0: it was not. */
+  /** The times for which the pod had been running and ready; 0 if it was not. */
   readonly runningMs: number;
   readonly readyMs: number;
 }
 
 export interface PodMetricsOptions {
   readonly clock: Pick<Clock, "monotonicMs">;
-  /** Samples older than this are no measure of now. */
+  /** The age at which samples are no longer used. */
   readonly lifeMs: number;
 }
 
-/** The largest number of requested values. Any more are dropped. */
+/** The most requested values. Further ones are dropped. */
 const MAX_VALUES = 50;
 const MAX_PROBLEM_LENGTH = 500;
 
-/** The newest samples of pods by uid. In memory only: what is measured again within seconds needs no disk. */
+/**
+ * The newest samples of pods by uid. They are only in memory, because they are measured again
+ * within seconds.
+ */
 export class PodMetrics {
   readonly #options: PodMetricsOptions;
   readonly #samples = new Map<string, PodSample>();
@@ -42,8 +45,8 @@ export class PodMetrics {
     return this.#samples.size;
   }
 
-  /** The caller knows that the pod is the node's that says so. */
-  take(sample: PodMetricsSample): void {
+  /** Stores a sample. The caller must check that the pod belongs to the reporting node. */
+  record(sample: PodMetricsSample): void {
     const { podUid, cpuNanoCores, memoryBytes, windowMs, problem, runningMs, readyMs } = sample;
     const values = Object.entries(sample.values).filter(([, value]) => Number.isFinite(value) && value >= 0);
     this.#samples.set(podUid, {
@@ -58,7 +61,7 @@ export class PodMetrics {
     });
   }
 
-  /** Undefined: there is none that still counts. */
+  /** Returns the sample of a pod; undefined if there is none or it is too old. */
   get(podUid: string): PodSample | undefined {
     const sample = this.#samples.get(podUid);
     if (sample === undefined) return undefined;

@@ -7,7 +7,7 @@ const rps = (fields: Partial<MetricName> = {}): MetricName => {
   return { namespace: "shop", name: "rps", workload: "", pod: "", ...fields };
 };
 
-test("the newest value counts, for its time to live", () => {
+test("returns the newest value for its time to live", () => {
   const clock = new VirtualClock();
   const pushed = new PushedMetrics(clock);
   pushed.put(rps(), 1, 60);
@@ -21,7 +21,7 @@ test("the newest value counts, for its time to live", () => {
   assert.equal(pushed.delete(rps()), false, "it had run out");
 });
 
-test("values of different things don't meet", () => {
+test("keeps values of different objects apart", () => {
   const pushed = new PushedMetrics(new VirtualClock());
   const names = [
     rps(),
@@ -40,7 +40,7 @@ test("values of different things don't meet", () => {
   assert.equal(pushed.list().length, 4);
 });
 
-test("a namespace holds a thousand; what has run out makes room", () => {
+test("holds a thousand values of a namespace, and replaces expired ones", () => {
   const clock = new VirtualClock();
   const pushed = new PushedMetrics(clock);
   for (let index = 0; index < 1_000; index++) pushed.put(rps({ name: `m${index}` }), 1, index === 7 ? 1 : 60);
@@ -52,7 +52,7 @@ test("a namespace holds a thousand; what has run out makes room", () => {
   assert.throws(() => pushed.put(rps({ name: "more" }), 1, 60), /namespace "shop" has 1000 pushed values/);
 });
 
-test("all namespaces together hold twenty thousand", () => {
+test("holds twenty thousand values of all namespaces together", () => {
   const clock = new VirtualClock();
   const pushed = new PushedMetrics(clock);
   for (let index = 0; index < 20_000; index++)

@@ -2,8 +2,8 @@ import { CoordinatorError } from "../errors.ts";
 import type { Clock } from "../time/clock.ts";
 
 /**
- * The subject of a pushed value: one pod, one container service, or, with neither, all workloads of the namespace that scale by
- * the name.
+ * The object of a pushed value: one pod, one container service, or, with neither, all workloads of
+ * the namespace that scale by the name.
  */
 export interface MetricName {
   readonly namespace: string;
@@ -15,25 +15,31 @@ export interface MetricName {
 export interface PushedValue extends MetricName {
   readonly value: number;
   readonly ttlSeconds: number;
-  /** The time of the push, by the wall clock. */
+  /** The wall-clock time of the push. */
   readonly pushedAtMs: number;
   readonly expiresAtMs: number;
 }
 
 interface Entry extends PushedValue {
-  /** The end of its validity, by the monotonic clock. */
+  /** The end of the value's validity, in monotonic time. */
   readonly endsMs: number;
 }
 
-/** Pushers with a name per request or per user would fill the memory otherwise. */
+/**
+ * The most values of one namespace, so that pushers with a name per request or per user can't fill
+ * the memory.
+ */
 const MAX_PER_NAMESPACE = 1_000;
-/** The limit of all values, about 5 MB. */
+/** The most values in total, about 5 MB. */
 const MAX_IN_ALL = 20_000;
 
-/** Holds pushed values of custom metrics in memory. After a restart they are missing until they are pushed again. */
+/**
+ * Holds pushed values of custom metrics in memory. After a restart they are missing until they are
+ * pushed again.
+ */
 export class PushedMetrics {
   readonly #clock: Clock;
-  /** Keyed by namespace, then by the rest of the name. */
+  /** Values by namespace, then by the rest of the name. */
   readonly #values = new Map<string, Map<string, Entry>>();
   #count = 0;
 
@@ -41,7 +47,10 @@ export class PushedMetrics {
     this.#clock = clock;
   }
 
-  /** Replaces the value of the same name. Throws RESOURCE_EXHAUSTED where there are too many. */
+  /**
+   * Stores a value, and replaces one of the same name. Throws RESOURCE_EXHAUSTED if there are too
+   * many.
+   */
   put(name: MetricName, value: number, ttlSeconds: number): PushedValue {
     const { namespace } = name;
     const own = this.#values.get(namespace) ?? new Map<string, Entry>();
@@ -65,13 +74,13 @@ export class PushedMetrics {
     return entry;
   }
 
-  /** Undefined: there is none, or it has run out. */
+  /** Returns a value; undefined if there is none or it has expired. */
   get(name: MetricName): PushedValue | undefined {
     const entry = this.#values.get(name.namespace)?.get(keyOf(name));
     return entry !== undefined && entry.endsMs > this.#clock.monotonicMs() ? entry : undefined;
   }
 
-  /** Returns the values that are still valid, by their names. */
+  /** Returns the values that have not expired, with their names. */
   list(namespace?: string): readonly PushedValue[] {
     const all = namespace === undefined ? [...this.#values.values()] : [this.#values.get(namespace)];
     const nowMs = this.#clock.monotonicMs();
@@ -79,7 +88,7 @@ export class PushedMetrics {
     return live.sort((a, b) => (fullKeyOf(a) < fullKeyOf(b) ? -1 : 1));
   }
 
-  /** Reports whether there was one. */
+  /** Deletes a value. Reports whether there was one. */
   delete(name: MetricName): boolean {
     const own = this.#values.get(name.namespace);
     const wasLive = this.get(name) !== undefined;
@@ -88,7 +97,7 @@ export class PushedMetrics {
     return wasLive;
   }
 
-  /** Removes expired values when their place is needed, so that no timer is necessary. */
+  /** Removes expired values when space is needed, so that no timer is necessary. */
   #makeRoom(namespace: string, own: Map<string, Entry>): void {
     if (own.size >= MAX_PER_NAMESPACE) this.#dropExpired(own);
     if (own.size >= MAX_PER_NAMESPACE) throw full(`namespace "${namespace}"`, MAX_PER_NAMESPACE);

@@ -1,6 +1,6 @@
 import type { ResourceList } from "@forage/proto/forest/v1/forage";
 
-/** The amount of a resource as it is written; empty: it isn't named. */
+/** Returns the amount of a resource as it was written. Empty: the list doesn't contain it. */
 export function amountText(list: ResourceList | undefined, resource: string): string {
   if (list === undefined) return "";
   if (resource === "cpu") return list.cpu;

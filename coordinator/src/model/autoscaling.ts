@@ -2,7 +2,7 @@ import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import type { AutoscalingPolicy, ContainerServiceSpec, CustomMetric } from "@forage/proto/forest/v1/forage";
 import { NANO_PER_UNIT, parseQuantity } from "@forage/scheduler";
 
-/** The metrics that agents measure. Custom metrics of these names come from agents, too. */
+/** The metrics that agents measure. Custom metrics with these names come from agents as well. */
 export const MEASURED_RESOURCES = ["cpu", "memory"] as const;
 
 /** The policy by which a workload's number of replicas follows its metrics. */
@@ -10,25 +10,28 @@ export interface Autoscaling {
   /** The lower limit of replicas, at least 1. */
   readonly minReplicas: number;
   readonly maxReplicas: number;
-  /** The targets: at least one, and no two with the same name and type. */
+  /** The targets: at least one, without duplicates of name and type. */
   readonly metrics: readonly MetricTarget[];
-  /** Shrinks only to the highest size that was recommended within this time. */
+  /** The stabilization window in milliseconds: scaling down goes to the highest recommendation within it. */
   readonly stabilizationMs: number;
 }
 
 export type TargetType = "Value" | "AverageValue" | "Utilization";
 
 export interface MetricTarget {
-  /** "cpu", "memory", or a custom metric's. */
+  /** The name of the metric: "cpu", "memory", or that of a custom metric. */
   readonly name: string;
   readonly type: TargetType;
-  /** Percent of the requests for Utilization; else cores, bytes, or whatever the metric counts. More than 0. */
+  /**
+   * The target, more than 0: a percentage of the requests for Utilization, otherwise in cores, bytes or the unit of the
+   * metric.
+   */
   readonly target: number;
   /** The target as it was written. */
   readonly text: string;
 }
 
-/** The place of a pod's own metrics, from its annotations. */
+/** The port, path and scheme at which a pod reports its own metrics, from its annotations. */
 export interface ScrapeTarget {
   readonly port: number;
   readonly path: string;
@@ -41,7 +44,7 @@ export const METRICS_ANNOTATIONS = {
   scheme: "forage.dev/metrics-scheme",
 } as const;
 
-/** Returns the fault in the annotation's value. Undefined if there is none, or if the annotation is not about metrics. */
+/** Returns what is wrong with the annotation's value. Undefined: it is valid, or the annotation is not about metrics. */
 export function metricsAnnotationProblem(name: string, value: string): string | undefined {
   switch (name) {
     case METRICS_ANNOTATIONS.port:
@@ -49,7 +52,7 @@ export function metricsAnnotationProblem(name: string, value: string): string | 
         ? undefined
         : "must be the number of a port from 1 to 65535";
     case METRICS_ANNOTATIONS.path:
-      // It becomes the target of a request.
+      // The path becomes part of an HTTP request line.
       return /^\/[\x21-\x7e]{0,1023}$/.test(value)
         ? undefined
         : "must begin with '/' and have at most 1024 characters, none of them blank";
@@ -60,10 +63,10 @@ export function metricsAnnotationProblem(name: string, value: string): string | 
   }
 }
 
-/** Kubernetes' default. */
+/** The default stabilization window. Kubernetes' value. */
 const DEFAULT_STABILIZATION_MS = 300_000;
 
-/** Undefined: the number of replicas is what the resource says. */
+/** Returns the autoscaling policy. Undefined: the number of replicas is fixed by the resource. */
 export function autoscalingOf({ scaling }: ContainerServiceSpec): Autoscaling | undefined {
   const policy = scaling?.autoscaling;
   if (policy === undefined) return undefined;
@@ -78,12 +81,12 @@ export function autoscalingOf({ scaling }: ContainerServiceSpec): Autoscaling | 
   };
 }
 
-/** Returns the number of replicas nearest to `replicas` that the policy allows. */
+/** Returns the number of replicas within the policy's limits that is nearest to the given one. */
 export function clamp(replicas: number, { minReplicas, maxReplicas }: Autoscaling): number {
   return Math.min(maxReplicas, Math.max(minReplicas, replicas));
 }
 
-/** Undefined: the pods report no metrics. */
+/** Returns where the pods report metrics. Undefined: they report none. */
 export function scrapeTargetOf(template: PodTemplate | undefined): ScrapeTarget | undefined {
   const annotations = template?.podConfig?.annotations ?? {};
   const port = Number(annotations[METRICS_ANNOTATIONS.port]);
@@ -95,10 +98,10 @@ export function scrapeTargetOf(template: PodTemplate | undefined): ScrapeTarget 
   };
 }
 
-/** The number that a quantity such as `1500m` or `2k` stands for. Throws SchedulerError if it is none. */
+/** Returns the value of a quantity such as `1500m` or `2k`. Throws SchedulerError if it is invalid. */
 export function numberOf(quantity: string): number {
   const nano = parseQuantity(quantity);
-  // In two parts, since a large number in billionths is more than a double holds exactly.
+  // Converts in two parts, because a double can't represent large numbers of billionths exactly.
   return Number(nano / NANO_PER_UNIT) + Number(nano % NANO_PER_UNIT) / Number(NANO_PER_UNIT);
 }
 

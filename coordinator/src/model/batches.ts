@@ -1,22 +1,22 @@
 import type { Compare, Op } from "../store/index.ts";
 import { TXN_BYTES_MAX, TXN_OPS_MAX } from "../store/limits.ts";
 
-/** Writes that are made together or not at all. */
+/** Compares and operations that are applied completely or not at all. */
 export interface StoreWrite {
   readonly compares: readonly Compare[];
   readonly ops: readonly Op[];
 }
 
-/** The compares and keys that callers add to each batch. */
+/** The number of compares and keys that callers may add to each batch. */
 const RESERVED_COMPARES = 2;
 const RESERVED_BYTES = 4096;
 
-/** Returns the pieces in their order, as many in a batch as the store takes in one transaction. Pure. */
+/** Returns the writes in order, grouped into batches that each fit into one transaction. Pure. */
 export function batches<T extends StoreWrite>(writes: Iterable<T>): T[][] {
   return [...eachBatch(writes)];
 }
 
-/** The same, one batch after another: pieces that are made one by one are never all in memory. */
+/** Yields the batches one after another, so that lazily created writes are never all in memory. */
 export function* eachBatch<T extends StoreWrite>(writes: Iterable<T>): Generator<T[]> {
   let batch: T[] = [];
   let room: Room = EMPTY_ROOM;
@@ -50,15 +50,15 @@ const EMPTY_ROOM: Room = {
   bytes: TXN_BYTES_MAX - RESERVED_BYTES,
 };
 
-/** Returns the size as the store counts it, or slightly more. */
+/** Returns the size as the store computes it, or slightly more. */
 export function bytesOf({ compares, ops }: StoreWrite): number {
   let bytes = 0;
   for (const compare of compares) {
-    bytes += Buffer.byteLength(compare.key) + (compare.kind === "value" ? compare.value.byteLength : 0);
+    bytes += Buffer.byteLength(compare.key) + (compare.type === "value" ? compare.value.byteLength : 0);
   }
   for (const op of ops) {
-    bytes += Buffer.byteLength(op.kind === "deletePrefix" ? op.prefix : op.key);
-    if (op.kind === "put") bytes += op.value.byteLength;
+    bytes += Buffer.byteLength(op.type === "delete-prefix" ? op.prefix : op.key);
+    if (op.type === "put") bytes += op.value.byteLength;
   }
   return bytes;
 }

@@ -1,13 +1,15 @@
 import type { ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import type { ServicePort } from "@forage/proto/forest/v1/forage";
 
-/** A service of the coordinator itself, to which routes can lead. A service that somebody applied under its name replaces it. */
+/**
+ * A service of the coordinator itself, which can be the backend of routes. An applied service with its name replaces it.
+ */
 export interface BuiltInService {
   readonly namespace: string;
   readonly name: string;
   /** The port of the service and of its endpoints. */
   readonly port: number;
-  /** IP addresses at which gateways reach it. */
+  /** The IP addresses at which gateways reach the coordinator. */
   readonly addresses: readonly string[];
 }
 
@@ -29,7 +31,7 @@ export class BuiltInServices {
     return [{ name: "http", port: service.port, targetPort: service.port, protocol: "TCP", nodePort: 0 }];
   }
 
-  /** Returns the service as agents see it: outside of all pods, and without an address of its own. */
+  /** Returns the service as agents see it: its endpoints are not pods, and it has no virtual IP. */
   stateOf(namespace: string, name: string): ServiceState | undefined {
     const service = this.#services.get(`${namespace}/${name}`);
     if (service === undefined) return undefined;

@@ -10,13 +10,13 @@ const pod = PodRecord.fromPartial({
   createdAt: { seconds: -1n, nanos: 5 },
 });
 
-test("decodes what it has encoded", () => {
+test("decodes encoded records", () => {
   assert.deepEqual(decodeRecord(PodRecord, "pods/a", encodeRecord(PodRecord, pod)), pod);
   const json = { a: [1, "ü"], b: null };
   assert.deepEqual(decodeJsonRecord("x/a", encodeJsonRecord(json)), json);
 });
 
-test("the first byte selects the layout, and an unknown layout is refused with the record's name", () => {
+test("rejects a record with an unknown layout in its first byte, and names it", () => {
   const value = encodeRecord(PodRecord, pod);
   assert.equal(value[0], 1);
   value[0] = 2;
@@ -28,7 +28,7 @@ test("the first byte selects the layout, and an unknown layout is refused with t
   }
 });
 
-test("a record that is torn is refused by its name", () => {
+test("rejects a truncated record, and names it", () => {
   const value = encodeRecord(PodRecord, pod);
   assert.throws(
     () => decodeRecord(PodRecord, "pods/shop/a", value.subarray(0, value.length - 1)),

@@ -10,21 +10,21 @@ interface Decoder<T> {
   decode(bytes: Uint8Array): T;
 }
 
-/** First byte of every value: the layout of what follows. Newer layouts are refused, never guessed at. */
+/** The first byte of every value, which names its layout. Newer layouts are rejected. */
 const LAYOUT_VERSION = 1;
 const LAYOUT = Uint8Array.of(LAYOUT_VERSION);
 
 export function encodeRecord<T>(type: Encoder<T>, message: T): Uint8Array {
-  // The writer is given its first byte before the message, so that the bytes are copied once.
+  // Writes the first byte before the message, so that the bytes are copied only once.
   return type.encode(message, new BinaryWriter().raw(LAYOUT)).finish();
 }
 
-/** Leaves the template out where it is kept in a record of its own. */
+/** Encodes a pod. Leaves out a template that is stored in a record of its own. */
 export function encodePod(pod: PodRecord): Uint8Array {
   return encodeRecord(PodRecord, pod.templateRef === "" ? pod : { ...pod, template: undefined });
 }
 
-/** @throws CoordinatorError INTERNAL that names the record. */
+/** Decodes a record. @throws CoordinatorError INTERNAL that names the record. */
 export function decodeRecord<T>(type: Decoder<T>, key: string, value: Uint8Array): T {
   if (value[0] !== LAYOUT_VERSION) {
     throw new CoordinatorError(
@@ -39,13 +39,13 @@ export function decodeRecord<T>(type: Decoder<T>, key: string, value: Uint8Array
   }
 }
 
-/** Encodes records whose types are not the wire's: those of `@forage/identity`. */
+/** Encodes a record of `@forage/identity`, whose types are not generated from the API. */
 export function encodeJsonRecord(value: unknown): Uint8Array {
   const body = new TextEncoder().encode(JSON.stringify(value));
   return Uint8Array.of(LAYOUT_VERSION, ...body);
 }
 
-/** The caller vouches that only `encodeJsonRecord` of the same type wrote under the key. */
+/** Decodes a record. The caller guarantees that it was written by `encodeJsonRecord` with the same type. */
 export function decodeJsonRecord<T>(key: string, value: Uint8Array): T {
   return decodeRecord({ decode: (bytes) => parseJson<T>(bytes) }, key, value);
 }

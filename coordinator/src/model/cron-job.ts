@@ -2,18 +2,21 @@ import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import type { JobSpec } from "@forage/proto/forest/v1/forage";
 import { toEpochMs } from "./timestamp.ts";
 
-/** A cron job as its reconciler sees it, with Kubernetes' defaults for what was left out. */
+/** A cron job for its reconciler, with Kubernetes' defaults for missing settings. */
 export interface CronJob {
   readonly namespace: string;
   readonly name: string;
   readonly schedule: string;
-  /** IANA name. */
+  /** The IANA name of the time zone. */
   readonly timeZone: string;
-  /** Changes with the schedule, and when it is deleted and applied again: no run is due from before. */
+  /**
+   * The identity of the schedule. It changes with the schedule, and when the cron job is deleted and applied again: no run
+   * is due from before.
+   */
   readonly scheduleId: string;
   readonly concurrency: "Allow" | "Forbid" | "Replace";
   readonly suspended: boolean;
-  /** The largest delay of a run's start; undefined: unlimited. */
+  /** The longest delay of a run's start. Undefined: unlimited. */
   readonly startingDeadlineMs: number | undefined;
   readonly keptSucceeded: number;
   readonly keptFailed: number;
@@ -21,11 +24,11 @@ export interface CronJob {
   readonly job: JobSpec;
 }
 
-/** Kubernetes' defaults, for which the contract's 0 stands. */
+/** Kubernetes' defaults, which 0 in the API stands for. */
 const DEFAULT_KEPT_SUCCEEDED = 3;
 const DEFAULT_KEPT_FAILED = 1;
 
-/** Undefined when the resource isn't a cron job. */
+/** Returns the cron job of a resource. Undefined if the resource isn't one. */
 export function cronJobOf(record: ResourceRecord): CronJob | undefined {
   const spec = record.resource?.spec;
   if (spec?.$case !== "cronJob") return undefined;

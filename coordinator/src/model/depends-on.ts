@@ -8,10 +8,10 @@ export interface Dependency {
   readonly name: string;
 }
 
-/** The limit of dependencies. All of them are evaluated whenever one changes. */
+/** The limit of dependencies, because all of them are evaluated whenever one changes. */
 const MAX_DEPENDENCIES = 32;
 
-/** Parses an annotation like "web, job/migrate". Returns the fault as text if it is invalid. */
+/** Parses an annotation such as "web, job/migrate". Returns a message if it is invalid. */
 export function parseDependsOn(text: string): readonly Dependency[] | string {
   const parts = text.split(",").map((part) => part.trim());
   if (parts.length > MAX_DEPENDENCIES) return `must name at most ${MAX_DEPENDENCIES}, names ${parts.length}`;
@@ -33,7 +33,9 @@ export function dependenciesOf({ resource }: Pick<ResourceRecord, "resource">): 
   return typeof found === "string" ? [] : found;
 }
 
-/** Reports whether it depends on something that was not there yet since it was last changed: it makes no pods until it is. */
+/**
+ * Reports whether the resource has dependencies that were never all met since its last change, so that it creates no pods.
+ */
 export function hasDependencies(record: ResourceRecord, status: WorkloadStatusRecord | undefined): boolean {
   return dependenciesOf(record).length > 0 && status?.dependenciesMet !== record.generation;
 }

@@ -6,7 +6,7 @@ import type {
 } from "@forage/proto/forage/store/v1/store";
 import { type Workload, workloadOfRevision } from "./workload.ts";
 
-/** Returns the rollout attempt for exactly what the resource specifies now. Undefined if none has begun. */
+/** Returns the rollout attempt for what the resource specifies now. Undefined: none has begun. */
 export function rolloutAttemptAt(
   status: ContainerServiceStatus | undefined,
   { generation }: Pick<ResourceRecord, "generation">,
@@ -17,7 +17,7 @@ export function rolloutAttemptAt(
   return same ? attempt : undefined;
 }
 
-/** Returns the workload that pods are created from: as the resource specifies it, or the revision of a rollback. */
+/** Returns the workload from which pods are created: that of the resource, or that of the revision of a rollback. */
 export function effectiveWorkload(
   record: ResourceRecord,
   wanted: Workload,

@@ -6,14 +6,14 @@ import { hashLabels, hashMessage } from "./hash.ts";
 const template = (labels: Record<string, string>, image = "app:v1") =>
   PodTemplate.fromPartial({ container: { name: "main", image }, podConfig: { labels } });
 
-test("the order in which maps were filled doesn't matter", () => {
+test("hashes don't depend on the order in which maps were filled", () => {
   const one = hashMessage(PodTemplate, template({ a: "1", b: "2", "10": "x", "9": "y" }));
   const other = hashMessage(PodTemplate, template({ "9": "y", b: "2", "10": "x", a: "1" }));
   assert.equal(one, other);
   assert.match(one, /^[0-9a-f]{64}$/);
 });
 
-test("everything else does", () => {
+test("hashes depend on everything else", () => {
   const base = hashMessage(PodTemplate, template({ a: "1" }));
   for (const other of [
     template({ a: "2" }),
@@ -27,7 +27,7 @@ test("everything else does", () => {
   assert.notEqual(hashMessage(PodTemplate, template({}), "xy"), parts);
 });
 
-test("a message is not changed by being hashed, and hashes the same once it was on the wire", () => {
+test("hashing doesn't change a message, and a decoded message has the same hash", () => {
   const message = template({ b: "2", a: "1" });
   const copy = structuredClone(message);
   const hash = hashMessage(PodTemplate, message);
@@ -36,7 +36,7 @@ test("a message is not changed by being hashed, and hashes the same once it was 
   assert.equal(hashMessage(PodTemplate, decoded), hash);
 });
 
-test("labels hash by what they are", () => {
+test("equal labels have equal hashes", () => {
   assert.equal(hashLabels({ a: "1", b: "2" }), hashLabels({ b: "2", a: "1" }));
   assert.notEqual(hashLabels({ a: "1" }), hashLabels({ a: "2" }));
   assert.notEqual(hashLabels({ a: "b,c" }), hashLabels({ a: "b", c: "" }));

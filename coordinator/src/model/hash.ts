@@ -4,7 +4,10 @@ interface Encoder<T> {
   encode(message: T): { finish(): Uint8Array };
 }
 
-/** Deterministic whatever order maps were filled in: protobuf writes map entries in insertion order, so they are sorted first. */
+/**
+ * Returns a hash of the message that doesn't depend on the order in which maps were filled. Protobuf encodes map entries in
+ * that order, so they are sorted first.
+ */
 export function hashMessage<T>(type: Encoder<T>, message: T, ...extra: readonly string[]): string {
   const hash = createHash("sha256").update(type.encode(sortMaps(message)).finish());
   for (const text of extra) hash.update("\0").update(text);

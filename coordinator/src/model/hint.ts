@@ -1,4 +1,4 @@
-/** Returns a `forage` command about something of a namespace, to be pasted as it stands. */
+/** Returns a `forage` command for an object in a namespace, which a user can paste. */
 export function hint(namespace: string, words: string): string {
   return `forage ${words} -n ${namespace}`;
 }

@@ -6,7 +6,7 @@ export interface ImageUse {
   readonly pullPolicy: string;
 }
 
-/** Returns the images of all containers, each once with each policy. Pure. */
+/** Returns the images of all containers, each once for each pull policy. Pure. */
 export function imagesOf({ container, sidecars, initContainers }: PodTemplate): ImageUse[] {
   const uses = new Map<string, ImageUse>();
   for (const it of [container, ...sidecars, ...initContainers]) {
@@ -18,8 +18,8 @@ export function imagesOf({ container, sidecars, initContainers }: PodTemplate): 
 }
 
 /**
- * Reports whether the registry is queried even though the node has the image. The rule is Kubernetes': the pull policy decides,
- * and without one a fixed tag or digest.
+ * Reports whether the registry is queried even if the node has the image. The rule is Kubernetes': the pull policy decides;
+ * without one, images with the tag `latest` or without a tag or digest are.
  */
 export function isAskedForAlways({ image, pullPolicy }: ImageUse): boolean {
   if (pullPolicy !== "") return pullPolicy === "Always";

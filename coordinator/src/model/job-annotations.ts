@@ -1,7 +1,7 @@
-/** Annotations of pod_config for settings that the contract has no field for. */
+/** Annotations of pod_config for settings without a field in the API. */
 export const JOB_ANNOTATIONS = {
-  /** "web, job/migrate": no pods are made before these are healthy or complete. */
+  /** Dependencies such as "web, job/migrate": no pods are created before these are ready or complete. */
   dependsOn: "forage.dev/depends-on",
-  /** "0": a job that is not tried again. */
+  /** The back-off limit. "0": failures are not retried. */
   backoffLimit: "forage.dev/backoff-limit",
 } as const;

@@ -10,7 +10,7 @@ const job = (jobConfig: object, begun = "", image = "app:v1") => {
   return found;
 };
 
-test("changing parallelism begins no new run, with completions and without", () => {
+test("a change of parallelism begins no new run, with or without completions", () => {
   for (const [before, after] of [
     [{}, { parallelism: 2 }],
     [{ parallelism: 1 }, { parallelism: 5 }],
@@ -22,7 +22,7 @@ test("changing parallelism begins no new run, with completions and without", () 
   }
 });
 
-test("other content and other completions begin a new run", () => {
+test("a change of the content or of completions begins a new run", () => {
   const { run } = job({});
   assert.notEqual(job({}, run, "app:v2").run, run);
   assert.notEqual(job({ completions: 2 }, run).run, run);

@@ -6,29 +6,26 @@ import { JOB_ANNOTATIONS } from "./job-annotations.ts";
 import type { Labels } from "./labels.ts";
 import { toEpochMs } from "./timestamp.ts";
 
-/** A job as its reconciler sees it, with Kubernetes' defaults for what was left out. */
+/** A job for its reconciler, with Kubernetes' defaults for missing settings. */
 export interface Job {
   readonly namespace: string;
   readonly name: string;
   /**
-   * A hash of what runs. The job starts over when it changes. The limits, the parallelism and the labels of a request are not
-   * part of it.
+   * The hash of the content that runs. The job starts over when it changes. Limits, parallelism and the labels of a request
+   * are not part of it.
    */
   readonly run: string;
-  /**
-   * The number of pods that must succeed. Undefined: any one, after the others have ended too (pods that share a queue of
-   * work).
-   */
+  /** The number of pods that must succeed. Undefined: one pod of a work queue, after which the others have to end too. */
   readonly completions: number | undefined;
   readonly parallelism: number;
   readonly indexed: boolean;
-  /** Failed runs that are put up with. */
+  /** The number of failed runs that are tolerated. */
   readonly backoffLimit: number;
-  /** Undefined: none. */
+  /** The active deadline. Undefined: none. */
   readonly activeDeadlineMs: number | undefined;
-  /** Undefined: it stays until it is deleted. */
+  /** The time to live after the end. Undefined: the job stays until it is deleted. */
   readonly ttlMs: number | undefined;
-  /** The template of every pod, with the restart policy. Values of the environment are not pinned to versions of objects. */
+  /** The template of every pod, with the restart policy. Its environment is not pinned to versions of objects. */
   readonly template: PodTemplate;
   readonly labels: Labels;
 }
@@ -36,12 +33,12 @@ export interface Job {
 const DEFAULT_BACKOFF_LIMIT = 6;
 
 /**
- * The limit of completions of one job, and of its pods at a time: the limit of a service's replicas. A stored record with more
- * gets this many.
+ * The limit of completions and parallelism, which equals that of a service's replicas. A stored record with more gets this
+ * many.
  */
 export const MAX_COMPLETIONS = 10_000;
 
-/** Undefined when the resource isn't a job. `begun`: the run that the job's status is about. */
+/** Returns the job of a resource. Undefined if the resource isn't one. `begun` is the run of the job's status. */
 export function jobOf(record: ResourceRecord, begun = ""): Job | undefined {
   const spec = record.resource?.spec;
   if (spec?.$case !== "job") return undefined;
@@ -75,7 +72,7 @@ function templateOf({ container, volumes, jobConfig, podConfig }: JobSpec): PodT
   });
 }
 
-/** Returns the back-off limit. The contract's 0 means the default, so an annotation requests a job without retries. */
+/** Returns the back-off limit. 0 in the API means the default, so an annotation requests a job without retries. */
 function backoffLimitOf(limit: number, podConfig: PodConfig | undefined): number {
   if (limit > 0) return limit;
   const text = podConfig?.annotations[JOB_ANNOTATIONS.backoffLimit];
@@ -83,8 +80,8 @@ function backoffLimitOf(limit: number, podConfig: PodConfig | undefined): number
 }
 
 /**
- * Returns the run that goes on if it is of the same content. Where completions are left out, parallelism decides whether one pod or a
- * queue of work is meant: changing it begins no new run either way.
+ * Returns the run that continues if it has the same content. Without completions, parallelism decides whether the job is a
+ * single pod or a work queue, but a change of parallelism begins no new run.
  */
 function presentRun(
   record: ResourceRecord,
@@ -98,7 +95,9 @@ function presentRun(
   return begun === other ? other : own;
 }
 
-/** A job that was deleted and applied again is another one, too. */
+/**
+ * Returns the hash of a run. It includes the creation time, so that a job that was deleted and applied again is a new run.
+ */
 function runOf(
   record: ResourceRecord,
   template: PodTemplate,
@@ -115,7 +114,7 @@ function runOf(
   return hashMessage(PodTemplate, content, ...extra).slice(0, 16);
 }
 
-/** They say nothing of what runs. */
+/** Annotations that don't affect what runs. */
 const UNRELATED: ReadonlySet<string> = new Set([JOB_ANNOTATIONS.backoffLimit, JOB_ANNOTATIONS.dependsOn]);
 
 function millis(seconds: bigint | undefined): number | undefined {

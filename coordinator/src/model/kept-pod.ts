@@ -3,14 +3,17 @@ import { KeptPodRecord, type PodRecord } from "@forage/proto/forage/store/v1/sto
 import type { Timestamp } from "@forage/proto/google/protobuf/timestamp";
 import { toEpochMs } from "./timestamp.ts";
 
-/** Long enough to notice a rollback and read why. */
+/** The time for which failed pods are kept: long enough to notice a rollback and read the reason. */
 export const KEEP_FAILED_MS = 60 * 60 * 1000;
-/** Failed pods of one revision fail alike, so a few explain all. */
+/** The limit of kept pods of a rollout attempt. Pods of one revision usually fail for the same reason. */
 export const KEPT_PODS_MAX = 3;
-/** Larger templates are reduced to their containers' names and images: records stay in memory and in backups. */
+/**
+ * The size above which templates are reduced to names and images of containers, because records are in memory and in
+ * backups.
+ */
 const TEMPLATE_MAX_BYTES = 64 * 1024;
 
-/** Returns the record of a failed pod that is being stopped. `pod` is its record as it stops. */
+/** Returns the record of a failed pod that is being stopped. `pod` is its record with the stop. */
 export function keptPodRecord(
   pod: PodRecord,
   status: PodStatus | undefined,

@@ -17,12 +17,12 @@ import {
 
 const longest = "x".repeat(63);
 
-test("each kind of record has a prefix of its own, and none begins another", () => {
+test("no prefix of a kind of record is the beginning of another", () => {
   const all = Object.values(PREFIXES);
   for (const a of all) for (const b of all) assert.ok(a === b || !a.startsWith(b), `${a} ${b}`);
 });
 
-test("the longest names, and apply ids of any text, make keys that the store takes", async () => {
+test("keys with the longest names, and with apply ids of any text, are valid", async () => {
   const store = createMemoryStore({ clock: new VirtualClock() });
   const keys = [
     resourceKey(longest, "container_service", longest),
@@ -40,7 +40,7 @@ test("the longest names, and apply ids of any text, make keys that the store tak
   const value = new Uint8Array(0);
   const { succeeded } = await store.txn(
     [],
-    keys.map((key) => ({ kind: "put", key, value })),
+    keys.map((key) => ({ type: "put", key, value })),
   );
   assert.ok(succeeded);
   await store.close();

@@ -3,11 +3,11 @@ import type { ObjectName } from "./object-name.ts";
 /** The prefixes of records in the store. Names are validated before and never contain a slash. */
 export const PREFIXES = {
   resources: "resources/",
-  /** Sorts before `pods/`, so that a view that is filled in the order of keys has templates before the pods that refer to them. */
+  /** Sorts before `pods/`, so that a view that is loaded in key order has templates before the pods that refer to them. */
   podTemplates: "pod-templates/",
   pods: "pods/",
   statuses: "statuses/",
-  /** Failed pods that a rollback has stopped. Nothing decides by them. */
+  /** Failed pods that a rollback has stopped. No decision depends on them. */
   keptPods: "kept-pods/",
   nodes: "nodes/",
   reports: "reports/",
@@ -18,6 +18,8 @@ export const PREFIXES = {
   apiTokens: "api-tokens/",
   apiTokenUses: "api-token-uses/",
   dashboardSessions: "dashboard-sessions/",
+  /** The ports of pods that were opened in the dashboard. */
+  openedPorts: "opened-ports/",
   objects: "objects/",
   objectVersions: "object-versions/",
   revisions: "revisions/",
@@ -28,23 +30,26 @@ export const PREFIXES = {
   certificates: "certificates/",
   certificateIssuers: "certificate-issuers/",
   namespaces: "namespaces/",
-  /** For each receiver of notifications, the place in the events up to which it has got them. */
+  /** The position in the events up to which each receiver of notifications has got them. */
   notifications: "notifications/",
-  /** The encrypted part of workspaces' records; the rest of them is known to the folder `workspaces` only. */
+  /** The encrypted part of workspaces' records. The other keys of workspaces are defined in the folder `workspaces`. */
   workspaceSecrets: "workspaces/secrets/",
 } as const;
 
 export const CLUSTER_KEY = "cluster";
-/** Every start of a coordinator on this store. */
+/** The key of the record of all starts of coordinators on this store. */
 export const HISTORY_KEY = "history";
 /** The key of the record that the store was rolled back, with the epoch in which this was detected. */
 export const ROLLBACK_KEY = "rolled-back";
-/** The encrypted key that versions of secrets are hashed with. */
+/** The key of the encrypted secret with which versions of objects are hashed. */
 export const VERSION_KEY_KEY = "version-key";
-/** The cluster's authority with its keys, encrypted, once coordinators that share the store have begun to replace it. */
+/**
+ * The key of the cluster's authority with its encrypted keys, after coordinators that share the store have begun to replace
+ * it.
+ */
 export const AUTHORITY_KEY = "authority";
 
-/** `kind/name` within a namespace; kinds are the field names of ForageResource.spec. */
+/** The kinds of resources, which are the field names of ForageResource.spec. */
 export type ResourceKind = "container_service" | "service" | "route" | "cron_job" | "job";
 
 export function resourceKey(namespace: string, kind: string, name: string): string {
@@ -55,7 +60,10 @@ export function podKey(namespace: string, name: string): string {
   return `${PREFIXES.pods}${namespace}/${name}`;
 }
 
-/** Returns the key of a workload's pod template. `workload` is its key `namespace/kind/name`; `ref` is a hash of the template. */
+/**
+ * Returns the key of a workload's pod template. `workload` is the workload's key `namespace/kind/name`; `ref` is a hash of
+ * the template.
+ */
 export function podTemplateKey(workload: string, ref: string): string {
   return `${PREFIXES.podTemplates}${workload}/${ref}`;
 }
@@ -80,7 +88,7 @@ export function rolloutKey(id: string): string {
   return `${PREFIXES.rollouts}${id}`;
 }
 
-/** Apply ids are the caller's own strings, so they are escaped. */
+/** Returns the key of an apply id. Apply ids are texts of the caller, so they are escaped. */
 export function applyKey(namespace: string, applyId: string): string {
   return `${PREFIXES.applies}${namespace}/${encodeURIComponent(applyId)}`;
 }
@@ -99,11 +107,6 @@ export function apiTokenKey(id: string): string {
 
 export function apiTokenUseKey(id: string): string {
   return `${PREFIXES.apiTokenUses}${id}`;
-}
-
-/** `digest`: of the session's id, in hex. */
-export function dashboardSessionKey(digest: string): string {
-  return `${PREFIXES.dashboardSessions}${digest}`;
 }
 
 export function namespaceKey(name: string): string {
@@ -136,7 +139,7 @@ export function scaleKey(namespace: string, name: string): string {
   return `${PREFIXES.scales}${namespace}/${name}`;
 }
 
-/** Padded, so that events sort by their numbers. */
+/** Returns the key of an event. Numbers are padded, so that events sort by them. */
 export function eventKey(sequence: number): string {
   return `${PREFIXES.events}${String(sequence).padStart(16, "0")}`;
 }
@@ -149,7 +152,10 @@ export function serviceAddressKey(namespace: string, name: string): string {
   return `${PREFIXES.serviceAddresses}${namespace}/${name}`;
 }
 
-/** Hostnames hold no slash. Also what the key's encryption is bound to. */
+/**
+ * Returns the key of a hostname's certificate, to which the encryption of the private key is bound. Hostnames contain no
+ * slash.
+ */
 export function certificateKey(hostname: string): string {
   return `${PREFIXES.certificates}${hostname}`;
 }
@@ -158,5 +164,8 @@ export function certificateKey(hostname: string): string {
 export const SIGNING_AUTHORITY_KEY = `${PREFIXES.certificateIssuers}self-signed`;
 /** The key of the time for which no request is sent to the issuer. */
 export const ISSUER_PAUSE_KEY = `${PREFIXES.certificateIssuers}pause`;
-/** Followed by a hash of the directory's URL. Also what the account key's encryption is bound to. */
+/**
+ * The prefix of the keys of ACME accounts, followed by a hash of the directory's URL. The encryption of the account key is
+ * bound to the key.
+ */
 export const ACME_ACCOUNT_PREFIX = `${PREFIXES.certificateIssuers}acme/`;

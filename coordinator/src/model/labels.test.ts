@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hasLabels } from "./labels.ts";
 
-test("all labels of a selector have to be there with the same value", () => {
+test("a selector matches if all its labels are present with the same values", () => {
   const labels = { app: "web", tier: "" };
   assert.ok(hasLabels(labels, {}));
   assert.ok(hasLabels(labels, { app: "web" }));
@@ -13,7 +13,7 @@ test("all labels of a selector have to be there with the same value", () => {
   assert.ok(!hasLabels({}, { app: "web" }));
 });
 
-test("metadata that every object has does not become a label", () => {
+test("properties of every JavaScript object don't count as labels", () => {
   assert.ok(!hasLabels({}, { constructor: "x" }));
   assert.ok(!hasLabels({}, { toString: "x" }));
 });

@@ -1,6 +1,6 @@
 export type Labels = Readonly<Record<string, string>>;
 
-/** Reports whether all of `selector` stand in `labels`. An empty selector matches everything. */
+/** Reports whether `labels` contain all labels of the selector. An empty selector matches everything. */
 export function hasLabels(labels: Labels, selector: Labels): boolean {
   return Object.entries(selector).every(([key, value]) => labels[key] === value);
 }

@@ -23,6 +23,6 @@ for (const [type, status, taint] of [
   });
 }
 
-test("a node that has not reported has no problems of its own", () => {
+test("a node without a report has no problems", () => {
   assert.deepEqual(nodeProblems(undefined), []);
 });

@@ -1,13 +1,13 @@
 import type { NodeReport } from "@forage/proto/forage/agent/v1/agent";
 
-/** A condition, reported by the node itself, that keeps new pods off the node. Its present pods stay. */
+/** A condition reported by the node itself that keeps new pods off the node. Existing pods stay. */
 export interface NodeProblem {
-  /** Kubernetes' taint for it, without the effect, which is NoSchedule. */
+  /** The key of Kubernetes' taint for the condition. Its effect is NoSchedule. */
   readonly taint: string;
   readonly message: string;
 }
 
-/** Conditions that must hold, and those that must not. Unknown ones say nothing. */
+/** Conditions that must be true. Unknown ones are ignored. */
 const REQUIRED = ["RuntimeReady", "NetworkReady"];
 const PRESSURES: Readonly<Record<string, string>> = { DiskPressure: "node.kubernetes.io/disk-pressure" };
 

@@ -1,4 +1,4 @@
-/** The kinds of object that pods refer to by name. They are the field names of `forage.operator.v1.Object.spec`. */
+/** The kinds of objects that pods refer to by name. They are the field names of `forage.operator.v1.Object.spec`. */
 export const OBJECT_KINDS = [
   "secret",
   "config_map",
@@ -9,7 +9,7 @@ export const OBJECT_KINDS = [
 export type ObjectKind = (typeof OBJECT_KINDS)[number];
 
 export interface ObjectName {
-  /** Empty for priority classes. */
+  /** The namespace. Empty for priority classes. */
   readonly namespace: string;
   readonly kind: ObjectKind;
   readonly name: string;
@@ -19,7 +19,7 @@ export function isObjectKind(text: string): text is ObjectKind {
   return OBJECT_KINDS.some((kind) => kind === text);
 }
 
-/** Returns the title for messages, such as `secret "db"`. */
+/** Returns a title for messages, such as `secret "db"`. */
 export function titleOf({ kind, name }: Omit<ObjectName, "namespace">): string {
   return `${kind.replace("_", " ")} "${name}"`;
 }

@@ -2,18 +2,21 @@ import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import type { EnvVar, Volume } from "@forage/proto/forest/v1/forage";
 import type { ObjectKind, ObjectName } from "./object-name.ts";
 
-/** An object that a pod refers to. */
+/** An object to which a pod refers. */
 export interface PodRef extends ObjectName {
-  /** An environment variable takes a value of it: fixed when a container starts. */
+  /** Whether an environment variable has a value of the object, which is fixed when a container starts. */
   readonly env: boolean;
-  /** Anything else refers to it, which follows its changes. */
+  /** Whether another field refers to the object and follows its changes. */
   readonly live: boolean;
 }
 
-/** Set to "false", pods are not replaced when a secret or config map of their environment changes. */
+/**
+ * The annotation that, with the value "false", keeps pods from being replaced when a secret or config map of their
+ * environment changes.
+ */
 export const RESTART_ON_CHANGE = "forage.dev/restart-on-change";
 
-/** Returns the objects that pods of the template refer to by name in their namespace, each once. Pure. */
+/** Returns the objects to which pods of the template refer by name in their namespace, each once. Pure. */
 export function refsOf(namespace: string, template: PodTemplate | undefined): PodRef[] {
   if (template === undefined) return [];
   const { container, sidecars, initContainers, volumes, podConfig } = template;

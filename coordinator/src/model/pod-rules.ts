@@ -1,10 +1,7 @@
 import type * as wire from "@forage/proto/forest/v1/forage";
 import type * as scheduler from "@forage/scheduler";
 
-/**
- * Translates a pod's placement rules from the contract's messages into the scheduler's types. Values that can't be parsed match
- * nothing.
- */
+/** Converts a pod's placement rules from messages of the API to the scheduler's types. Invalid values match nothing. */
 
 export function affinityOf({
   nodeAffinity,

@@ -5,7 +5,7 @@ import { podRequests } from "@forage/scheduler";
 import { aPod } from "../../test/support/entries.ts";
 import { podSpecOf } from "./pod-spec.ts";
 
-test("the scheduler receives the requests of a pod's containers", () => {
+test("adds up the requests of a pod's containers", () => {
   const pod = aPod({ labels: { app: "web" } });
   const resources = {
     requests: { cpu: "1", memory: "", ephemeralStorage: "1Gi", extended: { "a.example/gpu": "1" } },
@@ -32,7 +32,7 @@ test("the scheduler receives the requests of a pod's containers", () => {
   });
 });
 
-test("a pod needs what its most demanding init container needs, or all the others together", () => {
+test("requests the larger of the largest init container and the sum of the other containers", () => {
   const cpu = (name: string, amount: string) => {
     return { name, image: "app:v1", resources: { requests: { cpu: amount, memory: "1Mi" } } };
   };
@@ -45,14 +45,14 @@ test("a pod needs what its most demanding init container needs, or all the other
   assert.deepEqual(spec.images, ["app:v1"]);
 });
 
-test("ports are the host's only in the host's network", () => {
+test("requires host ports only in the host's network", () => {
   const container = { name: "main", image: "app:v1", ports: [{ containerPort: 53, protocol: "UDP" }] };
   assert.equal(specOf({ container }).containers[0]?.hostPorts, undefined);
   const { containers } = specOf({ container, podConfig: { hostNetwork: true } });
   assert.deepEqual(containers[0]?.hostPorts, [{ port: 53, protocol: "UDP" }]);
 });
 
-test("rules about nodes and other pods reach the scheduler whole", () => {
+test("converts all rules about nodes and other pods", () => {
   const inZone = { key: "zone", operator: "In", values: ["a"] };
   const selector = {
     matchLabels: { app: "web" },
@@ -94,11 +94,11 @@ test("rules about nodes and other pods reach the scheduler whole", () => {
   assert.equal(
     spec.podAntiAffinity?.preferred?.[0]?.term.labelSelector,
     undefined,
-    "no selector is not an empty one",
+    "distinguishes a missing selector from an empty one",
   );
 });
 
-test("required node terms that are there and empty admit no node, absent ones every node", () => {
+test("empty required node terms match no node, missing ones every node", () => {
   const required = (nodeAffinity: object) =>
     specOf({ podConfig: { affinity: { nodeAffinity } } }).nodeAffinity?.required;
   assert.deepEqual(required({ required: { terms: [] } }), []);

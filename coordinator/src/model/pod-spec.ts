@@ -12,7 +12,10 @@ import type { Labels } from "./labels.ts";
 import { affinityOf, spreadOf, tolerationsOf } from "./pod-rules.ts";
 import { workloadKey } from "./workload.ts";
 
-/** The pod in the scheduler's terms. `claimNodes`: where its claims lie. `not`: nodes that pods of its workload are about to leave. */
+/**
+ * Converts a pod for the scheduler. `claimNodes` are the nodes that hold the data of its claims. `not` are nodes that pods
+ * of its workload are about to leave.
+ */
 export function podSpecOf(
   record: PodRecord,
   claimNodes: readonly string[] = [],
@@ -73,7 +76,7 @@ function amountsOf({ resources }: wire.Container): InitContainerSpec {
   return { requests: resourceList(resources?.requests), limits: resourceList(resources?.limits) };
 }
 
-/** Returns the host's ports that a container on the host's network takes. */
+/** Returns the host ports that a container uses in the host's network. */
 function hostPortsOf({ ports }: wire.Container): HostPort[] {
   return ports.map(({ containerPort, protocol }) => ({ port: containerPort, protocol }));
 }

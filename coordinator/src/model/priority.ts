@@ -23,7 +23,7 @@ export const BUILT_IN_CLASSES: Readonly<Record<string, PriorityClassRecord>> = {
 };
 
 export const RESERVED_CLASS_PREFIX = "system-";
-/** Above it are the built-in classes. */
+/** The largest value of a class. Only built-in classes have higher ones. */
 export const MAX_CLASS_VALUE = 1_000_000_000;
 
 interface NamedClass {
@@ -32,15 +32,18 @@ interface NamedClass {
 }
 
 /**
- * Returns the value of the class of that name; without a name, that of the default class, else 0. Undefined: there is no such
- * class. Pure.
+ * Returns the priority of the class with this name. Without a name, returns that of the default class, or 0. Undefined:
+ * there is no such class. Pure.
  */
 export function priorityOf(name: string, classes: readonly NamedClass[]): Priority | undefined {
   if (name === "") return defaultOf(classes) ?? { value: 0, neverPreempts: false };
   return BUILT_IN_CLASSES[name] ?? classes.find((it) => it.name === name)?.record;
 }
 
-/** Two at once could only come about by two calls at one moment: then, as in Kubernetes, the least important counts. */
+/**
+ * Returns the default class. Two of them can only exist after concurrent calls; then, as in Kubernetes, the lower value
+ * counts.
+ */
 function defaultOf(classes: readonly NamedClass[]): Priority | undefined {
   return classes
     .map(({ record }) => record)

@@ -1,7 +1,10 @@
 import { JOB_ANNOTATIONS } from "./job-annotations.ts";
 import type { Labels } from "./labels.ts";
 
-/** Annotations of a pod_config that say how its workload is rolled out. They aren't handed to pods: changing one makes no new pods. */
+/**
+ * Annotations of pod_config that control rollouts. They are not part of the pod template, so that a change creates no new
+ * pods.
+ */
 export const ROLLOUT_ANNOTATIONS = {
   changeCause: "forage.dev/change-cause",
   minReadySeconds: "forage.dev/min-ready-seconds",
@@ -11,25 +14,25 @@ export const ROLLOUT_ANNOTATIONS = {
   disruptionBudget: "forage.dev/disruption-budget",
 } as const;
 
-/** Added to a pod template so that pods are replaced although their content is the same. */
+/** The annotation that a restart adds to the pod template, so that pods are replaced although their content is the same. */
 export const RESTARTED_AT_ANNOTATION = "forage.dev/restarted-at";
 
 export interface RolloutSettings {
-  /** Empty: none was given. */
+  /** The reason of the change, for people. Empty: none was given. */
   readonly changeCause: string;
-  /** Undefined: as configured. */
+  /** The minimum ready time. Undefined: as configured. */
   readonly minReadyMs: number | undefined;
-  /** Undefined: as configured. */
+  /** The progress deadline. Undefined: as configured. */
   readonly deadlineMs: number | undefined;
-  /** Whether a version that fails is replaced by the last good one. */
+  /** Whether a failing revision is rolled back to the last good one. */
   readonly rollback: boolean;
-  /** The number or percentage of new pods until an operator promotes them; undefined: all at once. */
+  /** The number or percentage of new pods before a promotion. Undefined: no canary. */
   readonly canary: string | undefined;
-  /** The number or percentage of pods that drains may leave missing; undefined: as many as updates. */
+  /** The number or percentage of pods that drains may make unavailable. Undefined: as many as updates. */
   readonly disruptionBudget: string | undefined;
 }
 
-/** Reads the settings. An invalid value counts as absent; apply refuses it. */
+/** Returns the settings of annotations. An invalid value counts as absent; apply rejects it. */
 export function settingsOf(annotations: Labels = {}): RolloutSettings {
   const given = (name: string): string | undefined => {
     const value = annotations[name];
@@ -47,7 +50,9 @@ export function settingsOf(annotations: Labels = {}): RolloutSettings {
   };
 }
 
-/** Returns the fault in the annotation's value. Undefined if there is none, or if the annotation is not a rollout setting. */
+/**
+ * Returns what is wrong with the annotation's value. Undefined: it is valid, or the annotation is not a rollout setting.
+ */
 export function settingProblem(name: string, value: string): string | undefined {
   switch (name) {
     case ROLLOUT_ANNOTATIONS.changeCause:
@@ -71,13 +76,13 @@ export function settingProblem(name: string, value: string): string | undefined 
     case ROLLOUT_ANNOTATIONS.disruptionBudget:
       return /^(0|[1-9]\d{0,4})$|^(\d|[1-9]\d|100)%$/.test(value)
         ? undefined
-        : 'must be how many pods drains may leave missing, such as "1" or "25%"';
+        : 'must be the number or percentage of pods that drains may make unavailable, such as "1" or "25%"';
     default:
       return undefined;
   }
 }
 
-/** The annotations that pods get. */
+/** Returns the annotations that are part of the pod template. */
 export function podAnnotations(
   annotations: Readonly<Record<string, string>>,
   restartedAt: string | undefined,
@@ -93,7 +98,7 @@ export function podAnnotations(
   };
 }
 
-/** Lists of revisions stay readable. */
+/** The limit of a change cause in characters, to keep lists of revisions readable. */
 const MAX_CAUSE_LENGTH = 1_000;
 const MAX_MIN_READY_SECONDS = 3_600;
 const MAX_DEADLINE_MS = 24 * 3_600_000;

@@ -1,7 +1,7 @@
 import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import type { ObjectName } from "./object-name.ts";
 
-/** The secret that a route, or a service's inline route, takes its certificate from. */
+/** Returns the secrets with the certificates of a route, or of a service's inline route. */
 export function certificateRefsOf({ namespace, resource }: ResourceRecord): readonly ObjectName[] {
   const spec = resource?.spec;
   const route =

@@ -1,23 +1,26 @@
 import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import type { ContainerPort, ServicePort } from "@forage/proto/forest/v1/forage";
 
-/** Each costs a host port on the node of every replica, out of a range of thousands for all pods of that node. */
+/**
+ * The limit of undeclared ports. Each uses a host port on the node of every replica, from a range that all pods of the node
+ * share.
+ */
 export const MAX_UNDECLARED_PORTS = 100;
 
-/** The container port and protocol that a service's port leads to, as `8080/TCP`. */
+/** Returns the container port and protocol of a service's port, such as `8080/TCP`. */
 export function targetOf({ port, targetPort, protocol }: ServicePort): string {
   return portName(targetPort === 0 ? port : targetPort, protocol);
 }
 
-/** Returns the ports that containers of the template declare and that their nodes publish, as `8080/TCP`. */
+/** Returns the ports that containers of the template declare and that their nodes publish, such as `8080/TCP`. */
 export function declaredPorts({ container, sidecars }: PodTemplate): ReadonlySet<string> {
   const ports = [...sidecars, ...(container === undefined ? [] : [container])].flatMap((it) => it.ports);
   return new Set(ports.map(({ containerPort, protocol }) => portName(containerPort, protocol)));
 }
 
 /**
- * Returns the targets of services that no container of the template declares: their nodes publish them all the same. In a stable
- * order, at most `MAX_UNDECLARED_PORTS`; those that are left out have no endpoints.
+ * Returns the target ports of services that no container of the template declares, and that nodes publish nevertheless. The
+ * order is stable, and the number is limited to `MAX_UNDECLARED_PORTS`; the others have no endpoints.
  */
 export function undeclaredPorts(
   template: PodTemplate | undefined,

@@ -5,7 +5,7 @@ export function toTimestamp(epochMs: number): Timestamp {
   return { seconds: BigInt(seconds), nanos: Math.floor((epochMs - seconds * 1000) * 1e6) };
 }
 
-/** Milliseconds since the epoch; undefined stays undefined. */
+/** Returns milliseconds since the epoch. Undefined stays undefined. */
 export function toEpochMs(timestamp: Timestamp): number;
 export function toEpochMs(timestamp: Timestamp | undefined): number | undefined;
 export function toEpochMs(timestamp: Timestamp | undefined): number | undefined {

@@ -6,7 +6,7 @@ import { workloadOf } from "./workload.ts";
 const hashOf = (fields: Parameters<typeof aWorkloadEntry>[0]) =>
   aWorkloadEntry(fields).workload?.templateHash;
 
-test("a container service is a workload, a service isn't", () => {
+test("workloadOf returns a workload for a container service, but not for a service", () => {
   const { workload } = aWorkloadEntry({ name: "web", labels: { a: "1" } });
   assert.partialDeepStrictEqual(workload, {
     namespace: "shop",
@@ -17,12 +17,12 @@ test("a container service is a workload, a service isn't", () => {
   assert.equal(workloadOf(aServiceEntry().record), undefined);
 });
 
-test("a missing scaling means one replica, an explicit 0 means none", () => {
+test("a missing scaling means one replica, and an explicit 0 none", () => {
   assert.equal(aWorkloadEntry({ spec: { scaling: undefined } }).workload?.replicas, 1);
   assert.equal(aWorkloadEntry({ spec: { scaling: { replicas: 0 } } }).workload?.replicas, 0);
 });
 
-test("pods carry the request's labels and those of the pod template, which come first", () => {
+test("pods have the labels of the request and of the pod template, which takes precedence", () => {
   const { workload } = aWorkloadEntry({
     labels: { a: "request", b: "request" },
     spec: { podConfig: { labels: { b: "pod" } } },
@@ -30,7 +30,7 @@ test("pods carry the request's labels and those of the pod template, which come 
   assert.deepEqual(workload?.labels, { a: "request", b: "pod" });
 });
 
-test("a change of the pod template makes a new revision, and a change of its surroundings doesn't", () => {
+test("a change of the pod template results in a new hash, and a change of other settings doesn't", () => {
   const base = hashOf({});
   assert.equal(hashOf({ labels: { a: "1" } }), base);
   assert.equal(hashOf({ name: "other", namespace: "other" }), base);

@@ -8,7 +8,7 @@ import { type PodRef, pinName, RESTART_ON_CHANGE, refsOf } from "./pod-refs.ts";
 import { podAnnotations, type RolloutSettings, settingsOf } from "./rollout-settings.ts";
 import { toEpochMs } from "./timestamp.ts";
 
-/** A workload as its reconciler sees it. */
+/** A workload for its reconciler. */
 export interface Workload {
   readonly namespace: string;
   readonly kind: string;
@@ -18,28 +18,32 @@ export interface Workload {
   /** The settings from annotations. */
   readonly settings: RolloutSettings;
   readonly template: PodTemplate;
-  /** Pods with this hash are of the present revision. Labels of a request are not part of it: relabelling restarts nothing. */
+  /**
+   * The hash of the pod template, which pods of the current revision have. Labels of a request are not part of it, so that
+   * a change of labels restarts nothing.
+   */
   readonly templateHash: string;
   /**
-   * Hashes of pods that are of the present revision: `templateHash`, and those of pods that were made before some of their
-   * objects existed and so were pinned to none of their versions, of which there has been only one since.
+   * The hashes of pods that count as of the current revision: `templateHash`, and the hashes of pods that were created
+   * before some of their objects existed and are not pinned to their versions, if each of these objects has had only one
+   * version since.
    */
   readonly currentHashes: ReadonlySet<string>;
-  /** The objects that its pods refer to. */
+  /** The objects to which its pods refer. */
   readonly refs: readonly PodRef[];
-  /** The labels of every pod: the request's, then those of the pod template. */
+  /** The labels of every pod: the request's, overridden by those of the pod template. */
   readonly labels: Labels;
 }
 
 /**
- * The limit of one service's replicas: enough for any fleet, and low enough to stop typing errors. More is refused. A stored
- * record with more gets this many, so that it occupies no loop for ever.
+ * The limit of a service's replicas: enough for any fleet, and low enough to detect typing errors. Apply rejects more; a
+ * stored record with more gets this many, so that it never blocks a loop.
  */
 export const MAX_REPLICAS = 10_000;
 
 /**
- * Returns the desired number of replicas: one without a scaling, none with an explicit 0. With autoscaling it is the autoscaler's
- * last decision (`scaled`), or at first the specified number, within the limits.
+ * Returns the desired number of replicas: 1 without a scaling, 0 if it is set explicitly. With autoscaling, returns the
+ * autoscaler's last decision (`scaled`), or the specified number before the first decision, within the limits.
  */
 export function replicasOf({ scaling }: ContainerServiceSpec, scaled?: number): number {
   if (scaling === undefined) return 1;
@@ -55,15 +59,15 @@ export interface ObjectHistory {
   readonly createdMs: number;
 }
 
-/** Facts about a workload that its resource's record doesn't hold. */
+/** Information about a workload that is not part of its resource's record. */
 export interface WorkloadFacts {
-  /** Returns the history of a secret or config map that the workload names. */
+  /** Returns the history of a secret or config map of the workload. */
   readonly historyOf?: (name: ObjectName) => ObjectHistory | undefined;
   /** The autoscaler's last decision. */
   readonly scaled?: number | undefined;
 }
 
-/** Undefined when the resource isn't a container service. */
+/** Returns the workload of a resource. Undefined if the resource isn't a container service. */
 export function workloadOf(record: ResourceRecord, facts: WorkloadFacts = {}): Workload | undefined {
   const spec = record.resource?.spec;
   if (spec?.$case !== "containerService") return undefined;
@@ -91,7 +95,10 @@ export function workloadOf(record: ResourceRecord, facts: WorkloadFacts = {}): W
   };
 }
 
-/** Returns a hash of what pods of the revision run, with the contents of their environment. A restart doesn't change it. */
+/**
+ * Returns a hash of what pods of the revision run, including the contents of their environment. A restart doesn't change
+ * it.
+ */
 export function effectOf(revision: RevisionRecord): string {
   const spec = revision.resource?.spec;
   if (spec?.$case !== "containerService") return revision.templateHash;
@@ -100,8 +107,8 @@ export function effectOf(revision: RevisionRecord): string {
 }
 
 /**
- * Returns the workload with the pods of an earlier revision. The number of replicas and the update strategy stay those of
- * `wanted`.
+ * Returns the workload with the pod template of an earlier revision. The number of replicas and the update strategy are
+ * those of `wanted`.
  */
 export function workloadOfRevision(wanted: Workload, revision: RevisionRecord): Workload | undefined {
   const spec = revision.resource?.spec;
@@ -155,7 +162,7 @@ function pinsOf(
     const history = historyOf(ref);
     const pin = pinned[pinName(ref)];
     const [newest = ""] = history?.versions ?? [];
-    // Two versions: no pod was made before the object existed.
+    // Two versions keep `earlierHashes` from assuming that a pod is older than the object.
     if (pin !== undefined && pin.insteadOf === newest)
       return [{ versions: [pin.version, newest], createdMs: history?.createdMs ?? 0, name: pinName(ref) }];
     return history === undefined || history.versions.length === 0 ? [] : [{ ...history, name: pinName(ref) }];
@@ -166,7 +173,10 @@ function versionsOf(pins: readonly Pin[]): Record<string, string> {
   return Object.fromEntries(pins.map(({ name, versions }) => [name, versions[0] ?? ""]));
 }
 
-/** Objects come one after another, so a pod that was made before one of them was made before all later ones. */
+/**
+ * Returns the hashes of templates without the pins of objects that may be newer than a pod. Objects are created one after
+ * another, so a pod that was created before one of them was also created before all later ones.
+ */
 function earlierHashes(template: PodTemplate, pins: readonly Pin[]): string[] {
   const fresh = pins.filter(({ versions }) => versions.length === 1);
   fresh.sort((a, b) => b.createdMs - a.createdMs || (a.name < b.name ? -1 : 1));
@@ -181,7 +191,7 @@ export function workloadKey(namespace: string, kind: string, name: string): stri
   return `${namespace}/${kind}/${name}`;
 }
 
-/** Returns the parts of a workload's key. */
+/** Splits a workload's key into its parts. */
 export function splitWorkloadKey(key: string): {
   readonly namespace: string;
   readonly kind: string;

@@ -43,7 +43,7 @@ for (const [what, filter, event, sent] of filters)
     assert.equal(eventsToSend([anEvent(event)], settingsOf(filter), cursor).length, sent ? 1 : 0);
   });
 
-test("a message has its events in their public form, and an id that stays the same", () => {
+test("contains its events in their public form, and an id that stays the same", () => {
   const of = { events: [anEvent(), anEvent({ sequence: 9n })], cluster: "north", missed: false };
   const { id, body } = messageOf(settingsOf(), of);
   assert.equal(id, "ops-9");
@@ -56,7 +56,7 @@ test("a message has its events in their public form, and an id that stays the sa
   assert.deepEqual(messageOf(settingsOf(), of), { id, body });
 });
 
-test("the signature covers the time and the body", () => {
+test("signs the time and the body", () => {
   const key = Buffer.from("0123456789abcdef");
   const mac = createHmac("sha256", key).update("1700000000.{}").digest("hex");
   assert.equal(signatureOf("{}", key, 1_700_000_000_999), `t=1700000000,v1=${mac}`);

@@ -4,17 +4,20 @@ import { EventRecord } from "@forage/proto/forage/store/v1/store";
 import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { NotificationSettings } from "./settings.ts";
 
-/** The place in the events up to which a receiver has got everything. */
+/** The position in the events up to which a receiver has received everything. */
 export interface Cursor {
   readonly sequence: number;
-  /** The time of the newest event up to there, since the epoch. Repetitions of earlier events are not sent again. */
+  /**
+   * The time of the newest event up to that position, since the epoch. Repetitions of earlier
+   * events are not sent again.
+   */
   readonly coveredMs: number;
 }
 
-/** Events that are posted together. Receivers that show each of them don't want more at once. */
+/** The most events in one message. Receivers that display each event do not handle more at once. */
 export const MAX_EVENTS_PER_MESSAGE = 20;
 
-/** Selects the events to send: those that the filter matches, each at its first occurrence only. Pure. */
+/** Returns the events to send: those that match the filter, each at its first occurrence only. */
 export function eventsToSend(
   events: readonly EventRecord[],
   { types, reasons, kinds, namespaces }: NotificationSettings,
@@ -35,12 +38,18 @@ export function eventsToSend(
 }
 
 export interface Message {
-  /** The same for each attempt to deliver the message, so that a receiver knows it again. */
+  /**
+   * The id of the message, the same for each delivery attempt, so that a receiver can recognize
+   * repetitions.
+   */
   readonly id: string;
   readonly body: string;
 }
 
-/** Returns the message with these events. `missed`: earlier ones are lost, because they were removed before they could be sent. */
+/**
+ * Returns the message with these events. `missed` means that earlier events are lost, because they
+ * were removed before they were sent.
+ */
 export function messageOf(
   { name }: Pick<NotificationSettings, "name">,
   {
@@ -59,7 +68,10 @@ export function messageOf(
   return { id: `${name}-${last}`, body };
 }
 
-/** A record with a date that is none is sent without its dates: it must not hold up those after it. */
+/**
+ * Converts an event to JSON. An event with an invalid date is sent without dates; it must not block
+ * later ones.
+ */
 function toJson(event: EventRecord): unknown {
   try {
     return Event.toJSON(event);
@@ -69,7 +81,9 @@ function toJson(event: EventRecord): unknown {
   }
 }
 
-/** Returns a message that only shows whether the receiver is reached and accepts the signature. */
+/**
+ * Returns a message that only tests whether the receiver can be reached and accepts the signature.
+ */
 export function testMessage(
   settings: Pick<NotificationSettings, "name">,
   { cluster, nowMs }: { readonly cluster: string; readonly nowMs: number },
@@ -83,7 +97,10 @@ export function testMessage(
   return { id: `${settings.name}-test-${nowMs}`, body };
 }
 
-/** Returns the value of the header `Forage-Signature`: the time in seconds, and the HMAC-SHA256 of time, a dot and the body. */
+/**
+ * Returns the value of the header `Forage-Signature`: the time in seconds, and the HMAC-SHA256 of
+ * time, a dot and the body.
+ */
 export function signatureOf(body: string, key: Uint8Array, nowMs: number): string {
   const seconds = Math.floor(nowMs / 1_000);
   const mac = createHmac("sha256", key).update(`${seconds}.${body}`).digest("hex");

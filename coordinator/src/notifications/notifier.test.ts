@@ -14,7 +14,7 @@ import { NOTIFICATIONS_SCHEMA } from "./settings.ts";
 const START_MS = 1_000_000;
 const GATHER_MS = 1_000;
 
-/** Events that a test writes, and a receiver that answers as it says. */
+/** Events that a test writes, and a receiver with scripted answers. */
 class Play {
   readonly clock = new VirtualClock({ startMs: START_MS });
   readonly records: EventRecord[] = [];
@@ -25,7 +25,7 @@ class Play {
   removedThrough = 0;
   attempts = 0;
   reads = 0;
-  /** Numbers of records that can't be read. */
+  /** The numbers of unreadable records. */
   readonly unreadable = new Set<bigint>();
   readonly #listeners = new Set<() => void>();
 
@@ -86,7 +86,7 @@ class Play {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Lets everything happen that is due within the time. */
+  /** Lets all work run that is due within the time. */
   async run(ms: number): Promise<void> {
     await settled();
     await this.clock.run(ms);
@@ -101,7 +101,7 @@ class Play {
   }
 }
 
-test("sends new events in order, those of a moment together, and not those of before its first start", async () => {
+test("sends new events in order, concurrent ones together, and none from before its first start", async () => {
   const play = new Play();
   play.write(3);
   const notifier = play.start();
@@ -120,7 +120,21 @@ test("sends new events in order, those of a moment together, and not those of be
   assert.deepEqual([play.listeners, play.clock.pending], [0, 0]);
 });
 
-test("an event at a date that is none is sent without its dates, and holds up none after it", async () => {
+test("sends events that are written while its first position is read and stored", async () => {
+  const play = new Play();
+  play.write(3);
+  play.writesFail = true;
+  const notifier = play.start();
+  play.write(1);
+  await play.run(0);
+  play.write(1);
+  play.writesFail = false;
+  await play.run(10_000);
+  assert.deepEqual(play.sent(), [[4, 5]]);
+  await notifier.close();
+});
+
+test("sends an event with an invalid date without its dates, and later events as usual", async () => {
   const play = new Play();
   const notifier = play.start();
   await play.run(0);
@@ -136,7 +150,7 @@ test("an event at a date that is none is sent without its dates, and holds up no
   await notifier.close();
 });
 
-test("passes pages of records that can't be read, each once", async () => {
+test("passes over pages of unreadable records, each once", async () => {
   const play = new Play();
   const notifier = play.start();
   await play.run(0);
@@ -149,7 +163,7 @@ test("passes pages of records that can't be read, each once", async () => {
   await notifier.close();
 });
 
-test("another coordinator goes on where the last one stopped, without doubles", async () => {
+test("continues at another coordinator at the former position, without repetitions", async () => {
   const play = new Play();
   const first = play.start();
   await play.run(0);
@@ -161,14 +175,14 @@ test("another coordinator goes on where the last one stopped, without doubles", 
   const second = play.start();
   await play.run(GATHER_MS);
   assert.deepEqual(play.sent(), [[1, 2], [4]]);
-  // The first event happens again: its record has a new number, and the time of its first occurrence.
+  // The first event is repeated: its record has a new number, and the time of its first occurrence.
   play.write(1, { count: 2, firstAt: toTimestamp(START_MS) });
   await play.run(GATHER_MS);
   assert.equal(play.received.length, 2);
   await second.close();
 });
 
-test("a close waits a moment for the answer of a message on its way, and notes it", async () => {
+test("waits a moment for the answer of a message in progress when it closes, and stores the result", async () => {
   const play = new Play();
   const answer = Promise.withResolvers<PostResult>();
   const notifier = play.start(() => answer.promise);
@@ -201,7 +215,7 @@ test("a close waits a moment for the answer of a message on its way, and notes i
   assert.deepEqual([ended, other.cursor?.sequence, other.clock.pending], [true, 0, 0]);
 });
 
-test("tries again with growing waits, with the same message, and keeps later events for then", async () => {
+test("retries the same message with growing delays, and sends later events afterwards", async () => {
   const play = new Play();
   play.answer = (attempt) => (attempt < 4 ? { type: "failed", reason: "HTTP 503" } : { type: "delivered" });
   const notifier = play.start();
@@ -218,7 +232,7 @@ test("tries again with growing waits, with the same message, and keeps later eve
   await notifier.close();
 });
 
-test("drops a message that is refused, or that failed too often, and goes on with the next", async () => {
+test("drops a message that is refused or failed too often, and continues with the next", async () => {
   const play = new Play();
   play.answer = (attempt) => ({ type: attempt === 1 ? "refused" : "failed", reason: "HTTP 500" });
   const notifier = play.start();
@@ -237,7 +251,7 @@ test("drops a message that is refused, or that failed too often, and goes on wit
   await notifier.close();
 });
 
-test("says so when events were removed before they could be sent", async () => {
+test("reports events that were removed before they could be sent", async () => {
   const play = new Play();
   await play.start().close();
   play.cursor = { sequence: 0, coveredMs: 0 };
@@ -251,7 +265,7 @@ test("says so when events were removed before they could be sent", async () => {
   await notifier.close();
 });
 
-test("stores the place now and then while no event matches", async () => {
+test("stores the position occasionally while no event matches", async () => {
   const play = new Play();
   const notifier = play.start();
   await play.run(0);
@@ -264,7 +278,7 @@ test("stores the place now and then while no event matches", async () => {
   await notifier.close();
 });
 
-test("a place from before a restore counts no more: it begins with new events", async () => {
+test("ignores a position from before a restore, and continues with new events", async () => {
   const play = new Play();
   play.cursor = { sequence: 99, coveredMs: 0 };
   play.write(2);
@@ -276,7 +290,7 @@ test("a place from before a restore counts no more: it begins with new events", 
   await notifier.close();
 });
 
-test("waits for a store that takes no writes, and sends the message again with its id", async () => {
+test("waits for a store that accepts no writes, and sends the message again with its id", async () => {
   const play = new Play();
   const notifier = play.start();
   await play.run(0);

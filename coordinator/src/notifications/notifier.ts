@@ -11,40 +11,50 @@ import type { NotificationSettings } from "./settings.ts";
 
 export interface NotifierOptions {
   readonly settings: NotificationSettings;
-  /** The cluster's name. */
+  /** The name of the cluster. */
   readonly cluster: string;
   readonly events: EventLog;
   readonly clock: Clock;
   readonly log: Log;
-  /** Undefined: nothing was sent to the receiver yet. */
+  /** Returns the stored position; undefined if nothing was sent to the receiver yet. */
   readonly readCursor: () => Promise<Cursor | undefined>;
   readonly writeCursor: (cursor: Cursor) => Promise<void>;
   readonly post: (message: Message, signal: AbortSignal) => Promise<PostResult>;
 }
 
-/** Messages by their outcome. */
+/** The number of messages by their outcome. */
 export interface NotifierStats {
   readonly delivered: number;
   readonly dropped: number;
-  /** The reason why the newest attempt failed. Empty: it did not. */
+  /** The reason why the last attempt failed; empty if it did not. */
   readonly problem: string;
 }
 
-/** Events that are not sent need a write only now and then. It is the least number of events that the store keeps. */
+/**
+ * The number of unsent events after which the position is stored. It equals the least number of
+ * events that the store keeps.
+ */
 const MAX_UNSTORED = 100;
-/** The number of events that are read at once. */
+/** The number of events in one read. */
 const PAGE_SIZE = 500;
-/** Events that belong together come within a moment, and are sent together. */
+/**
+ * The time for which events are collected before they are sent, because related events occur
+ * together.
+ */
 const GATHER_MS = 1_000;
-/** With the waits between them, the attempts take seven minutes and a half. A receiver that is away for longer misses the message. */
+/**
+ * The most attempts for a message, which take seven and a half minutes with the delays in between.
+ * A receiver that is away for longer misses the message.
+ */
 const MAX_ATTEMPTS = 12;
-/** Well below the time that a stop of the coordinator may take. */
+/** The time to wait for an answer at the end, well below the time for a stop of the coordinator. */
 const CLOSE_GRACE_MS = 2_000;
 const RETRY: BackOff = { baseMs: 1_000, capMs: 60_000 };
 
 /**
- * Sends events to one receiver, in their order and one message after the other. The place up to which it has sent lies in the store,
- * so that another coordinator continues there. A crash between a delivery and that write repeats one message with the same id.
+ * Sends events to one receiver in order, one message at a time. The position is stored, so that
+ * another coordinator continues there. A crash between a delivery and the write of the position
+ * repeats one message with the same id.
  */
 export class Notifier {
   readonly #options: NotifierOptions;
@@ -52,8 +62,10 @@ export class Notifier {
   readonly #closing = new AbortController();
   readonly #posting = new AbortController();
   readonly #unsubscribe: () => void;
+  /** The position for a receiver without a stored one. */
+  readonly #first: Cursor;
   readonly #running: Promise<void>;
-  /** The number in the store. */
+  /** The stored number. */
   #stored = 0;
   #delivered = 0;
   #dropped = 0;
@@ -62,6 +74,7 @@ export class Notifier {
   constructor(options: NotifierOptions) {
     this.#options = options;
     this.#unsubscribe = options.events.subscribe(() => this.#written.raise());
+    this.#first = { sequence: options.events.newest, coveredMs: options.clock.nowMs() };
     this.#running = this.#run(this.#closing.signal);
   }
 
@@ -69,7 +82,10 @@ export class Notifier {
     return { delivered: this.#delivered, dropped: this.#dropped, problem: this.#problem };
   }
 
-  /** Waits a moment for an answer that is on its way, because a message without an answer is sent again. */
+  /**
+   * Stops the notifier. Waits a moment for the answer of a message in progress, which would
+   * otherwise be sent again.
+   */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#unsubscribe();
@@ -92,13 +108,14 @@ export class Notifier {
     }
   }
 
-  /** Rejects when the store can't be read or written. */
+  /** Sends events until the signal aborts. Rejects if the store can't be read or written. */
   async #follow(signal: AbortSignal): Promise<void> {
     const { events, clock } = this.#options;
     let cursor = await this.#begin();
     while (!signal.aborted) {
-      const missed = cursor.sequence < events.removedThrough;
       const page = await events.read(cursor.sequence, PAGE_SIZE);
+      // This is evaluated after the read, before which events may have been removed.
+      const missed = cursor.sequence < events.removedThrough;
       const advances = page.through > cursor.sequence;
       if (advances) cursor = await this.#send(page, { cursor, missed }, signal);
       if (page.more && advances) continue;
@@ -108,16 +125,16 @@ export class Notifier {
   }
 
   async #begin(): Promise<Cursor> {
-    const { events, clock, readCursor } = this.#options;
+    const { events, readCursor } = this.#options;
     const stored = await readCursor();
-    // A number that was never given comes from before a restore: what is new begins now.
+    // A number that does not exist yet is from before a restore, so sending continues with new
+    // events.
     if (stored !== undefined && stored.sequence <= events.newest) {
       this.#stored = stored.sequence;
       return stored;
     }
-    const cursor = { sequence: events.newest, coveredMs: clock.nowMs() };
-    await this.#store(cursor);
-    return cursor;
+    await this.#store(this.#first);
+    return this.#first;
   }
 
   async #send(
@@ -133,9 +150,9 @@ export class Notifier {
       if (!(await this.#deliver(message, signal))) return cursor;
       await this.#store({ ...cursor, sequence: Number(part.at(-1)?.sequence ?? cursor.sequence) });
     }
-    // Within a backlog, a repetition may come before its reader has seen the first occurrence.
+    // In a backlog, a repetition may be read before its first occurrence.
     const nowMs = clock.nowMs();
-    // A date far ahead must not make all later events repetitions.
+    // A date in the far future must not make all later events count as repetitions.
     const times = events.map(({ lastAt }) => Math.min(nowMs, toEpochMs(lastAt) ?? 0));
     const newestMs = Math.max(cursor.coveredMs, ...times);
     const next = { sequence: through, coveredMs: more ? cursor.coveredMs : newestMs };
@@ -148,7 +165,10 @@ export class Notifier {
     this.#stored = cursor.sequence;
   }
 
-  /** Reports whether the message is done with: delivered, or dropped. Otherwise the notifier was closed. */
+  /**
+   * Delivers a message. Returns true if it was delivered or dropped, and false if the notifier was
+   * closed.
+   */
   async #deliver(message: Message, signal: AbortSignal): Promise<boolean> {
     const { clock, log, settings, post } = this.#options;
     for (let attempt = 1; !signal.aborted; attempt++) {

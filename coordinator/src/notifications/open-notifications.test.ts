@@ -22,7 +22,7 @@ const events: EventLog = {
   subscribe: () => () => {},
 };
 
-test("opens over a store that takes no writes, and removes places of former receivers later", async () => {
+test("opens over a store that accepts no writes, and removes positions of former receivers later", async () => {
   const store = await storeWith(notificationKey("former"), "{}");
   await (await open(fullStore(store))).close();
   assert.notEqual(await store.get(notificationKey("former")), undefined);
@@ -31,7 +31,7 @@ test("opens over a store that takes no writes, and removes places of former rece
 });
 
 for (const text of ["", "{", "null", "[]", '{"sequence":"x"}'])
-  test(`begins with new events when the place of a receiver is ${text || "empty"}`, async () => {
+  test(`begins with new events when the position of a receiver is ${text || "empty"}`, async () => {
     const key = notificationKey("ops");
     const store = await storeWith(key, text);
     const notifications = await open(store);
@@ -44,7 +44,7 @@ for (const text of ["", "{", "null", "[]", '{"sequence":"x"}'])
 
 async function storeWith(key: string, text: string): Promise<Store> {
   const store = createMemoryStore({ clock: new VirtualClock() });
-  await store.txn([], [{ kind: "put", key, value: Buffer.from(text) }]);
+  await store.txn([], [{ type: "put", key, value: Buffer.from(text) }]);
   return store;
 }
 

@@ -24,15 +24,18 @@ export interface NotificationsOptions {
 
 export interface Notifications {
   list(): Notification[];
-  /** Posts a message with a made-up event once. Throws NOT_FOUND. */
+  /** Posts a message with a test event once. Throws NOT_FOUND. */
   test(name: string, signal: AbortSignal): Promise<TestNotificationResponse>;
   /** Registers the metrics. */
   addMetrics(registers: Registry[]): void;
-  /** Ends attempts that have no answer soon. Another coordinator repeats them. */
+  /** Ends attempts after a short wait for their answers. Another coordinator repeats them. */
   close(): Promise<void>;
 }
 
-/** Starts to send events to the configured receivers. Keys are read for each message, so that they can be replaced meanwhile. */
+/**
+ * Starts to send events to the configured receivers. Keys are read for each message, so that they
+ * can be replaced at any time.
+ */
 export async function openNotifications(options: NotificationsOptions): Promise<Notifications> {
   const { settings, store, clock } = options;
   await removeOthers(options);
@@ -48,7 +51,7 @@ export async function openNotifications(options: NotificationsOptions): Promise<
         return stored && readableCursor(key, stored.value, options.log);
       },
       writeCursor: async (cursor) => {
-        await store.txn([], [{ kind: "put", key, value: encodeJsonRecord(cursor) }]);
+        await store.txn([], [{ type: "put", key, value: encodeJsonRecord(cursor) }]);
       },
       post: (message, signal) => post(message, to, signal),
     });
@@ -87,20 +90,24 @@ export async function openNotifications(options: NotificationsOptions): Promise<
 }
 
 /**
- * Removes the places of receivers that are no longer configured: one that comes back begins with new events. A store that takes no
- * writes must not end the start; the next start removes them.
+ * Removes the stored positions of receivers that are no longer configured, so that such a receiver
+ * starts with new events if it returns. If the store accepts no writes, the start continues, and
+ * the next start removes them.
  */
 async function removeOthers({ store, settings, log }: NotificationsOptions): Promise<void> {
   const known = new Set(settings.map(({ name }) => notificationKey(name)));
   try {
     const { records } = await store.range(PREFIXES.notifications);
-    for (const { key } of records) if (!known.has(key)) await store.txn([], [{ kind: "delete", key }]);
+    for (const { key } of records) if (!known.has(key)) await store.txn([], [{ type: "delete", key }]);
   } catch (err) {
     log.warn({ event: "notification-places-kept", err });
   }
 }
 
-/** Returns the place of a receiver. An unreadable one is logged and counts as none: the receiver begins with new events. */
+/**
+ * Decodes the stored position of a receiver. An unreadable one is logged and ignored, so that the
+ * receiver starts with new events.
+ */
 function readableCursor(key: string, value: Uint8Array, log: Log): Cursor | undefined {
   try {
     const cursor = decodeJsonRecord<Cursor | null>(key, value);

@@ -37,14 +37,14 @@ for (const [status, type] of [
   [429, "failed"],
   [503, "failed"],
 ] as const)
-  test(`an answer with ${status}: ${type}`, LIMIT, async (t) => {
+  test(`returns ${type} for an answer with ${status}`, LIMIT, async (t) => {
     const { to } = await aReceiver(t, (_, response) => {
       response.writeHead(status, { location: "/elsewhere" }).end("x".repeat(100_000));
     });
     assert.equal((await post(MESSAGE, to, never)).type, type);
   });
 
-test("fails after a time without an answer", LIMIT, async (t) => {
+test("fails after some time without an answer", LIMIT, async (t) => {
   const reached = Promise.withResolvers<void>();
   const { to } = await aReceiver(t, () => reached.resolve());
   const result = post(MESSAGE, to, never);
@@ -53,7 +53,7 @@ test("fails after a time without an answer", LIMIT, async (t) => {
   assert.deepEqual(await result, { type: "failed", reason: "no answer within 10 s" });
 });
 
-test("names what keeps it from sending", LIMIT, async (t) => {
+test("reports why a notification can't be sent", LIMIT, async (t) => {
   const { to } = await aReceiver(t, (_, response) => response.end());
   const unusable = { ...to, readKey: () => Promise.reject(new Error("the key /key can't be read")) };
   assert.deepEqual(await post(MESSAGE, unusable, never), {

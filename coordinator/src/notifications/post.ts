@@ -1,8 +1,12 @@
+import { linkSignals } from "@forage/common/link-signals";
 import { messageOf as textOf } from "@forage/common/message-of";
 import type { Clock } from "../time/clock.ts";
 import { type Message, signatureOf } from "./message.ts";
 
-/** The outcome of one attempt. `refused`: the same message would be refused again. */
+/**
+ * The outcome of one attempt. `refused` means that a retry of the same message would be refused as
+ * well.
+ */
 export type PostResult =
   | { readonly type: "delivered" }
   | { readonly type: "refused" | "failed"; readonly reason: string };
@@ -14,7 +18,7 @@ export interface PostTo {
 }
 
 const TIMEOUT_MS = 10_000;
-/** Statuses of the range 4xx after which another attempt makes sense. */
+/** The 4xx statuses after which a retry is useful. */
 const PASSING = new Set([408, 425, 429]);
 
 /** Posts the message once. The answer's body is not read, and redirects are not followed. */
@@ -25,6 +29,7 @@ export async function post(
 ): Promise<PostResult> {
   const late = new AbortController();
   const cancel = clock.schedule(TIMEOUT_MS, () => late.abort());
+  const either = linkSignals(signal, late.signal);
   try {
     const key = await readKey();
     const response = await fetch(url, {
@@ -37,7 +42,7 @@ export async function post(
         "forage-signature": signatureOf(body, key, clock.nowMs()),
       },
       body,
-      signal: AbortSignal.any([signal, late.signal]),
+      signal: either.signal,
     });
     await response.body?.cancel();
     return resultOf(response.status);
@@ -46,6 +51,7 @@ export async function post(
     return { type: "failed", reason };
   } finally {
     cancel();
+    either.unlink();
   }
 }
 
@@ -57,7 +63,9 @@ function resultOf(status: number): PostResult {
     : { type: "failed", reason };
 }
 
-/** The message of `fetch` itself only says that it failed. */
+/**
+ * Returns the cause of an error, because the message of `fetch` itself only states that it failed.
+ */
 function causeOf(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? error.cause : error;
 }

@@ -5,9 +5,11 @@ const words = () => z.array(z.string().min(1).max(253)).max(100).default([]);
 
 /** A receiver of events over HTTP. */
 const NOTIFICATION_SCHEMA = z.strictObject({
-  /** The name in logs, metrics and messages. The place up to which events were sent is kept by it. */
+  /**
+   * The name in logs, metrics and messages. The position of the receiver is stored under this name.
+   */
   name: z.string().regex(NAME, "must be 1 to 63 lowercase letters, digits and dashes"),
-  /** The https URL that messages are posted to. Redirects are not followed. */
+  /** The https URL to which messages are posted. Redirects are not followed. */
   url: z
     .string()
     .max(2_048)
@@ -15,7 +17,10 @@ const NOTIFICATION_SCHEMA = z.strictObject({
       (text) => isWebhookUrl(text),
       "must be an https URL without a user and a password; http is for loopback addresses",
     ),
-  /** The file with the key that messages are signed with, 16 bytes or more. Only the coordinator may read it. */
+  /**
+   * The file with the key that signs messages, of at least 16 bytes. Only the coordinator may read
+   * it.
+   */
   secretFile: z.string().startsWith("/"),
   /** The severities of events to send. */
   types: z
@@ -23,11 +28,13 @@ const NOTIFICATION_SCHEMA = z.strictObject({
     .min(1)
     .max(2)
     .default(["Warning"]),
-  /** Only events with these reasons, such as RolledBack; empty: with any. */
+  /** The reasons of events to send, such as RolledBack; empty means all. */
   reasons: words(),
-  /** Only events of these kinds of objects, such as node or container_service; empty: of any. */
+  /**
+   * The kinds of objects whose events are sent, such as node or container_service; empty means all.
+   */
   kinds: words(),
-  /** Only events of these namespaces; empty: of all, and of nodes and the cluster. */
+  /** The namespaces whose events are sent; empty means all, and also nodes and the cluster. */
   namespaces: words(),
 });
 

@@ -6,7 +6,7 @@ const MIN_KEY_BYTES = 16;
 const MAX_KEY_BYTES = 4_096;
 const LINE_FEED = 10;
 
-/** Reads a key. The line feed that an editor leaves at the end is no part of it. Throws INVALID. */
+/** Reads a key, without a trailing line feed. Throws INVALID. */
 export async function readSigningKey(path: string): Promise<Uint8Array> {
   const text = await readFile(path).catch((cause: unknown) => {
     throw new CoordinatorError("INVALID", `the key ${path} can't be read: ${messageOf(cause)}`, { cause });

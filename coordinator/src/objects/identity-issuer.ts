@@ -23,7 +23,7 @@ export interface SignedToken {
   readonly expiresAtMs: number;
 }
 
-/** A public key as `/.well-known/jwks.json` shows it. */
+/** A public key in the form of `/.well-known/jwks.json`. */
 export interface PublicKeyEntry {
   readonly kty: string;
   readonly crv: string;
@@ -37,7 +37,7 @@ export interface PublicKeyEntry {
 const LIFETIME_MS = 3_600_000;
 /** The share of its lifetime after which a token is replaced. */
 export const REFRESH_SHARE = 0.8;
-/** Clocks of those who verify may be behind ours. */
+/** The time by which tokens are backdated, because clocks of verifiers may be behind the coordinator's. */
 const BACKDATE_MS = 60_000;
 const MAX_KEYS = 4;
 
@@ -46,7 +46,10 @@ interface SigningKey {
   readonly entry: PublicKeyEntry;
 }
 
-/** Signs tokens (JWT, ES256) with the first key; all keys are published, so that tokens outlive a change of keys. */
+/**
+ * Signs tokens (JWT, ES256) with the first key. All keys are published, so that tokens stay valid after a change of the
+ * signing key.
+ */
 export class IdentityIssuer {
   readonly issuer: string;
   readonly #keys: readonly SigningKey[];
@@ -56,7 +59,7 @@ export class IdentityIssuer {
     this.issuer = options.issuer;
     this.#keys = options.keys.map((key) => ({ key, entry: entryOf(key) }));
     const [first] = this.#keys;
-    if (first === undefined) throw new TypeError("an issuer has a key");
+    if (first === undefined) throw new TypeError("an issuer must have a key");
     this.#first = first;
   }
 
@@ -89,7 +92,8 @@ export class IdentityIssuer {
 }
 
 /**
- * The P-256 keys of the file, PEM, the first to sign with. Made when it isn't there, if they may be. Throws ConfigError, FILE_UNSAFE.
+ * Reads the P-256 keys from a PEM file; the first one signs. Creates the file if it doesn't exist and `mayMake` is set.
+ * Throws ConfigError, FILE_UNSAFE.
  */
 export async function loadSigningKeys(
   path: string,
@@ -98,7 +102,7 @@ export async function loadSigningKeys(
   if (!(await hasFile(path))) {
     if (!mayMake)
       throw new ConfigError(
-        `${path} is not there, and another coordinator leads: get the keys with the command that \`forage coordinator add\` prints`,
+        `${path} does not exist, and another coordinator leads: get the keys with the command that \`forage coordinator add\` prints`,
       );
     const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     await writePrivateFile(path, String(privateKey.export({ type: "pkcs8", format: "pem" })), {
@@ -118,7 +122,7 @@ function signingKey(pem: string, what: string): KeyObject {
   try {
     key = createPrivateKey(pem);
   } catch {
-    // The cause is left out: parsers like to quote what they couldn't read.
+    // The cause is left out, because errors of parsers often quote the input.
     throw new ConfigError(`${what} can't be read`);
   }
   if (key.asymmetricKeyType !== "ec" || key.asymmetricKeyDetails?.namedCurve !== "prime256v1")
@@ -126,7 +130,7 @@ function signingKey(pem: string, what: string): KeyObject {
   return key;
 }
 
-/** The key id is the key's thumbprint, RFC 7638. */
+/** Returns the published form of a key. Its id is the key's thumbprint, RFC 7638. */
 function entryOf(key: KeyObject): PublicKeyEntry {
   const { kty = "", crv = "", x = "", y = "" } = createPublicKey(key).export({ format: "jwk" });
   const kid = createHash("sha256").update(JSON.stringify({ crv, kty, x, y })).digest("base64url");

@@ -8,7 +8,7 @@ import { loadKeys, parseKeys } from "./key-file.ts";
 const a = Buffer.alloc(32, 1).toString("base64");
 const b = Buffer.alloc(32, 2).toString("base64");
 
-test("a file is made at the first start, for us alone, and read at the next", async (t) => {
+test("creates a file that only its owner can read at the first start, and reads it at the next", async (t) => {
   const directory = await aDirectory(t);
   const defaultPath = join(directory, "keys", "secrets.keys");
   const made = await loadKeys({ defaultPath, mayMake: true });
@@ -17,7 +17,7 @@ test("a file is made at the first start, for us alone, and read at the next", as
   assert.deepEqual(await loadKeys({ defaultPath, mayMake: true }), made);
 });
 
-test("a file that was named is never made, and none that others can read is taken", async (t) => {
+test("never creates a configured file, and rejects a file that others can read", async (t) => {
   const directory = await aDirectory(t);
   const path = join(directory, "mine");
   const defaultPath = join(directory, "default");
@@ -28,7 +28,7 @@ test("a file that was named is never made, and none that others can read is take
   assert.equal((await loadKeys({ path, defaultPath, mayMake: true })).length, 1);
 });
 
-test("systemd's credential comes before the default place", async (t) => {
+test("prefers systemd's credential to the default file", async (t) => {
   const credentialsDirectory = await aDirectory(t);
   const defaultPath = join(credentialsDirectory, "default");
   await writeFile(join(credentialsDirectory, "forage-secret-keys"), `${b}\n`, { mode: 0o440 });
@@ -36,7 +36,7 @@ test("systemd's credential comes before the default place", async (t) => {
   await assert.rejects(readFile(defaultPath), { code: "ENOENT" });
 });
 
-test("the first key of the file is the first", () => {
+test("returns the keys in the order of the file", () => {
   const keys = parseKeys(`# new\n${b}\n\n# old\n  ${a}  \n`, "f");
   assert.deepEqual(
     keys.map(({ bytes }) => bytes[0]),
@@ -48,14 +48,14 @@ test("the first key of the file is the first", () => {
 test("names the number of an invalid line and never quotes the line", () => {
   const short = Buffer.alloc(31, 3).toString("base64");
   for (const [text, problem] of [
-    ["", /holds no key/],
-    ["# nothing\n", /holds no key/],
+    ["", /contains no key/],
+    ["# nothing\n", /contains no key/],
     [`${a}\n${short}`, /f, line 2: must be 32 bytes/],
     [`${a}!`, /f, line 1/],
     [`${a}\n${a}`, /a key twice/],
     [
       Array.from({ length: 17 }, (_, i) => Buffer.alloc(32, i + 1).toString("base64")).join("\n"),
-      /at most 16/,
+      /the limit is 16/,
     ],
   ] as const) {
     assert.throws(

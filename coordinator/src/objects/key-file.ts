@@ -5,7 +5,7 @@ import { hasFile, readPrivateFile, writePrivateFile } from "@forage/identity/pri
 import { ConfigError } from "../config.ts";
 import { KEY_BYTES, type SecretKey } from "./key-ring.ts";
 
-/** Old keys stay until their records are rewritten, which takes one start. */
+/** The limit of keys. Old keys stay until the records were encrypted again, which happens at one start. */
 const MAX_KEYS = 16;
 
 export interface KeyFileOptions {
@@ -15,27 +15,28 @@ export interface KeyFileOptions {
   readonly credentialsDirectory?: string | undefined;
   /** The path of the key file that is created when there is none and no other is configured. */
   readonly defaultPath: string;
-  /** Whether keys may be made: never where there are secrets that need the cluster's keys. */
+  /** Whether a key file may be created. False if there are secrets that need the cluster's existing keys. */
   readonly mayMake: boolean;
 }
 
 const CREDENTIAL_NAME = "forage-secret-keys";
 
 /**
- * The keys, first the one to encrypt with: a key a line, 32 bytes in base64, blank lines and lines with # aside. From the
- * configured file, else from systemd's credential, else from the default place. Throws ConfigError, FILE_MISSING, FILE_UNSAFE.
+ * Returns the keys; the first one encrypts. The file has one key per line, 32 bytes in base64; blank lines and lines with #
+ * are ignored. It is read from the configured path, else from systemd's credential, else from the default path. Throws
+ * ConfigError, FILE_MISSING, FILE_UNSAFE.
  */
 export async function loadKeys(options: KeyFileOptions): Promise<readonly SecretKey[]> {
   const { path, credentialsDirectory, defaultPath, mayMake } = options;
   if (path === undefined && credentialsDirectory !== undefined) {
     const credential = join(credentialsDirectory, CREDENTIAL_NAME);
-    // systemd guards the directory; the modes in it are its own affair.
+    // systemd protects the directory, so the modes of the files in it are not checked.
     if (await hasFile(credential)) return parseKeys(await readFile(credential, "utf8"), credential);
   }
   if (path === undefined && !(await hasFile(defaultPath))) {
     if (!mayMake)
       throw new ConfigError(
-        `${defaultPath} is not there, and secrets in the store are encrypted with its keys: restore it from its copy, name another file in \`secretKeyFile\`, or get it from another coordinator with the command that \`forage coordinator add\` prints`,
+        `${defaultPath} does not exist, and secrets in the store are encrypted with its keys: restore it from its copy, name another file in \`secretKeyFile\`, or get it from another coordinator with the command that \`forage coordinator add\` prints`,
       );
     await makeKeyFile(defaultPath);
   }
@@ -43,7 +44,7 @@ export async function loadKeys(options: KeyFileOptions): Promise<readonly Secret
   return parseKeys(await readPrivateFile(file), file);
 }
 
-/** Pure. A key's id comes from the key itself, so that no two keys can have one name. */
+/** Parses a key file. A key's id is derived from the key, so that two keys never have the same id. Pure. */
 export function parseKeys(text: string, file: string): readonly SecretKey[] {
   const keys = text
     .split("\n")
@@ -51,18 +52,18 @@ export function parseKeys(text: string, file: string): readonly SecretKey[] {
     .filter(({ line }) => line !== "" && !line.startsWith("#"))
     .map(({ line, number }): SecretKey => {
       const bytes = Buffer.from(line, "base64");
-      // Never quotes the line: it is a key with a slip in it.
+      // The message doesn't quote the line, which may be a key with a typo.
       if (bytes.length !== KEY_BYTES || bytes.toString("base64") !== line)
         throw new ConfigError(
           `${file}, line ${number}: must be ${KEY_BYTES} bytes in base64, as \`openssl rand -base64 ${KEY_BYTES}\` makes them`,
         );
       return { id: keyIdOf(bytes), bytes };
     });
-  if (keys.length === 0) throw new ConfigError(`${file} holds no key`);
+  if (keys.length === 0) throw new ConfigError(`${file} contains no key`);
   if (keys.length > MAX_KEYS)
-    throw new ConfigError(`${file} holds ${keys.length} keys; at most ${MAX_KEYS} are read`);
+    throw new ConfigError(`${file} contains ${keys.length} keys; the limit is ${MAX_KEYS}`);
   if (new Set(keys.map(({ id }) => id)).size < keys.length)
-    throw new ConfigError(`${file} holds a key twice`);
+    throw new ConfigError(`${file} contains a key twice`);
   return keys;
 }
 

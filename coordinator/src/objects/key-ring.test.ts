@@ -8,7 +8,7 @@ const fresh = { id: "fresh", bytes: randomBytes(32) };
 const PLACE = "object-versions/shop/secret/db/1";
 const canary = Buffer.from("hunter2-canary");
 
-test("a sealed value opens in its own place only, and each sealing gives other bytes", () => {
+test("decrypts a value only at its own place, and encrypts the same value differently each time", () => {
   const ring = new KeyRing([fresh], randomBytes);
   const [a, b] = [ring.seal(canary, PLACE), ring.seal(canary, PLACE)];
   assert.deepEqual(ring.open(a, PLACE), canary);
@@ -18,7 +18,7 @@ test("a sealed value opens in its own place only, and each sealing gives other b
   assert.deepEqual(ring.open(ring.seal(new Uint8Array(0), PLACE), PLACE), Buffer.alloc(0));
 });
 
-test("with several keys the first seals and all open", () => {
+test("encrypts with the first of several keys, and decrypts with all", () => {
   const sealed = new KeyRing([old], randomBytes).seal(canary, PLACE);
   const both = new KeyRing([fresh, old], randomBytes);
   assert.deepEqual(both.open(sealed, PLACE), canary);
@@ -29,7 +29,7 @@ test("with several keys the first seals and all open", () => {
   );
 });
 
-test("a value that was changed, cut or moved doesn't open, and the error does not contain it", () => {
+test("rejects a value that was changed, truncated or moved, without quoting it", () => {
   const ring = new KeyRing([fresh], randomBytes);
   const sealed = ring.seal(canary, PLACE);
   const flipped = (bytes: Buffer, at: number): Buffer => {
@@ -57,5 +57,5 @@ test("a value that was changed, cut or moved doesn't open, and the error does no
   }
   assert.throws(() => ring.open(sealed, "object-versions/shop/secret/other/1"), /was changed on disk/);
   const imposter = new KeyRing([{ id: "fresh", bytes: randomBytes(32) }], randomBytes);
-  assert.throws(() => imposter.open(sealed, PLACE), /another key of the name/);
+  assert.throws(() => imposter.open(sealed, PLACE), /another key with the id/);
 });

@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv } from "node:crypto";
 import type { Sealed } from "@forage/proto/forage/store/v1/store";
 import { CoordinatorError } from "../errors.ts";
 
-/** 32 bytes with the name that records call it by. */
+/** A key of 32 bytes, with the id that records use for it. */
 export interface SecretKey {
   readonly id: string;
   readonly bytes: Uint8Array;
@@ -14,8 +14,8 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Encrypts with the first key, decrypts with whichever a record names. `place`, where a record lies in the store, is
- * authenticated with it: a record that was moved elsewhere doesn't open.
+ * Encrypts with the first key, and decrypts with the key that a record names. The record's key in the store, `place`, is
+ * authenticated as well, so that a record that was moved elsewhere can't be decrypted.
  */
 export class KeyRing {
   readonly #keys: ReadonlyMap<string, SecretKey>;
@@ -24,13 +24,13 @@ export class KeyRing {
 
   constructor(keys: readonly SecretKey[], randomBytes: (count: number) => Uint8Array) {
     const [first] = keys;
-    if (first === undefined) throw new TypeError("a key ring holds a key");
+    if (first === undefined) throw new TypeError("a key ring must have a key");
     this.#first = first;
     this.#keys = new Map(keys.map((key) => [key.id, key]));
     this.#randomBytes = randomBytes;
   }
 
-  /** The key that new records are encrypted with. */
+  /** The id of the key that encrypts new records. */
   get keyId(): string {
     return this.#first.id;
   }
@@ -43,7 +43,10 @@ export class KeyRing {
     return { keyId: this.#first.id, nonce: Buffer.from(nonce), ciphertext };
   }
 
-  /** Throws INTERNAL when the key is not in the file, or the record was changed or moved. Says nothing of what is in it. */
+  /**
+   * Decrypts a record. @throws CoordinatorError INTERNAL if the key is missing in the file, or the record was changed or
+   * moved. The message reveals nothing of the content.
+   */
   open({ keyId, nonce, ciphertext }: Sealed, place: string): Buffer {
     const key = this.#keys.get(keyId);
     if (key === undefined)
@@ -57,10 +60,10 @@ export class KeyRing {
       decipher.setAuthTag(ciphertext.subarray(-TAG_BYTES));
       return Buffer.concat([decipher.update(ciphertext.subarray(0, -TAG_BYTES)), decipher.final()]);
     } catch {
-      // The library's error is left out on purpose: it has nothing to add.
+      // The library's error is left out, because it adds no information.
       throw new CoordinatorError(
         "INTERNAL",
-        `${place} was changed on disk or is encrypted with another key of the name ${keyId}`,
+        `${place} was changed on disk, or is encrypted with another key with the id ${keyId}`,
       );
     }
   }

@@ -22,12 +22,15 @@ import type { Store, StoredRecord } from "../store/index.ts";
 import { KEY_BYTES, KeyRing, type SecretKey } from "./key-ring.ts";
 import { Vault } from "./vault.ts";
 
-/** The number of records read at once. Each holds up to a megabyte. */
+/** The number of records that are read at once. Each may have up to a megabyte. */
 const PAGE_SIZE = 16;
-/** A leader makes the key within a moment of making the store. */
+/** The delay between attempts to read the version key. A leader creates it shortly after the store. */
 const RETRY_MS = 200;
 
-/** The vault over the keys; the first time in a cluster, the key for versions is made. Rejects when a key is missing. */
+/**
+ * Opens the vault with these keys. Creates the version key when the cluster starts for the first time. Rejects if a key is
+ * missing.
+ */
 export async function openVault(keys: readonly SecretKey[], store: Store): Promise<Vault> {
   const ring = new KeyRing(keys, randomBytes);
   const stored = await store.get(VERSION_KEY_KEY);
@@ -38,21 +41,20 @@ export async function openVault(keys: readonly SecretKey[], store: Store): Promi
   const versionKey = randomBytes(KEY_BYTES);
   const value = encodeRecord(Sealed, ring.seal(versionKey, VERSION_KEY_KEY));
   const { succeeded } = await store.txn(
-    [{ kind: "absent", key: VERSION_KEY_KEY }],
-    [{ kind: "put", key: VERSION_KEY_KEY, value }],
+    [{ type: "absent", key: VERSION_KEY_KEY }],
+    [{ type: "put", key: VERSION_KEY_KEY, value }],
   );
   return succeeded ? new Vault(ring, versionKey) : openVault(keys, store);
 }
 
-/** Whether the store has secrets that a key is needed for already. */
+/** Reports whether the store has secrets, which need existing keys. */
 export async function hasSecrets(store: Store): Promise<boolean> {
   return (await store.get(VERSION_KEY_KEY)) !== undefined;
 }
 
 /**
- * Opens the vault of a store to which another coordinator writes. Waits until that one has made the key for versions, at its first
- * start.
- * @throws ConfigError when the keys are of another store.
+ * Opens the vault of a store to which another coordinator writes. Waits until that coordinator has created the version key,
+ * at its first start. @throws ConfigError if the keys belong to another store.
  */
 export async function openFollowedVault(
   keys: readonly SecretKey[],
@@ -63,7 +65,9 @@ export async function openFollowedVault(
   return openVault(keys, store);
 }
 
-/** Opens the key for versions. A failure means that the key file belongs to another store, which the operator has to correct. */
+/**
+ * Decrypts the version key. A failure means that the key file belongs to another store, which the operator has to correct.
+ */
 function openVersionKey(ring: KeyRing, sealed: Sealed): Uint8Array {
   try {
     return ring.open(sealed, VERSION_KEY_KEY);
@@ -76,21 +80,21 @@ function openVersionKey(ring: KeyRing, sealed: Sealed): Uint8Array {
 
 export interface ResealResult {
   readonly rewritten: number;
-  /** Records that can't be read, or are encrypted with a key that is missing. They stay as they are. */
+  /** Records that can't be decoded or are encrypted with a missing key. They are not changed. */
   readonly unreadable: readonly { readonly key: string; readonly error: unknown }[];
-  /** The reason why the store took no more writes. The next start continues. */
+  /** The error of the first failed write, after which no more records were written. The next start continues. */
   readonly stopped?: unknown;
 }
 
 /**
- * Rewrites what older keys encrypted with the first key; then they can go from the file. One record that can't be read keeps neither
- * the others nor the start back, and no failure of a write does.
+ * Encrypts all records again with the first key, so that older keys can be removed from the file. Records that can't be
+ * decoded are skipped, and failed writes don't prevent the start.
  */
 export async function reseal(keys: readonly SecretKey[], store: Store): Promise<ResealResult> {
   const ring = new KeyRing(keys, randomBytes);
   const unreadable: { readonly key: string; readonly error: unknown }[] = [];
   let rewritten = 0;
-  /** Returns the record with the present key. Undefined: it has that key, or can't be read. */
+  /** Returns the record encrypted with the first key. Undefined: it is already, or it can't be decoded. */
   const attempt = (
     record: StoredRecord,
     resealed: (record: StoredRecord, ring: KeyRing) => Uint8Array | undefined,
@@ -111,7 +115,7 @@ export async function reseal(keys: readonly SecretKey[], store: Store): Promise<
   return { rewritten, unreadable };
 }
 
-/** Yields every record that has an encrypted part, with the function that encrypts it with the present key. */
+/** Yields every record with an encrypted part, with a function that encrypts it with the first key. */
 async function* sealedRecords(store: Store) {
   for (const key of [VERSION_KEY_KEY, AUTHORITY_KEY]) {
     const stored = await store.get(key);
@@ -148,7 +152,7 @@ interface Codec<T> {
   decode(bytes: Uint8Array): T;
 }
 
-/** Encrypts the field of a record that has one encrypted field among others with the present key. */
+/** Encrypts the encrypted field of a record again with the first key. */
 function resealedField<T extends { key?: Sealed | undefined }>(
   type: Codec<T>,
   { key, value }: StoredRecord,
@@ -173,12 +177,12 @@ function resealedVersion({ key, value }: StoredRecord, ring: KeyRing): Uint8Arra
   return encodeRecord(ObjectVersionRecord, { ...record, content: { $case: "sealed", value: sealed } });
 }
 
-/** One that changed meanwhile was written with the first key already. */
+/** Writes the record unless it has changed, because a changed record was encrypted with the first key. */
 async function rewrite(record: StoredRecord, value: Uint8Array | undefined, store: Store): Promise<boolean> {
   if (value === undefined) return false;
   const { succeeded } = await store.txn(
-    [{ kind: "modRevision", key: record.key, revision: record.modRevision }],
-    [{ kind: "put", key: record.key, value }],
+    [{ type: "mod-revision", key: record.key, revision: record.modRevision }],
+    [{ type: "put", key: record.key, value }],
   );
   return succeeded;
 }

@@ -16,7 +16,7 @@ const fresh = { id: "fresh", bytes: randomBytes(32) };
 const DB: ObjectName = { namespace: "shop", kind: "secret", name: "db" };
 const content = (text: string) => ({ password: Buffer.from(text), user: Buffer.from("root") });
 
-test("the same content of the same object has the same version; anything else another", async () => {
+test("gives the same version to the same content of the same object only", async () => {
   const vault = await openVault([fresh], createMemoryStore({ clock: new VirtualClock() }));
   const version = vault.versionOf(DB, content("a"));
   assert.match(version, /^[0-9a-f]{64}$/);
@@ -31,7 +31,7 @@ test("the same content of the same object has the same version; anything else an
   assert.equal(new Set([version, ...others]).size, 6);
 });
 
-test("a secret's record holds no value in plain text, a config map's does", async () => {
+test("stores secrets encrypted, and config maps in plain text", async () => {
   const vault = await openVault([fresh], createMemoryStore({ clock: new VirtualClock() }));
   for (const [kind, isPlain] of [
     ["secret", false],
@@ -45,7 +45,7 @@ test("a secret's record holds no value in plain text, a config map's does", asyn
   }
 });
 
-test("a new first key takes over at a start; then the old one can go, and versions stay the same", async () => {
+test("encrypts everything with a new first key at a start, after which the old key is not needed, without changing versions", async () => {
   const store = createMemoryStore({ clock: new VirtualClock() });
   const before = await openVault([old], store);
   const names = Array.from({ length: 40 }, (_, i) => ({ ...DB, name: `s${i}` }));
@@ -61,7 +61,7 @@ test("a new first key takes over at a start; then the old one can go, and versio
     assert.equal(after.open(name, await read(store, name)).password?.toString(), name.name);
 });
 
-test("records that can't be read stay as they are, and keep neither the others nor the start back", async () => {
+test("skips records that can't be decoded, without failing the start", async () => {
   const store = createMemoryStore({ clock: new VirtualClock() });
   const vault = await openVault([old], store);
   for (const name of ["a", "z"]) await put(store, vault, { ...DB, name });
@@ -73,9 +73,9 @@ test("records that can't be read stay as they are, and keep neither the others n
   });
   const version = ObjectVersionRecord.fromPartial({ content: { $case: "sealed", value: foreign } });
   for (const key of damaged)
-    await store.txn([], [{ kind: "put", key, value: Uint8Array.of(1, 255, 255, 255) }]);
+    await store.txn([], [{ type: "put", key, value: Uint8Array.of(1, 255, 255, 255) }]);
   const missing = "object-versions/shop/secret/n/v1";
-  await store.txn([], [{ kind: "put", key: missing, value: encodeRecord(ObjectVersionRecord, version) }]);
+  await store.txn([], [{ type: "put", key: missing, value: encodeRecord(ObjectVersionRecord, version) }]);
 
   const { rewritten, unreadable, stopped } = await reseal([fresh, old], store);
   assert.equal(rewritten, 3, "both secrets and the key for versions");
@@ -84,7 +84,7 @@ test("records that can't be read stay as they are, and keep neither the others n
   assert.deepEqual(keys, [...damaged, missing].sort());
 });
 
-test("a store that takes no writes ends the encryption, and not the start", async () => {
+test("stops encrypting when the store rejects writes, without failing the start", async () => {
   const store = createMemoryStore({ clock: new VirtualClock() });
   await put(store, await openVault([old], store), DB);
   const { rewritten, stopped } = await reseal([fresh, old], fullStore(store));
@@ -92,13 +92,13 @@ test("a store that takes no writes ends the encryption, and not the start", asyn
   assert.match(String(stopped), /no space left/);
 });
 
-test("reports a missing key at the start, by its name", async () => {
+test("reports a missing key by its id at the start", async () => {
   const store = createMemoryStore({ clock: new VirtualClock() });
   await openVault([old], store);
   await assert.rejects(openVault([fresh], store), /key old: put it back into the secret key file/);
 });
 
-test("a record that was moved to another object doesn't open", async () => {
+test("rejects a record that was moved to another object", async () => {
   const store = createMemoryStore({ clock: new VirtualClock() });
   const vault = await openVault([fresh], store);
   const record = vault.record(DB, content("a"), "v1", 1);
@@ -107,7 +107,7 @@ test("a record that was moved to another object doesn't open", async () => {
 
 async function put(store: Store, vault: Vault, name: ObjectName): Promise<void> {
   const value = encodeRecord(ObjectVersionRecord, vault.record(name, content(name.name), "v1", 1));
-  await store.txn([], [{ kind: "put", key: objectVersionKey(name, "v1"), value }]);
+  await store.txn([], [{ type: "put", key: objectVersionKey(name, "v1"), value }]);
 }
 
 async function read(store: Store, name: ObjectName): Promise<ObjectVersionRecord> {

@@ -7,23 +7,25 @@ import type { ObjectName } from "../model/object-name.ts";
 import { toTimestamp } from "../model/timestamp.ts";
 import type { KeyRing } from "./key-ring.ts";
 
-/** Values by key. */
+/** The values of an object, by key. */
 export type Content = Readonly<Record<string, Uint8Array>>;
 
-/** Turns contents into what is stored and back. Everything but config maps is encrypted. */
+/** Converts contents of objects to records and back. Everything except config maps is encrypted. */
 export class Vault {
   readonly #ring: KeyRing;
   readonly #versionKey: Uint8Array;
 
-  /** `versionKey` never changes in a cluster's life: versions would, and every pod that is pinned to one would restart. */
+  /**
+   * `versionKey` must never change: otherwise all versions would change, and all pods with a pinned version would restart.
+   */
   constructor(ring: KeyRing, versionKey: Uint8Array) {
     this.#ring = ring;
     this.#versionKey = versionKey;
   }
 
   /**
-   * Returns the version: equal for equal content of the same object. It is keyed and bound to the name, so it reveals nothing
-   * about a secret, not even whether two secrets are equal.
+   * Returns the version: equal for equal content of the same object. It is keyed and bound to the name, so that it reveals
+   * nothing about a secret, not even whether two secrets are equal.
    */
   versionOf(name: ObjectName, content: Content): string {
     const hash = hashMessage(ObjectContent, messageOf(content), name.namespace, name.kind, name.name);
@@ -44,7 +46,7 @@ export class Vault {
     return this.#ring.seal(Buffer.from(text), place);
   }
 
-  /** Throws INTERNAL that names the place, never what is in it. */
+  /** Decrypts a text. @throws CoordinatorError INTERNAL that names the place, but reveals nothing of the content. */
   openText(sealed: Sealed, place: string): string {
     return this.#ring.open(sealed, place).toString("utf8");
   }
@@ -54,12 +56,15 @@ export class Vault {
     return this.#ring.seal(plain, place);
   }
 
-  /** Throws INTERNAL that names the place, never what is in it. */
+  /** Decrypts a message. @throws CoordinatorError INTERNAL that names the place, but reveals nothing of the content. */
   openBytes(sealed: Sealed, place: string): Buffer {
     return this.#ring.open(sealed, place);
   }
 
-  /** Throws INTERNAL that names the object, never what is in it. */
+  /**
+   * Decrypts the content of an object. @throws CoordinatorError INTERNAL that names the object, but reveals nothing of the
+   * content.
+   */
   open(name: ObjectName, { version, content }: ObjectVersionRecord): Record<string, Buffer> {
     const place = objectVersionKey(name, version);
     if (content === undefined) throw new CoordinatorError("INTERNAL", `${place} has no content`);

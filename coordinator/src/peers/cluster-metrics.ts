@@ -1,13 +1,13 @@
 import { Gauge, type Registry } from "prom-client";
 
 export interface ClusterMetricsSources {
-  /** Returns the coordinator that leads, as far as this one knows. */
+  /** Returns the leader, if this coordinator knows it. */
   readonly leader: () => { readonly name: string; readonly sinceMs?: number | undefined } | undefined;
-  /** Asks each member of etcd. Undefined: the store is elsewhere. */
+  /** Queries each member of etcd; undefined if the store is not in etcd. */
   readonly members: (() => Promise<readonly { readonly type: "up" | "down" }[]>) | undefined;
 }
 
-/** Registers the metrics of a cluster with several coordinators, on each of them. */
+/** Registers the metrics that each coordinator of a cluster with several coordinators has. */
 export function clusterMetrics({ leader, members }: ClusterMetricsSources, registers: Registry[]): void {
   new Gauge({
     name: "forage_coordinator_leads_since_seconds",

@@ -4,7 +4,7 @@ import type { Authority } from "../authority/authority.ts";
 
 export interface CoordinatorChannelsOptions {
   readonly authority: Pick<Authority, "issueCoordinator" | "certPem">;
-  /** This coordinator's id. */
+  /** The id of this coordinator. */
   readonly self: string;
 }
 
@@ -20,7 +20,10 @@ const CHANNEL_OPTIONS = {
   "grpc.use_local_subchannel_pool": 1,
 };
 
-/** Returns this many channels to the coordinator at HOST:PORT, with a new certificate of this coordinator. The caller closes them. */
+/**
+ * Opens this number of channels to the coordinator at HOST:PORT, with a new certificate of this
+ * coordinator. The caller must close them.
+ */
 export async function openCoordinatorChannels(
   address: string,
   count: number,

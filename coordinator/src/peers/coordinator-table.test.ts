@@ -6,7 +6,7 @@ import { toEpochMs } from "../model/timestamp.ts";
 import type { StoreHealth } from "../store/index.ts";
 import { CoordinatorTable } from "./coordinator-table.ts";
 
-test("lists the leader first, and each follower with its distance from the store", () => {
+test("lists the leader first, and each follower with the number of unread revisions", () => {
   const { table, clock } = aTable();
   const sinceMs = clock.nowMs();
   clock.advance(5_000);
@@ -27,7 +27,7 @@ test("lists the leader first, and each follower with its distance from the store
   assert.equal(table.list()[2]?.revisionsBehind, 0n, "the newest report counts");
 });
 
-test("a follower that is silent or does not read the store is not ready, and is forgotten after an hour", () => {
+test("shows a follower that is silent or does not read the store as not ready, and removes it after an hour", () => {
   const { table, clock } = aTable();
   table.report(aReport("c2"), coordinator("id-2"));
   table.report(aReport("c3", { behindMs: 6_000n }), coordinator("id-3"));
@@ -39,7 +39,7 @@ test("a follower that is silent or does not read the store is not ready, and is 
   assert.equal(table.list().length, 1);
 });
 
-test("the configuration of a new host has one address of each coordinator at once, the leader's first", () => {
+test("gives a new host one address of each coordinator, the leader's first", () => {
   const { table, clock } = aTable();
   assert.deepEqual(table.preferred(), []);
   const both = { addresses: ["192.0.2.2:7600", "[2001:db8::2]:7600"] };
@@ -52,7 +52,7 @@ test("the configuration of a new host has one address of each coordinator at onc
   assert.deepEqual(table.preferred(), []);
 });
 
-test("a follower whose clock is off works, and the list says so", () => {
+test("accepts a follower with a wrong clock, and reports it in the list", () => {
   const { table, clock } = aTable();
   for (const [name, offMs] of [
     ["c2", 3_600_000],
@@ -71,16 +71,16 @@ test("a follower whose clock is off works, and the list says so", () => {
   );
 });
 
-test("the leader is not ready while the store takes no writes", () => {
+test("shows the leader as not ready while the store accepts no writes", () => {
   const { table, setHealth } = aTable();
   setHealth({ status: "read-only", reason: "unavailable", message: "etcd does not answer" });
   const [leader] = table.list();
   assert.deepEqual([leader?.ready, leader?.message], [false, "etcd does not answer"]);
 });
 
-test("takes reports of coordinators only, and of a limited number and size", () => {
+test("accepts reports of coordinators only, and a limited number and size", () => {
   const { table } = aTable();
-  for (const caller of [{ kind: "anonymous" }, { kind: "user", name: "u", grants: [] }] as const)
+  for (const caller of [{ type: "anonymous" }, { type: "user", name: "u", grants: [] }] as const)
     assert.throws(() => table.report(aReport("c2"), caller), { code: "PERMISSION_DENIED" });
   for (const report of [
     aReport(""),
@@ -93,7 +93,7 @@ test("takes reports of coordinators only, and of a limited number and size", () 
   assert.equal(table.list()[1]?.name, "c24", "those that have been silent for the longest time are dropped");
 });
 
-test("agents learn the addresses of all coordinators once these have had the time to report, and each change", () => {
+test("sends agents the addresses of all coordinators after these have had time to report, and each change", () => {
   const { table, clock } = aTable();
   let changes = 0;
   const stop = table.onAddresses(() => changes++);
@@ -118,7 +118,7 @@ test("agents learn the addresses of all coordinators once these have had the tim
   assert.equal(changes, 2);
 });
 
-test("reports in turn change no list, however many addresses the coordinators have", () => {
+test("changes no list after alternating reports, regardless of the number of addresses", () => {
   const { table, clock } = aTable();
   let changes = 0;
   const stop = table.onAddresses(() => changes++);
@@ -128,12 +128,12 @@ test("reports in turn change no list, however many addresses the coordinators ha
   };
   clock.advance(11_000);
   for (const name of ["c2", "c3", "c2", "c3", "c2"]) report(name);
-  // With the first report, and with the second coordinator.
+  // There are two changes: the first report, and the second coordinator.
   assert.equal(changes, 2);
   stop();
 });
 
-test("waits until all coordinators that report trust an authority, and names those that don't", async () => {
+test("waits until all reporting coordinators trust an authority, and names the others", async () => {
   const { table, clock } = aTable();
   const report = (name: string, ...authorityPins: string[]): void =>
     void table.report(aReport(name, { authorityPins }), coordinator(`id-${name}`));
@@ -182,5 +182,5 @@ function aReport(name: string, fields: Partial<ReportRequest> = {}): ReportReque
 }
 
 function coordinator(id: string) {
-  return { kind: "anonymous", forwarded: true, coordinator: id } as const;
+  return { type: "anonymous", forwarded: true, coordinator: id } as const;
 }

@@ -7,11 +7,11 @@ import type { Caller } from "../rpc/caller.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 
-/** This coordinator, which leads. */
+/** This coordinator, which is the leader. */
 export interface OwnPlace {
   /** The host name. */
   readonly name: string;
-  /** HOST:PORT at which others reach it, the preferred one first. */
+  /** The addresses (HOST:PORT) at which others reach this coordinator, the preferred one first. */
   readonly addresses: readonly string[];
 }
 
@@ -19,10 +19,10 @@ export interface CoordinatorTableOptions {
   readonly own: OwnPlace;
   readonly store: Pick<Store, "revision" | "health">;
   readonly clock: Pick<Clock, "nowMs" | "monotonicMs" | "schedule">;
-  /** The time since which it leads, by the wall clock. Default: now. */
+  /** The time since which the coordinator leads, by the wall clock. Default: now. */
   readonly sinceMs?: number | undefined;
   readonly decides: () => boolean;
-  /** Called with the ids of the tokens that callers of other coordinators have shown. Default: they are ignored. */
+  /** Called with the ids of tokens that were used at other coordinators. Default: ignores them. */
   readonly onTokenUsed?: (id: string) => void;
 }
 
@@ -30,43 +30,52 @@ interface Follower {
   readonly report: ReportRequest;
   readonly revisionsBehind: number;
   readonly reportedMs: number;
-  /** The wall clock's time of the report. */
+  /** The wall-clock time of the last report. */
   readonly seenAtMs: number;
 }
 
-/** A follower reports every 2 s. */
+/** The time without a report after which a follower is not ready. Followers report every 2 s. */
 const SILENT_MS = 10_000;
-/** A follower reads the store every second, so that it is behind after a few failures. */
+/**
+ * The time without a read of the store after which a follower is not ready. Followers read it every
+ * second.
+ */
 const BEHIND_MS = 5_000;
-/** Reports take far less. Certificates and tokens bear more, and events of both would be out of order. */
+/**
+ * The clock difference that is reported. A report takes far less time. Certificates and tokens
+ * tolerate more, but the events of both coordinators would be out of order.
+ */
 const CLOCK_OFF_MS = 30_000;
-/** A coordinator that was removed from the cluster is shown for this time. */
+/** The time for which a removed coordinator is still listed. */
 const FORGET_MS = 3_600_000;
-/** Agents try a coordinator that is away for this time. An upgrade and a boot of its host take less. */
+/**
+ * The time for which agents still receive the address of a coordinator that is away. An upgrade and
+ * a reboot of its host take less.
+ */
 const KEEP_MS = 600_000;
-/** The same as in the agent. */
+/** The most addresses of coordinators that an agent keeps, the same as the agent's own limit. */
 const AGENT_ADDRESSES_MAX = 16;
-/** As many as an agent's configuration may hold. */
+/** The most coordinators in an agent's configuration. */
 const CONFIGURED_MAX = 9;
-/** Three are usual, and etcd has no more than nine members. */
+/** The most followers. Three coordinators are usual, and etcd has at most nine members. */
 const MAX_FOLLOWERS = 16;
 const MAX_ADDRESSES = 32;
 const MAX_TEXT_LENGTH = 300;
 const MAX_TOKENS = 10_000;
-/** One authority, and the one that replaces it. */
+/** The most authorities in a report: one, and its replacement. */
 const MAX_PINS = 8;
-/** Some reports of each. */
+/** The time to wait for trust, in which each follower reports several times. */
 const TRUST_WAIT_MS = 10_000;
 const TRUST_CHECK_MS = 100;
 
-/** The coordinators of the cluster, as the one that leads knows them from their reports. */
+/** The coordinators of the cluster, as known to the leader by their reports. */
 export class CoordinatorTable {
   readonly #options: CoordinatorTableOptions;
   readonly #sinceMs: number;
   readonly #beganMs: number;
   readonly #listeners = new Set<() => void>();
-  #addressesTold = "";
-  /** By the coordinator's id. */
+  #notifiedAddresses = "";
+  /** The followers by id. */
   readonly #followers = new Map<string, Follower>();
 
   constructor(options: CoordinatorTableOptions) {
@@ -75,9 +84,9 @@ export class CoordinatorTable {
     this.#beganMs = options.clock.monotonicMs();
   }
 
-  /** Takes the report of a coordinator that follows. Throws PERMISSION_DENIED for other callers, and INVALID. */
+  /** Handles the report of a follower. Throws PERMISSION_DENIED for other callers, and INVALID. */
   report(report: ReportRequest, caller: Caller): ReportResponse {
-    if (caller.kind !== "anonymous" || caller.coordinator === undefined)
+    if (caller.type !== "anonymous" || caller.coordinator === undefined)
       throw new CoordinatorError("PERMISSION_DENIED", "only coordinators report");
     checkReport(report);
     const { store, clock, decides, onTokenUsed } = this.#options;
@@ -90,11 +99,11 @@ export class CoordinatorTable {
       ...{ reportedMs: clock.monotonicMs(), seenAtMs: clock.nowMs() },
     });
     this.#forget();
-    this.#look();
+    this.#notify();
     return { decides: decides() };
   }
 
-  /** Returns the leader, and the followers in the order of their names and addresses. */
+  /** Returns the leader, followed by the followers sorted by name and address. */
   list(): readonly wire.Coordinator[] {
     this.#forget();
     const followers = [...this.#followers.values()].map((it) => this.#followerView(it));
@@ -103,8 +112,9 @@ export class CoordinatorTable {
   }
 
   /**
-   * Returns the addresses of the coordinators that report, the preferred one of each first. Undefined if there are no others, and until
-   * they have had the time to report: a shorter list would have agents forget coordinators.
+   * Returns the addresses of the reporting coordinators, the preferred one of each first. Undefined
+   * if there are no others, or until all have had time to report, because agents would drop
+   * coordinators that are missing.
    */
   addresses(): readonly string[] | undefined {
     const { clock, own } = this.#options;
@@ -116,8 +126,9 @@ export class CoordinatorTable {
   }
 
   /**
-   * Returns the preferred address of each coordinator, the leader's first, for the configuration of a new host. Empty if there are no
-   * others. It may lack coordinators that have not reported yet: an agent learns of them later.
+   * Returns the preferred address of each coordinator, the leader's first, for the configuration of
+   * a new host. Empty if there are no others. Coordinators that have not reported yet may be
+   * missing; agents receive them later.
    */
   preferred(): readonly string[] {
     const present = this.#present();
@@ -126,16 +137,16 @@ export class CoordinatorTable {
     return [...new Set(lists.flatMap(([first]) => first ?? []))].slice(0, CONFIGURED_MAX);
   }
 
-  /** Calls the function when `addresses` has changed. Returns a function that ends it. */
+  /** Calls the function when `addresses` changes. Returns a function that ends this. */
   onAddresses(run: () => void): () => void {
     this.#listeners.add(run);
     return () => this.#listeners.delete(run);
   }
 
   /**
-   * Waits until all coordinators that report accept certificates of these authorities. One that is silent takes them over from the store
-   * before it serves.
-   * @throws CoordinatorError FAILED_PRECONDITION with the names of those that don't in time.
+   * Waits until all reporting coordinators accept certificates of these authorities. A silent one
+   * reads them from the store before it serves. @throws CoordinatorError FAILED_PRECONDITION with
+   * the names of those that do not accept them in time.
    */
   async untilTrusted(pins: readonly string[]): Promise<void> {
     const { clock } = this.#options;
@@ -156,7 +167,10 @@ export class CoordinatorTable {
     }
   }
 
-  /** Reports move coordinators to the end of the map. The list must be the same after each of them. */
+  /**
+   * Returns the present followers in a stable order, because reports move coordinators to the end
+   * of the map.
+   */
   #present(): readonly Follower[] {
     const nowMs = this.#options.clock.monotonicMs();
     return [...this.#followers]
@@ -165,10 +179,10 @@ export class CoordinatorTable {
       .map(([, follower]) => follower);
   }
 
-  #look(): void {
+  #notify(): void {
     const now = this.addresses()?.toSorted().join() ?? "";
-    if (now === this.#addressesTold) return;
-    this.#addressesTold = now;
+    if (now === this.#notifiedAddresses) return;
+    this.#notifiedAddresses = now;
     for (const run of this.#listeners) run();
   }
 
@@ -196,7 +210,10 @@ export class CoordinatorTable {
     };
   }
 
-  /** Reports move a coordinator to the end, so that the first ones have been silent for the longest time. */
+  /**
+   * Removes silent coordinators. Reports move a coordinator to the end, so the first ones have been
+   * silent for the longest time.
+   */
   #forget(): void {
     const { clock } = this.#options;
     for (const [id, { reportedMs }] of this.#followers) {
@@ -214,7 +231,10 @@ function problemOf(silentMs: number, behindMs: number): string {
   return "";
 }
 
-/** Says how far the follower's clock is off. It works all the same. */
+/**
+ * Describes the difference of the follower's clock; empty if it is small. The follower works
+ * nevertheless.
+ */
 function clockRemark({ clockMs }: ReportRequest, seenAtMs: number): string {
   const offMs = Number(clockMs) - seenAtMs;
   if (clockMs === 0n || Math.abs(offMs) < CLOCK_OFF_MS) return "";

@@ -16,7 +16,10 @@ import type { CallContext } from "../rpc/caller.ts";
 import type { Store, StoredRecord } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 
-/** Reads the files that all coordinators of the cluster share. Absent: the store serves one coordinator only. */
+/**
+ * Reads the files that all coordinators of the cluster share. Absent if the store can serve only
+ * one coordinator.
+ */
 export type ReadKeyFiles = () => Promise<readonly KeyFile[]>;
 
 export interface EnrollCoordinatorOptions {
@@ -25,7 +28,7 @@ export interface EnrollCoordinatorOptions {
   readonly log: Log;
   readonly events: EventRecorder;
   readonly refusals: RefusalLog;
-  /** The history check. A store that is out of date may not know that a token was used. */
+  /** The history check, because an outdated store may not contain the use of a token. */
   readonly history: Pick<HistoryGuard, "refusal">;
   readonly readKeyFiles?: ReadKeyFiles | undefined;
 }
@@ -33,8 +36,8 @@ export interface EnrollCoordinatorOptions {
 const MAX_NAME_LENGTH = 253;
 
 /**
- * Hands the keys of the cluster to a coordinator with a fresh token. The use is stored before the answer is sent: if the answer is
- * lost, the operator makes another token.
+ * Sends the keys of the cluster to a coordinator with an unused token. The use is stored before the
+ * answer is sent, so the operator must make another token if the answer is lost.
  */
 export async function enrollCoordinator(
   request: JoinRequest,
@@ -52,8 +55,8 @@ export async function enrollCoordinator(
   const files = await readKeyFiles();
   const used: CoordinatorTokenRecord = { ...token, use: { name, atMs: clock.nowMs() } };
   const { succeeded } = await store.txn(
-    [{ kind: "modRevision", key: stored.key, revision: stored.modRevision }],
-    [{ kind: "put", key: stored.key, value: encodeJsonRecord(used) }],
+    [{ type: "mod-revision", key: stored.key, revision: stored.modRevision }],
+    [{ type: "put", key: stored.key, value: encodeJsonRecord(used) }],
   );
   if (!succeeded) throw refused(request, context, options, "USED");
   const paths = files.map(({ path }) => path);
@@ -98,7 +101,7 @@ function refused(
   return new CoordinatorError("PERMISSION_DENIED", REFUSALS[reason]);
 }
 
-/** Returns the error of a cluster whose store no second coordinator can use. */
+/** Returns the error for a cluster whose store can serve only one coordinator. */
 export function onlyOneCoordinator(): CoordinatorError {
   return new CoordinatorError(
     "FAILED_PRECONDITION",

@@ -15,9 +15,9 @@ import { assertHasNoKeys, writeKeyFiles } from "./key-files.ts";
 
 export interface JoinOptions {
   readonly config: Pick<Config, "dataDir" | "store" | "secretKeyFile">;
-  /** HOST:PORT of the gRPC port of a coordinator of the cluster. */
+  /** The address (HOST:PORT) of the gRPC port of a coordinator of the cluster. */
   readonly address: string;
-  /** A token of `forage coordinator add`. */
+  /** A token from `forage coordinator add`. */
   readonly token: string;
   /** The name of this host. */
   readonly name: string;
@@ -27,9 +27,9 @@ export interface JoinOptions {
 
 export interface JoinResult {
   readonly joined: string;
-  /** Paths in the data directory. */
+  /** The paths of written files in the data directory. */
   readonly files: readonly string[];
-  /** Steps that are left to the operator before this coordinator can lead. */
+  /** Steps that the operator must take before this coordinator can lead. */
   readonly toDo: readonly string[];
 }
 
@@ -38,8 +38,9 @@ const AUTHORITY = "authority/ca.pem";
 const SECRET_KEYS = "keys/secrets.keys";
 
 /**
- * Gets the keys of a cluster from one of its coordinators, so that the coordinator of this host can follow. The other one's root is
- * compared with the token's pin before the secret is sent.
+ * Receives the keys of a cluster from one of its coordinators, so that this host's coordinator can
+ * follow. The other coordinator's root is compared with the pin in the token before the secret is
+ * sent.
  */
 export async function joinCluster(options: JoinOptions): Promise<JoinResult> {
   const { config, address, signal } = options;
@@ -64,7 +65,9 @@ export async function joinCluster(options: JoinOptions): Promise<JoinResult> {
   }
 }
 
-/** The key of secrets may lie outside of the data directory, where the operator keeps it. */
+/**
+ * Returns the operator's steps for the key of secrets, which may be outside of the data directory.
+ */
 function secretKeysToDo({ secretKeyFile }: JoinOptions["config"], files: readonly string[]): string[] {
   if (secretKeyFile !== undefined)
     return [`put the same secretKeyFile on this host as on the other coordinators: ${secretKeyFile}`];

@@ -5,7 +5,7 @@ import { joinTask, readToken } from "./join-task.ts";
 
 const line = { words: ["join", "10.0.0.1:7600"], tokenFile: undefined, epoch: undefined, newStore: false };
 
-test("join takes an address, and the token from standard input or a file", () => {
+test("accepts an address with join, and reads the token from standard input or a file", () => {
   assert.deepEqual(joinTask(line), { address: "10.0.0.1:7600", tokenFile: undefined });
   assert.deepEqual(joinTask({ ...line, tokenFile: "-" }), { address: "10.0.0.1:7600", tokenFile: undefined });
   assert.deepEqual(joinTask({ ...line, words: ["join", "[::1]:7600"], tokenFile: "/t" }), {
@@ -15,7 +15,7 @@ test("join takes an address, and the token from standard input or a file", () =>
   assert.equal(joinTask({ ...line, words: [] }), undefined);
 });
 
-test("join refuses a token on the command line, a bad address, and flags of other tasks", () => {
+test("refuses a token on the command line, an invalid address, and flags of other tasks", () => {
   assert.throws(
     () => joinTask({ ...line, words: ["join", "10.0.0.1:7600", "FCT1.x"] }),
     /the token comes from standard input or --token-file/,
@@ -29,7 +29,7 @@ test("join refuses a token on the command line, a bad address, and flags of othe
   );
 });
 
-test("the token is one line, and neither empty nor endless", async () => {
+test("requires the token to be one line of limited length", async () => {
   assert.equal(await readToken(undefined, Readable.from(["FCT1", ".x\n", "more"])), "FCT1.x");
   await assert.rejects(readToken(undefined, Readable.from(["\n"])), /standard input: holds no token/);
   await assert.rejects(readToken(undefined, Readable.from(["x".repeat(2_000)])), /too long for a token/);

@@ -4,16 +4,18 @@ import { type CommandLine, ConfigError } from "../config.ts";
 import { helpText } from "../help-text.ts";
 
 export interface JoinTask {
-  /** HOST:PORT of the gRPC port of a coordinator of the cluster. */
+  /** The address (HOST:PORT) of the gRPC port of a coordinator of the cluster. */
   readonly address: string;
-  /** Undefined: the token comes from standard input. */
+  /** The file with the token; undefined if the token is read from standard input. */
   readonly tokenFile: string | undefined;
 }
 
 const ADDRESS = /^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/;
 const MAX_TOKEN_LENGTH = 1_000;
 
-/** Returns the task if the command line begins with `join`, otherwise undefined. Throws ConfigError. */
+/**
+ * Returns the task if the command line begins with `join`, otherwise undefined. Throws ConfigError.
+ */
 export function joinTask({
   words,
   tokenFile,
@@ -54,7 +56,7 @@ async function readAll(input: Readable): Promise<string> {
   for await (const chunk of input) {
     text += String(chunk);
     if (text.length > MAX_TOKEN_LENGTH) throw new ConfigError("standard input: is too long for a token");
-    // A terminal stays open after the line.
+    // A terminal does not end the input after a line.
     if (text.includes("\n")) break;
   }
   return text;

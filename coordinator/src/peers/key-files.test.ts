@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { readKeyFiles, writeKeyFiles } from "./key-files.ts";
 
-test("the files of both directories are read and written, readable for their owner only", async (t) => {
+test("reads and writes the files of both directories, readable by their owner only", async (t) => {
   const [from, to] = [scratch(t), scratch(t)];
   put(from, "authority/ca.pem", "ca");
   put(from, "authority/ca.pem.new", "half of it");
@@ -29,7 +29,7 @@ test("the files of both directories are read and written, readable for their own
   assert.equal(existsSync(join(to, "joining")), false);
 });
 
-test("a file that others can read is not passed on", async (t) => {
+test("does not pass on a file that other users can read", async (t) => {
   const dir = scratch(t);
   put(dir, "authority/ca.pem", "ca");
   put(dir, "keys/secrets.keys", "secrets");
@@ -37,14 +37,14 @@ test("a file that others can read is not passed on", async (t) => {
   await assert.rejects(readKeyFiles(dir), { code: "FILE_UNSAFE" });
 });
 
-test("too many files are refused by their number", async (t) => {
+test("refuses too many files", async (t) => {
   const dir = scratch(t);
   put(dir, "authority/ca.pem", "ca");
   for (let at = 0; at < 64; at++) put(dir, `keys/${at}`, "x");
   await assert.rejects(readKeyFiles(dir), /have 65 files with 66 bytes; at most 64/);
 });
 
-test("no file outside of the two directories is written", async (t) => {
+test("writes no file outside of the two directories", async (t) => {
   const dir = scratch(t);
   for (const path of [
     "../authority/ca.pem",
@@ -65,7 +65,7 @@ test("no file outside of the two directories is written", async (t) => {
   assert.equal(existsSync(join(dir, "keys")), false);
 });
 
-test("keys that are there are kept, and what an interrupted join has left is replaced", async (t) => {
+test("keeps existing keys, and replaces leftovers of an interrupted join", async (t) => {
   const dir = scratch(t);
   const files = [{ path: "authority/ca.pem", content: Buffer.from("new") }];
   put(dir, "joining/authority/other.pem", "left over");

@@ -5,21 +5,30 @@ import { readPrivateFile, writePrivateFile } from "@forage/identity/private-file
 import type { KeyFile } from "@forage/proto/forage/coordinator/v1/coordinator";
 import { ConfigError } from "../config.ts";
 
-/** The directories of the data directory whose files are the same on all coordinators. The authority comes last. */
+/**
+ * The subdirectories of the data directory whose files are equal on all coordinators. The authority
+ * must be last.
+ */
 const DIRECTORIES = ["keys", "authority"] as const;
-/** The directory for files that are not complete yet. */
+/** The directory of incomplete files. */
 const INCOMPLETE = "joining";
-/** The answer has to fit into one message. */
+/** The most files, because all must fit into one message. */
 const MAX_FILES = 64;
 const MAX_TOTAL_BYTES = 2 * 1024 * 1024;
 const MAX_PATH_LENGTH = 200;
 
-/** `authority/ca.pem`: a name starts with a letter or a digit, so that no part leads out of the directory. */
+/**
+ * Matches paths such as `authority/ca.pem`. Each name starts with a letter or a digit, so that no
+ * path leads out of its directory.
+ */
 const PATH = /^(keys|authority)(\/[A-Za-z0-9][A-Za-z0-9._-]*){1,3}$/;
-/** Files that are being written have this ending, see `writePrivateFile`. */
+/** Matches files that are being written, see `writePrivateFile`. */
 const UNFINISHED = /\.new$/;
 
-/** Reads the files that all coordinators of a cluster share. Throws FILE_UNSAFE if others may read one of them. */
+/**
+ * Reads the files that all coordinators of a cluster share. Throws FILE_UNSAFE if other users may
+ * read one of them.
+ */
 export async function readKeyFiles(dataDir: string): Promise<readonly KeyFile[]> {
   const files: KeyFile[] = [];
   let totalBytes = 0;
@@ -48,7 +57,9 @@ function pathOf(dataDir: string, { parentPath, name }: Dirent): string {
   return relative(dataDir, join(parentPath, name));
 }
 
-/** Throws ConfigError if the data directory has keys already: they may be of another cluster. */
+/**
+ * Throws ConfigError if the data directory already has keys, which may belong to another cluster.
+ */
 export async function assertHasNoKeys(dataDir: string): Promise<void> {
   for (const name of DIRECTORIES) {
     const directory = join(dataDir, name);
@@ -64,8 +75,9 @@ export async function assertHasNoKeys(dataDir: string): Promise<void> {
 }
 
 /**
- * Writes the files where there are none yet. Each directory appears with all of its files, and the authority last: a coordinator
- * that has an authority has the other keys too.
+ * Writes the files, except in existing directories. Each directory appears complete, and the
+ * authority last, so that a coordinator with an authority also has the other keys. Returns the
+ * written paths.
  */
 export async function writeKeyFiles(dataDir: string, files: readonly KeyFile[]): Promise<readonly string[]> {
   const bad = files.find(({ path }) => path.length > MAX_PATH_LENGTH || !PATH.test(path));

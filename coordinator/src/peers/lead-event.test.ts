@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { leadEvent } from "./lead-event.ts";
 
-test("the event names the coordinator that leads, and whether it has followed before", () => {
+test("names the leader, and whether it was a follower before", () => {
   const own = { name: "c2", addresses: ["10.0.0.2:7600", "c2.example:7600"] };
   assert.deepEqual(leadEvent(own, { hasFollowed: false }), {
     ...{ namespace: "", kind: "coordinator", name: "c2", type: "Normal", reason: "LeadTaken" },

@@ -1,7 +1,7 @@
 import type { EventInput } from "../model/event.ts";
 import type { OwnPlace } from "./coordinator-table.ts";
 
-/** Returns the event of a coordinator that leads from now on. */
+/** Returns the event for a coordinator that becomes the leader. */
 export function leadEvent(
   { name, addresses: [address = "no known address"] }: OwnPlace,
   { hasFollowed }: { readonly hasFollowed: boolean },

@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from "prom-client";
 import type { CoordinatorTable } from "./coordinator-table.ts";
 
-/** Registers the metrics of a cluster with several coordinators, on the one that leads. */
+/** Registers the metrics that the leader of a cluster with several coordinators has. */
 export function coordinatorMetrics(table: Pick<CoordinatorTable, "list">, registers: Registry[]): void {
   new Gauge({
     name: "forage_coordinators",

@@ -13,10 +13,10 @@ import type { TokensUsed } from "./tokens-used.ts";
 export interface ReportOptions {
   readonly own: OwnPlace;
   readonly store: Pick<FollowedStore, "revision" | "behindMs">;
-  /** Returns a channel to the coordinator that leads. */
+  /** Returns a channel to the leader. */
   readonly client: (signal: AbortSignal) => Promise<Client>;
   /** The tokens of calls that this coordinator has served. */
-  readonly tokensUsed: Pick<TokensUsed, "take">;
+  readonly tokensUsed: Pick<TokensUsed, "drain">;
   /** Returns the pins of the authorities whose certificates this coordinator accepts. */
   readonly authorityPins: () => readonly string[];
   readonly clock: Pick<Clock, "schedule" | "nowMs">;
@@ -27,7 +27,10 @@ export interface ReportOptions {
 const INTERVAL_MS = 2_000;
 const TIMEOUT_MS = 5_000;
 
-/** Reports to the leader at once and then every 2 s, one call at a time. Returns a function that stops it. */
+/**
+ * Reports to the leader at once and then every 2 s, one call at a time. Returns a function that
+ * stops this.
+ */
 export function reportToLeader(options: ReportOptions): () => void {
   const { clock, log, onAnswer } = options;
   const over = new AbortController();
@@ -57,7 +60,7 @@ async function sendReport(
     addresses: [...own.addresses],
     revision: BigInt(store.revision),
     behindMs: BigInt(Math.round(store.behindMs)),
-    usedTokenIds: tokensUsed.take(),
+    usedTokenIds: tokensUsed.drain(),
     authorityPins: [...authorityPins()],
     clockMs: BigInt(Math.round(clock.nowMs())),
   };

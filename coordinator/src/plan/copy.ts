@@ -2,7 +2,10 @@ import { PREFIXES } from "../model/keys.ts";
 import type { Store, StoredRecord } from "../store/index.ts";
 import { TXN_BYTES_MAX, TXN_OPS_MAX } from "../store/limits.ts";
 
-/** The records that controllers decide by. Past rollouts, tokens, contents of objects and events are left out. */
+/**
+ * The prefixes of records on which decisions of controllers depend. Past rollouts, tokens, contents
+ * of objects and events are omitted.
+ */
 const COPIED = [
   PREFIXES.nodes,
   PREFIXES.reports,
@@ -17,11 +20,11 @@ const COPIED = [
   PREFIXES.serviceAddresses,
 ] as const;
 
-/** Records read in one piece. */
+/** The number of records in one read. */
 const PAGE_SIZE = 500;
 const RESERVED_BYTES = 4096;
 
-/** Copies all of one revision of the store, in pieces between which `pause` lets others work. */
+/** Copies one revision of the store in parts. `pause` lets other work run in between. */
 export async function copyStore(from: Store, to: Store, pause: () => Promise<void>): Promise<void> {
   const at = from.revision;
   for (const prefix of COPIED) {
@@ -30,7 +33,7 @@ export async function copyStore(from: Store, to: Store, pause: () => Promise<voi
       for (const part of parts(page.records)) {
         await to.txn(
           [],
-          part.map(({ key, value }) => ({ kind: "put", key, value })),
+          part.map(({ key, value }) => ({ type: "put", key, value })),
         );
       }
       after = page.records.at(-1)?.key;
@@ -40,7 +43,7 @@ export async function copyStore(from: Store, to: Store, pause: () => Promise<voi
   }
 }
 
-/** Yields the records in parts that each fit in one transaction. */
+/** Yields the records in parts that fit into one transaction. */
 function* parts(records: readonly StoredRecord[]): Generator<readonly StoredRecord[]> {
   let part: StoredRecord[] = [];
   let bytes = 0;

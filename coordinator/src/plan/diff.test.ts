@@ -53,7 +53,7 @@ for (const [what, before, after, expected] of cases) {
   test(`changes: ${what}`, () => assert.deepEqual(lines(before, after), expected));
 }
 
-test("labels of the request are part of it", () => {
+test("includes the labels of the request", () => {
   const resource = web({});
   const changes = changedFields({ resource, labels: { a: "1", b: "2" } }, { resource, labels: { a: "3" } });
   assert.deepEqual(changes, [
@@ -62,7 +62,7 @@ test("labels of the request are part of it", () => {
   ]);
 });
 
-test("long values are cut", () => {
+test("shortens long values", () => {
   const [change] = changedFields(
     { resource: web({}), labels: {} },
     { resource: web({ image: "x".repeat(500) }), labels: {} },

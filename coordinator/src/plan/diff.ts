@@ -4,19 +4,19 @@ import { type FieldSchema, forestSchema } from "@forage/proto/forest-schema";
 import type { Labels } from "../model/labels.ts";
 import { setValueOf } from "./set-value.ts";
 
-/** Longer values are cut, because readers find them in the manifest. */
+/** The length limit of values. Longer ones are shortened; readers find them in the manifest. */
 const MAX_VALUE_LENGTH = 200;
 const RESOURCE_TYPE = "forest.v1.ForageResource";
 
 export interface Content {
   readonly resource: ForageResource | undefined;
-  /** The request's labels. */
+  /** The labels of the request. */
   readonly labels: Labels;
 }
 
 /**
- * Returns the differences, field by field, with the contract's names. Items of lists are matched by their names, if they have
- * any. Secrets are never part of a resource, which refers to them by name. Pure.
+ * Returns the differences field by field, with the field names of the contract. Items of lists are
+ * matched by name if they have names. Resources contain no secrets, only their names.
  */
 export function changedFields(before: Content | undefined, after: Content | undefined): FieldChange[] {
   const old = before === undefined ? new Map<string, string>() : flatten(before);
@@ -71,7 +71,7 @@ function walkValue(
   else {
     const before = found.size;
     walk(value, type, path, found);
-    // That it is there at all says something: an emptyDir, a strategy.
+    // The presence of an empty message is meaningful, as for an emptyDir or a strategy.
     if (found.size === before) found.set(path, "{}");
   }
 }

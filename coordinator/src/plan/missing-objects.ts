@@ -5,7 +5,10 @@ import { type ObjectName, titleOf } from "../model/object-name.ts";
 import { refsOf } from "../model/pod-refs.ts";
 import { certificateRefsOf } from "../model/route-refs.ts";
 
-/** Returns a note for each missing object that the resource's pods or its TLS listener refer to, with the consequence. Pure. */
+/**
+ * Returns a note with the consequence for each missing object to which the resource's pods or TLS
+ * settings refer.
+ */
 export function missingObjectNotes(
   record: ResourceRecord,
   exists: (name: ObjectName) => boolean,
@@ -36,7 +39,7 @@ function podRefsOf({ namespace, resource }: ResourceRecord): readonly ObjectName
   return refsOf(namespace, { ...PodTemplate.fromPartial({}), ...others, container, volumes, podConfig });
 }
 
-/** Pods start without what an optional volume names. */
+/** Reports whether pods start without the object of the volume. */
 function isOptional({ source }: Volume): boolean {
   return (source?.$case === "secret" || source?.$case === "configMap") && source.value.optional;
 }

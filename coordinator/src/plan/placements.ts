@@ -1,20 +1,20 @@
 import type { PlannedPlacement, PlannedStep } from "@forage/proto/forage/operator/v1/operator";
-import type { TakenStep } from "../control/step-sink.ts";
+import type { ReportedStep } from "../control/step-sink.ts";
 import type { PodEntry } from "../state/entries.ts";
 
-/** The facts that explain why pods are placed as they are. */
+/** The facts that explain why pods are placed on their nodes. */
 export interface PlacementFacts {
   readonly unschedulable: { get(uid: string): { readonly summary: string } | undefined };
-  /** Each node with what keeps the pod off it. */
+  /** Returns the nodes that can run the pod, and the reasons that exclude the others. */
   readonly explainPlacement: (pod: PodEntry) => { readonly feasible: readonly string[] } | undefined;
 }
 
 /**
- * Returns the steps of one workload in one round, with the nodes of the pods that they made, in the order in which these came.
- * Pure.
+ * Returns the steps of one workload in one round, with the nodes of the pods that they created, in
+ * the order of creation.
  */
 export function placementsOf(
-  steps: readonly TakenStep[],
+  steps: readonly ReportedStep[],
   made: readonly PodEntry[],
   facts: PlacementFacts,
 ): Omit<PlannedStep, "round">[] {
@@ -40,7 +40,7 @@ function grouped(pods: readonly PodEntry[], facts: PlacementFacts): PlannedPlace
     const { node, uid } = pod.record;
     const key = node === "" ? `\n${facts.unschedulable.get(uid)?.summary ?? ""}` : node;
     const known = found.get(key);
-    // Pods of one step are alike: one explanation does for all of them on a node.
+    // Pods of one step are equal, so one explanation suffices for all of them on a node.
     const why = known?.why ?? (node === "" ? key.slice(1) : whyThere(pod, facts));
     found.set(key, { node, pods: (known?.pods ?? 0) + 1, why });
   }
@@ -49,12 +49,12 @@ function grouped(pods: readonly PodEntry[], facts: PlacementFacts): PlannedPlace
 
 function whyThere(pod: PodEntry, { explainPlacement }: PlacementFacts): string {
   const feasible = explainPlacement(pod)?.feasible ?? [];
-  // It takes up room itself now, perhaps the last there was.
+  // The pod itself now occupies space on its node, which may no longer be feasible.
   const nodes = new Set([...feasible, pod.record.node]).size;
   return nodes === 1 ? "the only node that can take it" : `the best of ${nodes} nodes that can take it`;
 }
 
-/** `revision 3`, `index 2`, `state complete` */
+/** Formats the details of a step, such as `revision 3`, `index 2` or `state complete`. */
 function detailOf(fields: Readonly<Record<string, unknown>>): string {
   return Object.entries(fields)
     .filter(([, value]) => value !== undefined && value !== "")

@@ -11,7 +11,7 @@ import { applyResources } from "../api/forage/apply.ts";
 import { type UpdateRolloutOptions, updateRollout } from "../api/operator/update-rollout.ts";
 import { startControl } from "../control/control.ts";
 import { isTerminal } from "../control/rollout/progress.ts";
-import type { TakenStep } from "../control/step-sink.ts";
+import type { ReportedStep } from "../control/step-sink.ts";
 import { parseIpRange } from "../ip/ip-range.ts";
 import { recordStatuses } from "../link/reports.ts";
 import { MetricsCollector } from "../metrics/metrics-collector.ts";
@@ -22,13 +22,13 @@ import { optimisticStatus } from "./simulated-nodes.ts";
 
 const LABELS = { app: "shop" };
 const WEB = { namespace: "shop", kind: "container_service", name: "web" } as const;
-const ADMIN = { kind: "user", name: "admin", grants: [{ role: "admin", namespaces: "*" }] } as const;
+const ADMIN = { type: "user", name: "admin", grants: [{ role: "admin", namespaces: "*" }] } as const;
 const V1 = "registry.example/team/app:v1";
 const V2 = "registry.example/team/app:v2";
 
 /**
- * The promise of planning: the coordinator's controllers, left to themselves with an apply, take exactly the steps that were
- * planned, in the same order, and put the pods on the same nodes.
+ * A plan promises that the coordinator's controllers, after a real apply, take exactly the planned
+ * steps in the same order, and put the pods on the same nodes.
  */
 for (const [what, start, change] of [
   ["a first deployment", [], [web(5, V1)]],
@@ -84,7 +84,7 @@ for (const [what, action, image] of [
   });
 }
 
-test("planning changes nothing and takes no step", async (t) => {
+test("changes nothing and takes no step", async (t) => {
   const fleet = await aFleet(t);
   await fleet.apply("a1", [web(3, V1)]);
   const before = fleet.store.revision;
@@ -92,7 +92,7 @@ test("planning changes nothing and takes no step", async (t) => {
   assert.equal(fleet.store.revision, before);
 });
 
-test("a cron job is not run: its steps end, and the next run is a note", async (t) => {
+test("ends the steps of a cron job without a run, and notes the next run", async (t) => {
   const fleet = await aFleet(t);
   const value = { schedule: "* * * * *", container: { name: "main", image: V1 } };
   const cron = ForageResource.fromPartial({ name: "tick", spec: { $case: "cronJob", value } });
@@ -104,7 +104,7 @@ test("a cron job is not run: its steps end, and the next run is a note", async (
   assert.match(planned?.notes.join() ?? "", /^next run at /);
 });
 
-test("a missing object that a pod or a route refers to becomes a note", async (t) => {
+test("notes a missing object to which a pod or a route refers", async (t) => {
   const fleet = await aFleet(t);
   const ref = { secretName: "db", secretKey: "password" };
   const container = {
@@ -132,7 +132,7 @@ test("a missing object that a pod or a route refers to becomes a note", async (t
   assert.match(notes.get("site") ?? "", /secret "site-tls" does not exist in namespace shop: no TLS/);
 });
 
-test("a plan that runs for too long is cut, and says so", async (t) => {
+test("ends a plan that takes too long, and notes it", async (t) => {
   const fleet = await aFleet(t);
   const [job] = (await fleet.plan([aJob("long", { jobConfig: { completions: 300, parallelism: 1 } })]))
     .resources;
@@ -146,10 +146,13 @@ function web(replicas: number, image: string, more: object = {}): ForageResource
   return aContainerService("web", { scaling: { replicas }, container, ...more });
 }
 
-/** Two nodes for eight pods each, on which everything goes well, and the controllers of a coordinator. */
+/**
+ * Starts two nodes for eight pods each, on which everything succeeds, and the controllers of a
+ * coordinator.
+ */
 async function aFleet(t: TestContext) {
   const { store, state, clock } = await aView(t, { nodes: [bigNode("n1"), bigNode("n2")] });
-  const done: TakenStep[] = [];
+  const done: ReportedStep[] = [];
   let names = 0;
   const randomName = (length: number): string => String(names++).padStart(length, "0");
   const limits = { deadlineMs: 600_000, placementMs: 20_000, stableMs: 1_000 };
@@ -165,7 +168,7 @@ async function aFleet(t: TestContext) {
     clock,
     metrics,
     log: pino({ level: "silent" }),
-    steps: { take: (step) => done.push(step) },
+    steps: { report: (step) => done.push(step) },
     events: { record: () => {} },
     readyEndpoints: () => 0,
   });
@@ -188,7 +191,9 @@ async function aFleet(t: TestContext) {
     const request = aRequest(applyId, resources, LABELS);
     return finish((await applyResources(request, { store, state, clock, randomName })).rolloutId);
   };
-  /** Answers the steps that were taken until the rollout had ended and all was quiet. */
+  /**
+   * Returns the steps that were taken until the rollout had ended and the controllers were idle.
+   */
   const finish = async (rolloutId: string): Promise<Step[]> => {
     for (let looks = 0; looks < 4_000; looks++) {
       await quiet(state);
@@ -223,7 +228,7 @@ async function aFleet(t: TestContext) {
   return { store, apply, plan, planUpdate, doUpdate, pods };
 }
 
-/** Nodes by the names of the pods. */
+/** The nodes of pods, by name. */
 type Pods = ReadonlyMap<string, string>;
 type Step = Readonly<Record<string, unknown>>;
 
@@ -235,8 +240,8 @@ async function quiet(state: ClusterView): Promise<void> {
 }
 
 /**
- * Returns the steps by workload, because workloads don't wait for one another. The names of pods created meanwhile can't be
- * predicted.
+ * Returns the steps by workload, because workloads do not wait for one another. Names of pods
+ * created in the meantime can't be predicted, and are omitted.
  */
 function doneLines(steps: readonly Step[], before: Pods): string[] {
   const lines = steps.map(({ workload, step, pod, why, ...rest }) => {

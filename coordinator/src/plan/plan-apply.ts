@@ -11,7 +11,7 @@ import type { BundleItem } from "../api/forage/bundle.ts";
 import type { Control } from "../control/control.ts";
 import { cronMessage } from "../control/cron/progress.ts";
 import { isTerminal } from "../control/rollout/progress.ts";
-import type { TakenStep } from "../control/step-sink.ts";
+import type { ReportedStep } from "../control/step-sink.ts";
 import { resourceKey } from "../model/keys.ts";
 import type { Labels } from "../model/labels.ts";
 import type { ObjectName } from "../model/object-name.ts";
@@ -23,14 +23,17 @@ import { placementsOf } from "./placements.ts";
 import { Sandbox, type SandboxOptions } from "./sandbox.ts";
 
 export interface PlanOptions extends SandboxOptions {
-  /** The dependencies of an apply, except for the copy that it writes to. */
+  /** The dependencies of an apply, except for the copy to which it writes. */
   readonly apply: Omit<ApplyOptions, "store" | "state" | "clock">;
 }
 
-/** A job of thousands of pods takes thousands of rounds, and later rounds look like the first ones. */
+/**
+ * The most rounds. A job of thousands of pods needs thousands, but later rounds resemble the first
+ * ones.
+ */
 const MAX_ROUNDS = 100;
 const MAX_STEPS = 500;
-/** The limit of a wait for something that only time brings, such as a deadline or another attempt. */
+/** The longest wait for events that depend only on time, such as a deadline or a retry. */
 const MAX_WAIT_MS = 2 * 3600 * 1000;
 const MAX_WAITS = 2_000;
 
@@ -40,7 +43,7 @@ interface Outcome {
   readonly control: Control;
   readonly rolloutId: string;
   readonly namespace: string;
-  /** The copy's state after the steps. */
+  /** The state of the copy after the steps. */
   readonly state: ClusterView;
   /** The time of the planned apply. */
   readonly nowMs: number;
@@ -68,12 +71,12 @@ export async function planApply(request: ApplyResourcesRequest, options: PlanOpt
   }
 }
 
-/** The parts of a copy of the fleet that a change is written to. */
+/** The parts of a copy of the fleet to which a change is written. */
 export type CopyOfFleet = Pick<Sandbox, "store" | "state" | "clock"> & Pick<ApplyOptions, "randomName">;
 
 /**
- * Returns what a change of one resource's rollout would do. `change` writes it to the copy exactly as it would be written to the
- * fleet, and returns what it is in words. Throws the errors of `change`.
+ * Returns what a change of one resource's rollout would do. `change` writes it to the copy exactly
+ * as to the fleet, and returns its description. Throws the errors of `change`.
  */
 export async function planRollout(
   { namespace, kind, name }: Pick<UpdateRolloutRequest, "namespace" | "kind" | "name">,
@@ -105,7 +108,10 @@ interface WrittenChange {
   readonly changing: readonly Pick<BundleItem, "kind" | "name">[];
 }
 
-/** Takes the steps that follow from a change of the copy. The controllers start after it, so that their first look sees it. */
+/**
+ * Executes the steps that follow from a change of the copy. The controllers start after the change,
+ * so that their first evaluation includes it.
+ */
 async function tryOut(sandbox: Sandbox, { namespace, rolloutId, changing }: WrittenChange): Promise<Outcome> {
   const { state, clock } = sandbox;
   const control = sandbox.start();
@@ -114,11 +120,11 @@ async function tryOut(sandbox: Sandbox, { namespace, rolloutId, changing }: Writ
   const nowMs = clock.nowMs();
   const untilMs = nowMs + MAX_WAIT_MS;
   const result = { steps, control, rolloutId, state, nowMs, namespace };
-  let told = 0;
-  for (let round = 1, waits = 0; round <= MAX_ROUNDS && told < MAX_STEPS; ) {
+  let shown = 0;
+  for (let round = 1, waits = 0; round <= MAX_ROUNDS && shown < MAX_STEPS; ) {
     const taken = (await sandbox.settle()).filter(({ workload }) => workloads.has(workload));
     addRound(taken, round, steps, sandbox, control);
-    told += taken.length;
+    shown += taken.length;
     if (taken.length > 0) round++;
     if (await sandbox.report()) continue;
     const progress = control.rollouts.progress(rolloutId) ?? [];
@@ -129,13 +135,13 @@ async function tryOut(sandbox: Sandbox, { namespace, rolloutId, changing }: Writ
 }
 
 function addRound(
-  taken: readonly TakenStep[],
+  taken: readonly ReportedStep[],
   round: number,
   steps: Map<string, PlannedStep[]>,
   sandbox: Sandbox,
   control: Control,
 ): void {
-  const byWorkload = new Map<string, TakenStep[]>();
+  const byWorkload = new Map<string, ReportedStep[]>();
   for (const step of taken) byWorkload.set(step.workload, [...(byWorkload.get(step.workload) ?? []), step]);
   for (const [workload, its] of byWorkload) {
     const planned = placementsOf(its, sandbox.newPodsOf(workload), control).map((step) => ({
@@ -157,7 +163,7 @@ function plannedResource(
       ? { resource: existing.record.resource, labels: existing.record.labels }
       : undefined;
   const after: Content | undefined = action === "remove" ? undefined : { resource, labels };
-  // All of what comes into being or goes would say no more than the manifest.
+  // The fields of a created or deleted resource would only repeat the manifest.
   const compared = action === "update" && before !== undefined;
   return {
     kind,

@@ -3,7 +3,7 @@ import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { Shares } from "../rpc/shares.ts";
 import { type PlanOptions, planApply, planRollout } from "./plan-apply.ts";
 
-/** Each plan copies the fleet while it runs. Waiting plans cost no memory. */
+/** The most waiting plans. Only a running plan needs memory, for a copy of the fleet. */
 const MAX_WAITING = 16;
 const MAX_WAITING_OF_CALLER = 4;
 
@@ -11,11 +11,14 @@ export interface PlannerOptions extends Omit<PlanOptions, "nowMs"> {
   readonly nowMs: () => number;
 }
 
-/** Makes plans and trials one after the other, so that there is only one copy of the fleet at a time. */
+/**
+ * Runs plans and dry runs one after the other, so that there is only one copy of the fleet at a
+ * time.
+ */
 export class Planner {
   readonly #options: PlannerOptions;
   #last: Promise<unknown> = Promise.resolve();
-  readonly #places = new Shares({
+  readonly #slots = new Shares({
     what: "plans and trials that wait for their turn",
     total: MAX_WAITING,
     ofUser: MAX_WAITING_OF_CALLER,
@@ -25,12 +28,15 @@ export class Planner {
     this.#options = options;
   }
 
-  /** The request has been validated. Throws RESOURCE_EXHAUSTED when too many wait already. */
+  /** Plans a validated request. Throws RESOURCE_EXHAUSTED if too many plans are waiting. */
   plan(request: ApplyResourcesRequest, caller: string): Promise<PlanResponse> {
     return this.inTurn(caller, (options) => planApply(request, options));
   }
 
-  /** Returns what a change of a rollout would do, which `change` writes to the copy. Throws its errors and RESOURCE_EXHAUSTED. */
+  /**
+   * Returns what a change of a rollout would do. `change` writes it to the copy. Throws its errors
+   * and RESOURCE_EXHAUSTED.
+   */
   planRollout(
     request: UpdateRolloutRequest,
     change: Parameters<typeof planRollout>[1],
@@ -40,11 +46,11 @@ export class Planner {
   }
 
   /**
-   * Runs something else that needs a copy of the fleet, once those before it have ended. Throws RESOURCE_EXHAUSTED when too many
-   * wait already, in all or of this caller.
+   * Runs other work that needs a copy of the fleet, after the work before it has ended. Throws
+   * RESOURCE_EXHAUSTED if too much work is waiting, in total or for this caller.
    */
   async inTurn<T>(caller: string, run: (options: PlanOptions) => Promise<T>): Promise<T> {
-    const release = this.#places.take(caller);
+    const release = this.#slots.acquire(caller);
     const before = this.#last;
     const mine = (async () => {
       await before;

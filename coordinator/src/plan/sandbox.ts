@@ -2,7 +2,7 @@ import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
 import { type Control, type ControlOptions, startControl } from "../control/control.ts";
 import type { MassLoss } from "../control/eviction/mass-loss.ts";
-import type { TakenStep } from "../control/step-sink.ts";
+import type { ReportedStep } from "../control/step-sink.ts";
 import { recordStatuses } from "../link/reports.ts";
 import { MetricsCollector } from "../metrics/metrics-collector.ts";
 import { ClusterView } from "../state/cluster-view.ts";
@@ -16,7 +16,7 @@ export interface SandboxOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly nowMs: number;
-  /** The options of the controllers, without those that the copy replaces. */
+  /** The options of the controllers, except for those that the copy replaces. */
   readonly control: Omit<
     ControlOptions,
     | "store"
@@ -27,20 +27,23 @@ export interface SandboxOptions {
     | "metrics"
     | "readyEndpoints"
     | "serviceTrouble"
-    | "routeTrouble"
+    | "routeProblem"
   >;
-  /** Lets everything run that can run, and others that wait for their turn. */
+  /** Waits until other pending work has run. */
   readonly turn: () => Promise<void>;
 }
 
-/** Turns without anything new after which everything counts as done: steps hand over to one another within one. */
+/**
+ * The number of turns of the event loop without any step after which the controllers count as idle.
+ */
 const QUIET_TURNS = 3;
 /** The interval of measurements. It has no effect, because a plan measures nothing. */
 const METRICS_INTERVAL_MS = 15_000;
 
 /**
- * A copy of the fleet in memory. The coordinator's own controllers run on it, against simulated nodes on which everything
- * succeeds. Their steps are the steps of a real apply. Nothing leaves the copy.
+ * A copy of the fleet in memory. The coordinator's own controllers run on it, against simulated
+ * nodes on which everything succeeds. Their steps are those of a real apply. Nothing outside the
+ * copy changes.
  */
 export class Sandbox {
   readonly store: Store;
@@ -51,10 +54,10 @@ export class Sandbox {
   readonly #following: Promise<void>;
   readonly #known: ReadonlySet<string>;
   /** The new pods that were already reported. */
-  readonly #told = new Set<string>();
-  /** The view of the copy could not follow it. */
+  readonly #reported = new Set<string>();
+  /** The error because of which the copy's view could not be updated. */
   #broken: { readonly error: unknown } | undefined;
-  #steps: TakenStep[] = [];
+  #steps: ReportedStep[] = [];
   #running: { readonly control: Control; readonly metrics: MetricsCollector } | undefined;
 
   static async open(options: SandboxOptions): Promise<Sandbox> {
@@ -86,7 +89,7 @@ export class Sandbox {
     this.#known = new Set(parts.state.pods().map(({ record }) => record.uid));
   }
 
-  /** Starts the controllers. With `massLoss` they take most nodes for lost at once. */
+  /** Starts the controllers. `massLoss` makes them treat most nodes as lost at once. */
   start(massLoss?: MassLoss): Control {
     const { store, state, clock } = this;
     const metrics = new MetricsCollector({ state, clock, intervalMs: METRICS_INTERVAL_MS });
@@ -98,20 +101,20 @@ export class Sandbox {
       metrics,
       massLoss,
       log: pino({ level: "silent" }),
-      steps: { take: (step) => this.#steps.push(step) },
-      // When a run is due is the schedule's affair; what an apply does is over before.
+      steps: { report: (step) => this.#steps.push(step) },
+      // Scheduled runs are not part of an apply.
       startRuns: false,
       events: { record: () => {} },
       // A copy receives no traffic.
       readyEndpoints: () => 0,
-      routeTrouble: () => "",
+      routeProblem: () => "",
     });
     this.#running = { control, metrics };
     return control;
   }
 
-  /** Lets the controllers work until they wait for something. Answers the steps that they took. */
-  async settle(): Promise<TakenStep[]> {
+  /** Lets the controllers work until they wait for something. Returns their steps. */
+  async settle(): Promise<ReportedStep[]> {
     let quiet = 0;
     for (let seen = -1; quiet < QUIET_TURNS; ) {
       await this.#options.turn();
@@ -124,7 +127,7 @@ export class Sandbox {
     return steps;
   }
 
-  /** Has all nodes report success. Returns false if no status changes. */
+  /** Lets all nodes report success. Returns false if no status changes. */
   async report(): Promise<boolean> {
     const { store, state, clock } = this;
     const log = pino({ level: "silent" });
@@ -141,12 +144,12 @@ export class Sandbox {
     return said;
   }
 
-  /** Pods of the workload that came into being since this was asked last. */
+  /** Returns the pods of the workload that were created since the last call. */
   newPodsOf(workload: string): PodEntry[] {
     const pods = this.state
       .podsOfWorkload(workload)
-      .filter(({ record }) => !this.#known.has(record.uid) && !this.#told.has(record.uid));
-    for (const { record } of pods) this.#told.add(record.uid);
+      .filter(({ record }) => !this.#known.has(record.uid) && !this.#reported.has(record.uid));
+    for (const { record } of pods) this.#reported.add(record.uid);
     return pods;
   }
 

@@ -1,6 +1,8 @@
 import type { FieldSchema } from "@forage/proto/forest-schema";
 
-/** The field's value, or undefined where it has proto3's default and so says nothing. */
+/**
+ * Returns the value of a field; undefined if it has the default of proto3 and so counts as unset.
+ */
 export function setValueOf(message: object, field: FieldSchema): unknown {
   const record = message as Readonly<Record<string, unknown>>;
   if (field.oneof !== undefined) {

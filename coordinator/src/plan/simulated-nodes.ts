@@ -2,8 +2,9 @@ import { PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import type { PodEntry } from "../state/entries.ts";
 
 /**
- * Returns the status that a node would report if every step succeeded: a new pod is ready, or has succeeded if it is a job's; a
- * stopping pod is gone. Undefined: the status does not change. Pure.
+ * Returns the status that a node would report if every step succeeded: a new pod is ready, or has
+ * succeeded if it belongs to a job; a stopping pod is removed. Undefined if the status does not
+ * change.
  */
 export function optimisticStatus(pod: PodEntry, isNew: boolean): PodStatus | undefined {
   const { record, status } = pod;

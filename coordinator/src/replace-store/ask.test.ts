@@ -10,7 +10,7 @@ for (const [answer, agrees] of [
   ["no", false],
   ["yesterday", false],
 ] as const)
-  test(`the answer "${answer}" on a terminal ${agrees ? "agrees" : "declines"}`, async () => {
+  test(`${agrees ? "accepts" : "declines"} the answer "${answer}" on a terminal`, async () => {
     const input = Object.assign(new PassThrough(), { isTTY: true });
     const output = new PassThrough();
     input.write(`${answer}\n`);
@@ -18,7 +18,7 @@ for (const [answer, agrees] of [
     assert.match(String(output.read()), /Replace it\? \[y\/N\]/);
   });
 
-test("without a terminal the flag has to answer", async () => {
+test("requires the flag without a terminal", async () => {
   const [input, output] = [new PassThrough(), new PassThrough()];
   await assert.rejects(
     ask("Replace it?", { yes: false, input, output }),
@@ -27,7 +27,7 @@ test("without a terminal the flag has to answer", async () => {
   assert.equal(await ask("Replace it?", { yes: true, input, output }), true);
 });
 
-test("a terminal that is closed declines", async () => {
+test("treats a closed terminal as no", async () => {
   const input = Object.assign(new PassThrough(), { isTTY: true });
   input.end();
   assert.equal(await ask("Replace it?", { yes: false, input, output: new PassThrough() }), false);

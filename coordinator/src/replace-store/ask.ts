@@ -3,13 +3,13 @@ import type { Readable, Writable } from "node:stream";
 import { ConfigError } from "../config.ts";
 
 export interface AskOptions {
-  /** Answers the question in the operator's place. */
+  /** Whether the question is already answered with yes. */
   readonly yes: boolean;
   readonly input: Readable & { readonly isTTY?: boolean };
   readonly output: Writable;
 }
 
-/** Asks a question on a terminal. Without one, the flag has to answer. */
+/** Asks a question on a terminal. Without a terminal, `yes` must be set. */
 export async function ask(question: string, { yes, input, output }: AskOptions): Promise<boolean> {
   if (yes) {
     output.write(`${question} yes\n`);

@@ -1,10 +1,10 @@
 import { open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
 
-/** Renames directories so that the change survives a loss of power. */
+/** Renames directories durably, so that renames survive a loss of power. */
 export interface DirectoryMoves {
   rename(from: string, to: string): Promise<void>;
-  /** Makes the names in the directory durable. */
+  /** Syncs the directory, which makes renames in it durable. */
   sync(directory: string): Promise<void>;
 }
 
@@ -20,7 +20,9 @@ export const diskMoves: DirectoryMoves = {
   },
 };
 
-/** Renames a directory within its parent, and returns once that is on disk: no later step may be there without it. */
+/**
+ * Renames a directory within its parent, and resolves once this is on disk, before any later step.
+ */
 export async function moveDirectory(from: string, to: string, moves: DirectoryMoves): Promise<void> {
   await moves.rename(from, to);
   await moves.sync(dirname(to));

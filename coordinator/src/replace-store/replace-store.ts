@@ -21,33 +21,33 @@ import type { ServiceUnit } from "./service-unit.ts";
 
 export interface ReplaceStoreOptions {
   readonly place: StorePlace;
-  /** The backup. */
+  /** The path of the backup. */
   readonly file: string;
-  /** Default: the one after the epochs of the backup and of the present store. */
+  /** The new epoch. Default: the one after the epochs of the backup and of the present store. */
   readonly epoch?: number | undefined;
-  /** The coordinator as a service of this host. Undefined: it is started and stopped by hand. */
+  /** The coordinator's systemd unit; undefined if the operator starts and stops it. */
   readonly unit: ServiceUnit | undefined;
   readonly clock: Clock;
-  /** Returns the revision of the store of the running coordinator; undefined if it doesn't answer. */
+  /** Returns the revision of the running coordinator's store; undefined if it does not answer. */
   readonly servedRevision: () => Promise<number | undefined>;
-  /** Returns whether the operator agrees. */
+  /** Asks the operator. Returns whether the operator agrees. */
   readonly ask: (question: string) => Promise<boolean>;
   readonly report: (line: string) => void;
-  /** Default: those of the disk. */
+  /** Renames directories. Default: on the disk. */
   readonly moves?: DirectoryMoves;
 }
 
 export interface ReplaceResult extends RestoreResult {
-  /** The directory that keeps the store that was there before. Undefined: there was none. */
+  /** The directory that keeps the former store; undefined if there was none. */
   readonly replaced: string | undefined;
   /** Whether the coordinator was started and became ready. */
   readonly started: boolean;
 }
 
-/** The present store as far as it can be read. */
+/** The present store, as far as it can be read. */
 interface Present {
   readonly dir: string;
-  /** Undefined: it can't be opened. */
+  /** The identity of the store; undefined if it can't be opened. */
   readonly opened: { readonly id: string; readonly epoch: number; readonly revision: number } | undefined;
 }
 
@@ -56,9 +56,9 @@ const REPLACED = "store.replaced-";
 const FAILED = "store.failed-";
 
 /**
- * Puts a backup in the place of the coordinator's store: checks it, stops the coordinator, restores beside the present store,
- * exchanges both and starts the coordinator. The present store is kept. If the coordinator doesn't become ready with the restored
- * store, the present one is put back.
+ * Replaces the coordinator's store by a backup: verifies the backup, stops the coordinator,
+ * restores beside the present store, exchanges both, and starts the coordinator. The former store
+ * is kept. If the coordinator does not become ready, the former store is put back.
  */
 export async function replaceStore(options: ReplaceStoreOptions): Promise<ReplaceResult> {
   const { place, file } = options;
@@ -82,7 +82,7 @@ export async function replaceStore(options: ReplaceStoreOptions): Promise<Replac
   }
 }
 
-/** Refuses to stop a coordinator that has another store. */
+/** Throws if the unit runs a coordinator with another store. */
 async function assertUses(unit: ServiceUnit, place: StorePlace): Promise<void> {
   const dir = levelDir(place);
   if ((await unit.state()) !== "running" || !existsSync(dir)) return;
@@ -163,13 +163,16 @@ async function exchange(
   return { ...result, replaced };
 }
 
-/** A crash between the renames leaves no store, and the next replacement finds the former one under its name. */
+/**
+ * Exchanges the directories. A crash between the renames leaves no store; the next replacement then
+ * finds the former one under its new name.
+ */
 async function swap(dir: string, replaced: string, restored: string, moves: DirectoryMoves): Promise<void> {
   await moveDirectory(dir, replaced, moves);
   try {
     await moveDirectory(restored, dir, moves);
   } catch (error) {
-    // Only the sync may have failed: then the restored store is in its place.
+    // If only the sync has failed, the restored store is already in place.
     if (!existsSync(dir)) await moveDirectory(replaced, dir, moves);
     throw error;
   }
@@ -192,7 +195,10 @@ async function readPresent({ place, clock, report }: ReplaceStoreOptions): Promi
   }
 }
 
-/** The store's directory or, if a replacement was cut off between its two renames, the one that has the former store. */
+/**
+ * Returns the directory of the store, or that of the former store if a replacement was interrupted
+ * between its two renames.
+ */
 async function presentDir(place: StorePlace): Promise<string | undefined> {
   const dir = levelDir(place);
   if (existsSync(dir)) return dir;
@@ -201,7 +207,7 @@ async function presentDir(place: StorePlace): Promise<string | undefined> {
   return last === undefined ? undefined : join(place.dataDir, last);
 }
 
-/** Starts the coordinator with the former store. Returns the error that says so. */
+/** Starts the coordinator with the former store. Returns the error that describes this. */
 async function putBack(
   unit: ServiceUnit,
   { place, clock, report, moves = diskMoves }: ReplaceStoreOptions,

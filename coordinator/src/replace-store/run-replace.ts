@@ -9,7 +9,7 @@ export interface ReplaceTask {
   readonly file: string;
   readonly epoch?: number | undefined;
   readonly yes: boolean;
-  /** Default: that of the package. */
+  /** The systemd unit. Default: that of the package. */
   readonly unit: string | undefined;
 }
 
@@ -17,7 +17,7 @@ const UNIT = "forage-coordinator.service";
 const ANSWER_LIMIT_MS = 5_000;
 const REVISION = /^forage_store_revision(?:\{[^}]*\})? (\d+)$/m;
 
-/** Replaces the store of the coordinator of this host. */
+/** Replaces the store of this host's coordinator. */
 export async function runReplace(
   { file, epoch, yes, unit }: ReplaceTask,
   config: Config,
@@ -36,12 +36,15 @@ export async function runReplace(
   });
 }
 
-/** Reads the revision from the metrics of the coordinator that runs; undefined if it can't be read. */
+/**
+ * Returns the revision in the metrics of the running coordinator; undefined if it can't be read.
+ */
 async function servedRevision({ http }: Config): Promise<number | undefined> {
   const { host, port } = hostPort(http.listen);
   const reached =
     host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host.includes(":") ? `[${host}]` : host;
-  // Its certificate is of the cluster's authority. The revision is only for the operator's information.
+  // The port's certificate is from the cluster's authority, which is not loaded here. The revision
+  // is only information for the operator.
   if (http.tls) return undefined;
   try {
     const signal = AbortSignal.timeout(ANSWER_LIMIT_MS);

@@ -9,12 +9,12 @@ for (const [printed, state] of [
   ["failed", "stopped"],
   ["inactive", "stopped"],
 ] as const)
-  test(`a unit that systemd calls ${printed} is ${state}`, async () => {
+  test(`treats a unit in systemd's state ${printed} as ${state}`, async () => {
     const unit = systemdUnit("a.service", async () => `${printed}\n`);
     assert.equal(await unit.state(), state);
   });
 
-test("a unit is stopped and started by its name", async () => {
+test("stops and starts a unit by its name", async () => {
   const calls: string[] = [];
   const unit = systemdUnit("a.service", async (...words) => {
     calls.push(words.join(" "));

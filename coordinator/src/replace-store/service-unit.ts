@@ -7,18 +7,21 @@ import { CoordinatorError } from "../errors.ts";
 /** The coordinator as a service. */
 export interface ServiceUnit {
   readonly name: string;
-  /** `starting`: it is not ready yet, or it fails and is started again and again. */
+  /**
+   * Returns the state. `starting` means that the service is not ready yet, or that it fails and is
+   * restarted repeatedly.
+   */
   state(): Promise<"running" | "starting" | "stopped">;
-  /** Resolves once its process has ended. */
+  /** Stops the service. Resolves once its process has ended. */
   stop(): Promise<void>;
-  /** Resolves once it is ready, and rejects if it isn't in time. */
+  /** Starts the service. Resolves once it is ready, and rejects if it is not ready in time. */
   start(): Promise<void>;
 }
 
-/** Runs systemctl with the words and returns what it prints. */
+/** Runs systemctl with the arguments, and returns its output. */
 export type Systemctl = (...words: readonly string[]) => Promise<string>;
 
-/** Above the unit's own limits to start and to stop. */
+/** The time limit, above the unit's own limits to start and to stop. */
 const LIMIT_MS = 180_000;
 
 /** Returns systemctl of this host; undefined if systemd does not run here. */
@@ -35,7 +38,9 @@ export function hostSystemctl(): Systemctl | undefined {
   };
 }
 
-/** Returns the unit of systemd. The unit is of the type notify, so that its start ends when the coordinator is ready. */
+/**
+ * Returns a systemd unit. It has the type notify, so its start ends when the coordinator is ready.
+ */
 export function systemdUnit(name: string, systemctl: Systemctl): ServiceUnit {
   return {
     name,

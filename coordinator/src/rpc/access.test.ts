@@ -18,12 +18,15 @@ const definitions = [
   WorkspaceNodeServiceService,
 ];
 const methods = definitions.flatMap((definition) => Object.values(definition).map(({ path }) => path));
-const node: Caller = { kind: "node", nodeId: nodeId("n1") };
-const ANONYMOUS: Caller = { kind: "anonymous" };
+const node: Caller = { type: "node", nodeId: nodeId("n1") };
+const ANONYMOUS: Caller = { type: "anonymous" };
 
 type Wanted = Role | "node" | "anyone" | "coordinator" | "cluster admin" | "cluster viewer";
 
-/** The requirement of each method, written a second time on purpose, so that a change of rights shows here. */
+/**
+ * The required role of each method, repeated here on purpose, so that a change of rights fails this
+ * test.
+ */
 const EXPECTED: Readonly<Record<string, Wanted>> = {
   "/forest.v1.ForageService/ApplyResources": "editor",
   "/forest.v1.ForageService/WatchRollout": "viewer",
@@ -126,7 +129,7 @@ const EXPECTED: Readonly<Record<string, Wanted>> = {
   "/wsman.WorkspaceManager/DescribeCluster": "viewer",
 };
 
-test("every method that is served has its line, and no line is left over", () => {
+test("has an entry for each served method, and no other entries", () => {
   assert.deepEqual([...methods].sort(), Object.keys(methodTable).sort());
   assert.deepEqual([...methods].sort(), Object.keys(EXPECTED).sort());
 });
@@ -136,71 +139,74 @@ for (const method of methods) {
     const wanted = EXPECTED[method] ?? "node";
     const role = ROLES.find((r) => wanted === r || wanted === `cluster ${r}`);
 
-    test("strangers", () => {
+    test("allows callers without credentials only if anyone may call it", () => {
       const code = wanted === "anyone" ? undefined : "UNAUTHENTICATED";
       assert.equal(refusal(ANONYMOUS, method, "shop"), code);
     });
-    test("nodes", () => {
+    test("allows nodes only if it is for nodes or for anyone", () => {
       const allowed = wanted === "anyone" || wanted === "node";
       assert.equal(refusal(node, method, "shop"), allowed ? undefined : "PERMISSION_DENIED");
     });
-    test("other coordinators", () => {
+    test("allows other coordinators only if it is for coordinators or for anyone", () => {
       const caller: Caller = { ...ANONYMOUS, forwarded: true, coordinator: "c2" };
       const allowed = wanted === "anyone" || wanted === "coordinator";
       assert.equal(refusal(caller, method, "shop"), allowed ? undefined : "UNAUTHENTICATED");
     });
     for (const held of ROLES) {
-      test(`a ${held} of every namespace`, () => {
+      test(`allows a token with the role ${held} in all namespaces if that role includes the required one`, () => {
         const enough = wanted === "anyone" || (role !== undefined && includes(held, role));
         assert.equal(refusal(user(held, "*"), method, "shop"), enough ? undefined : "PERMISSION_DENIED");
       });
     }
-    test("a token without any role", () => {
+    test("refuses a token without any role", () => {
       const code = wanted === "anyone" ? undefined : "PERMISSION_DENIED";
-      assert.equal(refusal({ kind: "user", name: "u", grants: [] }, method, "shop"), code);
+      assert.equal(refusal({ type: "user", name: "u", grants: [] }, method, "shop"), code);
     });
     if (role === undefined) return;
-    test("a token of this namespace", () => {
+    test("allows a token for the namespace unless a role in the cluster is required", () => {
       const code = wanted.startsWith("cluster") ? "PERMISSION_DENIED" : undefined;
       assert.equal(refusal(user("admin", ["shop"]), method, "shop"), code);
     });
-    test("a token of another namespace", () => {
+    test("refuses a token for another namespace", () => {
       assert.equal(refusal(user("admin", ["other"]), method, "shop"), "PERMISSION_DENIED");
     });
-    test("a token of one namespace with a request for all namespaces", () => {
+    test("refuses a token for one namespace in a request for all namespaces", () => {
       assert.equal(refusal(user("admin", ["shop"]), method, ""), "PERMISSION_DENIED");
     });
   });
 }
 
-test("a method without a line is closed to everyone", () => {
+test("refuses every caller of a method without an entry", () => {
   for (const caller of [ANONYMOUS, node, user("admin", "*")]) {
     for (const method of ["/forest.v1.ForageService/Other", "", "toString", "/grpc.health.v1.Health/Other"])
       assert.throws(() => assertMayCall(caller, method, {}), { code: "PERMISSION_DENIED" });
   }
 });
 
-test("reports the fault of credentials", () => {
+test("reports the problem with invalid credentials", () => {
   const problem = "the token has expired";
-  assert.throws(() => assertMayCall({ kind: "anonymous", problem }, methods[0] ?? "", {}), {
+  assert.throws(() => assertMayCall({ type: "anonymous", problem }, methods[0] ?? "", {}), {
     code: "UNAUTHENTICATED",
     message: problem,
   });
 });
 
-test("a role in one namespace gives nothing in another where a lesser one is held", () => {
+test("keeps a role in one namespace from extending a lesser role in another namespace", () => {
   const grants = [
     { role: "editor", namespaces: ["a"] },
     { role: "viewer", namespaces: ["b"] },
   ] as const;
-  const caller: Caller = { kind: "user", name: "u", grants };
+  const caller: Caller = { type: "user", name: "u", grants };
   const apply = "/forest.v1.ForageService/ApplyResources";
   assert.equal(refusal(caller, apply, "a"), undefined);
   assert.equal(refusal(caller, apply, "b"), "PERMISSION_DENIED");
   assert.equal(refusal(caller, "/forage.operator.v1.OperatorService/ListPods", "b"), undefined);
 });
 
-/** Returns the refusal of a call for the namespace: by the access table, or by the handler if only that knows the namespace. */
+/**
+ * Returns the code with which a call for the namespace is refused: by the access table, or by the
+ * handler if only the handler can determine the namespace.
+ */
 function refusal(caller: Caller, method: string, namespace: string): string | undefined {
   const byHandler =
     /WatchRollout|GetRollout|Exec$|PortForward|Copy$|PushImage|Destination|Health|Reflection|WorkspaceManager|WorkspaceContent/.test(
@@ -217,7 +223,7 @@ function refusal(caller: Caller, method: string, namespace: string): string | un
 }
 
 function user(role: Role, namespaces: "*" | readonly string[]): Caller {
-  return { kind: "user", name: "token:1", grants: [{ role, namespaces }] };
+  return { type: "user", name: "token:1", grants: [{ role, namespaces }] };
 }
 
 function includes(held: Role, wanted: Role): boolean {

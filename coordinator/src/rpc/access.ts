@@ -8,7 +8,10 @@ const NODE = { who: "node" } as const;
 const inNamespace = (role: Role) => ({ who: "user", role, scope: "namespace" }) as const;
 const inCluster = (role: Role) => ({ who: "user", role, scope: "cluster" }) as const;
 
-/** The methods that are served, each with the role that its caller needs. A method that isn't listed is refused. */
+/**
+ * The served methods, each with the role that its caller needs. A method that is not listed is
+ * refused.
+ */
 export const methodTable: MethodTable = {
   "/forest.v1.ForageService/ApplyResources": inNamespace("editor"),
   "/forest.v1.ForageService/WatchRollout": inNamespace("viewer"),
@@ -74,7 +77,7 @@ export const methodTable: MethodTable = {
   "/forage.operator.v1.OperatorService/GetSupportBundle": inCluster("admin"),
   "/forage.operator.v1.OperatorService/ExamineNodes": inCluster("admin"),
   "/grpc.health.v1.Health/Check": ANYONE,
-  // A stream takes a place for as long as its caller likes, so that it needs a token.
+  // A stream occupies a slot for as long as its caller likes, so a token is required.
   "/grpc.health.v1.Health/Watch": inNamespace("destination-reader"),
   "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": inNamespace("viewer"),
   "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": inNamespace("viewer"),
@@ -121,7 +124,10 @@ const CONNECTION = "/forage.agent.v1.AgentService/Connect";
 const IN_NAMESPACE_OF_WORKSPACES =
   /^\/(wsman\.WorkspaceManager|forage\.workspaces\.v1\.WorkspaceContentService)\//;
 
-/** Methods whose namespace isn't a field of the request: their handlers call `assertNamespace` once they know it. */
+/**
+ * Methods whose namespace is not a field of the request: their handlers call `assertNamespace` once
+ * they have determined it.
+ */
 const handlerDecides: ReadonlySet<string> = new Set([
   "/forest.v1.ForageService/WatchRollout",
   "/forage.operator.v1.OperatorService/GetRollout",
@@ -134,22 +140,23 @@ const handlerDecides: ReadonlySet<string> = new Set([
   "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
   "/io.linkerd.proxy.destination.Destination/Get",
   "/io.linkerd.proxy.destination.Destination/GetProfile",
-  // The namespace of workspaces is a setting.
+  // The namespace of workspaces is a setting, not a field of the request.
   ...Object.keys(methodTable).filter((method) => IN_NAMESPACE_OF_WORKSPACES.test(method)),
 ]);
 
 /** Throws UNAUTHENTICATED or PERMISSION_DENIED unless the caller may make this call. */
 export function assertMayCall(caller: Caller, method: string, request: unknown): void {
-  // An expired certificate is good for one thing: to be renewed.
-  if (caller.kind === "anonymous" && caller.expiredNode !== undefined && method === RENEWAL) return;
-  // A node that the store doesn't know may have joined after an old copy of the store was made. Its hello is read and refused.
-  if (caller.kind === "anonymous" && caller.refusedNode !== undefined && method === CONNECTION) return;
-  if (caller.kind === "anonymous" && caller.coordinator !== undefined && OF_COORDINATORS.has(method)) return;
+  // An expired certificate permits only its own renewal.
+  if (caller.type === "anonymous" && caller.expiredNode !== undefined && method === RENEWAL) return;
+  // A node that is not in the store may have joined after the backup was made from which the store
+  // was restored. Its hello is read before it is refused.
+  if (caller.type === "anonymous" && caller.refusedNode !== undefined && method === CONNECTION) return;
+  if (caller.type === "anonymous" && caller.coordinator !== undefined && OF_COORDINATORS.has(method)) return;
   if (!handlerDecides.has(method)) {
     check(caller, method, namespaceOf(request));
     return;
   }
-  const candidates = caller.kind === "user" ? caller.grants.flatMap(({ namespaces }) => namespaces) : [];
+  const candidates = caller.type === "user" ? caller.grants.flatMap(({ namespaces }) => namespaces) : [];
   const allowed = candidates.some((namespace) => authorize(caller, method, plain(namespace), methodTable).ok);
   if (!allowed) check(caller, method, undefined);
 }
@@ -177,7 +184,7 @@ function explain(reason: Denial, caller: Caller, method: string, namespace: stri
     case "UNAUTHENTICATED":
       return caller.problem ?? "no credentials: send the metadata `authorization: Bearer <token>` over TLS";
     case "UNKNOWN_METHOD":
-      return `${method} is not open to anyone`;
+      return `${method} is not served to any caller`;
     case "NODES_ONLY":
       return `${method} is for nodes with a certificate only`;
     case "USERS_ONLY":
@@ -188,7 +195,7 @@ function explain(reason: Denial, caller: Caller, method: string, namespace: stri
       return `${method} needs the role ${required?.who === "user" ? required.role : ""}; this token does not hold it`;
     case "WRONG_NAMESPACE":
       return namespace === undefined
-        ? `${method} reaches over all namespaces here; this token does not: name one that it covers`
+        ? `${method} would cover all namespaces, which this token does not: set a namespace that it covers`
         : `this token does not cover namespace "${namespace}"`;
     default:
       return reason satisfies never;

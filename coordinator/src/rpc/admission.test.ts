@@ -13,10 +13,10 @@ const LIMIT = { timeout: 180_000 };
 const JOIN = "/forage.agent.v1.EnrollmentService/Join";
 const APPLY = "/forest.v1.ForageService/ApplyResources";
 const REPORT = "/forage.coordinator.v1.CoordinatorService/Report";
-const ANONYMOUS: Caller = { kind: "anonymous" };
-const USER: Caller = { kind: "user", name: "token:a", grants: [{ role: "admin", namespaces: "*" }] };
+const ANONYMOUS: Caller = { type: "anonymous" };
+const USER: Caller = { type: "user", name: "token:a", grants: [{ role: "admin", namespaces: "*" }] };
 
-test("a call without credentials is answered before its request arrives, and reset", LIMIT, async (t) => {
+test("answers and resets a call without credentials before its request arrives", LIMIT, async (t) => {
   const { session, admission, handled } = await served(t, { identify: () => ANONYMOUS });
   const answers = await Promise.all(Array.from({ length: 50 }, () => answerOf(open(session, APPLY))));
   for (const { code } of answers) assert.equal(code, status.UNAUTHENTICATED);
@@ -24,21 +24,25 @@ test("a call without credentials is answered before its request arrives, and res
   assert.equal(admission.openCalls, 0);
 });
 
-test("a connection without credentials has four open calls, and the next is refused", LIMIT, async (t) => {
-  const { session, admission } = await served(t, { identify: () => ANONYMOUS });
-  const held = Array.from({ length: 4 }, () => open(session, JOIN));
-  assert.equal((await answerOf(open(session, JOIN))).code, status.RESOURCE_EXHAUSTED);
-  assert.equal(admission.openCalls, 4);
-  held[0]?.end(framed(10));
-  if (held[0]) assert.equal((await answerOf(held[0])).code, status.OK);
-  const next = open(session, JOIN);
-  next.end(framed(10));
-  assert.equal((await answerOf(next)).code, status.OK);
-});
+test(
+  "allows four open calls on a connection without credentials, and refuses the fifth",
+  LIMIT,
+  async (t) => {
+    const { session, admission } = await served(t, { identify: () => ANONYMOUS });
+    const held = Array.from({ length: 4 }, () => open(session, JOIN));
+    assert.equal((await answerOf(open(session, JOIN))).code, status.RESOURCE_EXHAUSTED);
+    assert.equal(admission.openCalls, 4);
+    held[0]?.end(framed(10));
+    if (held[0]) assert.equal((await answerOf(held[0])).code, status.OK);
+    const next = open(session, JOIN);
+    next.end(framed(10));
+    assert.equal((await answerOf(next)).code, status.OK);
+  },
+);
 
-test("another coordinator is none of the callers without credentials", LIMIT, async (t) => {
+test("does not count another coordinator as a caller without credentials", LIMIT, async (t) => {
   const { session } = await served(t, {
-    identify: () => ({ kind: "anonymous", coordinator: "c2" }),
+    identify: () => ({ type: "anonymous", coordinator: "c2" }),
     limits: { maxAnonymousBytes: 100, maxAnonymousPerAddress: 1, maxAnonymousCalls: 2 },
   });
   const calls = Array.from({ length: 5 }, () => open(session, REPORT));
@@ -48,7 +52,7 @@ test("another coordinator is none of the callers without credentials", LIMIT, as
   assert.equal((await answerOf(open(session, APPLY))).code, status.UNAUTHENTICATED);
 });
 
-test("one address has a share of the calls without credentials", LIMIT, async (t) => {
+test("limits the calls without credentials from one address", LIMIT, async (t) => {
   const { session, connectAgain } = await served(t, {
     identify: () => ANONYMOUS,
     limits: { maxAnonymousPerAddress: 3 },
@@ -60,48 +64,44 @@ test("one address has a share of the calls without credentials", LIMIT, async (t
   for (const call of [...held, last]) call.close();
 });
 
-test("a connection that goes on calling without credentials is closed", LIMIT, async (t) => {
+test("closes a connection that keeps calling without credentials", LIMIT, async (t) => {
   const { session } = await served(t, { identify: () => ANONYMOUS, limits: { maxAnonymousCalls: 5 } });
   const gone = once(session, "close");
   for (let i = 0; i < 6; i++) open(session, APPLY);
   await gone;
 });
 
-test(
-  "a request that does not arrive in time is refused, and one that has arrived is not",
-  LIMIT,
-  async (t) => {
-    const timers: { readonly delayMs: number; readonly run: () => void; cancelled: boolean }[] = [];
-    const { session, handled } = await served(t, {
-      identify: () => USER,
-      schedule: (delayMs, run) => {
-        const timer = { delayMs, run, cancelled: false };
-        timers.push(timer);
-        return () => {
-          timer.cancelled = true;
-        };
-      },
-    });
-    const complete = open(session, JOIN);
-    complete.end(framed(10));
-    assert.equal((await answerOf(complete)).code, status.OK);
-    assert.equal(handled(), 1);
-    const half = open(session, JOIN);
-    half.write(framed(10).subarray(0, 7));
-    const notEnded = open(session, JOIN);
-    notEnded.write(framed(10));
-    await until(() => timers.length === 3);
-    assert.deepEqual(
-      timers.map(({ cancelled }) => cancelled),
-      [true, false, false],
-    );
-    const answers = [half, notEnded].map(answerOf);
-    for (const timer of timers.slice(1)) timer.run();
-    for (const { code } of await Promise.all(answers)) assert.equal(code, status.DEADLINE_EXCEEDED);
-  },
-);
+test("refuses a request that does not arrive in time", LIMIT, async (t) => {
+  const timers: { readonly delayMs: number; readonly run: () => void; cancelled: boolean }[] = [];
+  const { session, handled } = await served(t, {
+    identify: () => USER,
+    schedule: (delayMs, run) => {
+      const timer = { delayMs, run, cancelled: false };
+      timers.push(timer);
+      return () => {
+        timer.cancelled = true;
+      };
+    },
+  });
+  const complete = open(session, JOIN);
+  complete.end(framed(10));
+  assert.equal((await answerOf(complete)).code, status.OK);
+  assert.equal(handled(), 1);
+  const half = open(session, JOIN);
+  half.write(framed(10).subarray(0, 7));
+  const notEnded = open(session, JOIN);
+  notEnded.write(framed(10));
+  await until(() => timers.length === 3);
+  assert.deepEqual(
+    timers.map(({ cancelled }) => cancelled),
+    [true, false, false],
+  );
+  const answers = [half, notEnded].map(answerOf);
+  for (const timer of timers.slice(1)) timer.run();
+  for (const { code } of await Promise.all(answers)) assert.equal(code, status.DEADLINE_EXCEEDED);
+});
 
-test("a request without credentials that is too large is refused while it arrives", LIMIT, async (t) => {
+test("refuses a request without credentials as soon as it exceeds the size limit", LIMIT, async (t) => {
   const { session, handled } = await served(t, {
     identify: () => ANONYMOUS,
     limits: { maxAnonymousBytes: 1_000 },
@@ -112,27 +112,23 @@ test("a request without credentials that is too large is refused while it arrive
   assert.equal(handled(), 0);
 });
 
-test(
-  "a client has a limit of open calls over all its connections, and others don't share it",
-  LIMIT,
-  async (t) => {
-    let caller: Caller = USER;
-    const { session, connectAgain } = await served(t, {
-      identify: () => caller,
-      limits: { maxCallsPerClient: 3 },
-    });
-    const held = Array.from({ length: 3 }, () => open(session, APPLY));
-    const other = await connectAgain();
-    assert.equal((await answerOf(open(other, APPLY))).code, status.RESOURCE_EXHAUSTED);
-    caller = { ...USER, name: "token:b" };
-    const call = open(other, APPLY);
-    call.end(framed(10));
-    assert.equal((await answerOf(call)).code, status.OK);
-    for (const one of held) one.close();
-  },
-);
+test("limits the open calls of each client over all its connections", LIMIT, async (t) => {
+  let caller: Caller = USER;
+  const { session, connectAgain } = await served(t, {
+    identify: () => caller,
+    limits: { maxCallsPerClient: 3 },
+  });
+  const held = Array.from({ length: 3 }, () => open(session, APPLY));
+  const other = await connectAgain();
+  assert.equal((await answerOf(open(other, APPLY))).code, status.RESOURCE_EXHAUSTED);
+  caller = { ...USER, name: "token:b" };
+  const call = open(other, APPLY);
+  call.end(framed(10));
+  assert.equal((await answerOf(call)).code, status.OK);
+  for (const one of held) one.close();
+});
 
-test("calls that ended count no longer and leave no timer, whoever ended them", LIMIT, async (t) => {
+test("releases the slot and the timer of every ended call, whichever side ended it", LIMIT, async (t) => {
   const clock = new VirtualClock();
   const options = { identify: () => USER, limits: { maxCalls: 2 }, schedule: clock.schedule };
   const { session, admission } = await served(t, options);
@@ -148,14 +144,14 @@ test("calls that ended count no longer and leave no timer, whoever ended them", 
   assert.equal(admission.clients, 0);
 });
 
-test("the port has a limit of open calls", LIMIT, async (t) => {
+test("limits the open calls of the port", LIMIT, async (t) => {
   const { session } = await served(t, { identify: () => USER, limits: { maxCalls: 2 } });
   const held = Array.from({ length: 2 }, () => open(session, APPLY));
   assert.equal((await answerOf(open(session, APPLY))).code, status.RESOURCE_EXHAUSTED);
   for (const one of held) one.close();
 });
 
-test("a connection may have many streams after its first call with credentials", LIMIT, async (t) => {
+test("allows more streams on a connection after its first call with credentials", LIMIT, async (t) => {
   const proven: string[] = [];
   const { session } = await served(t, {
     identify: () => USER,
@@ -227,7 +223,10 @@ function open(session: ClientHttp2Session, path: string): ClientHttp2Stream {
   return call;
 }
 
-/** Resolves when the stream closes: while the client's half is open, only a reset of the server closes it. */
+/**
+ * Resolves when the stream closes. While the client's side is open, only a reset by the server
+ * closes it.
+ */
 function answerOf(call: ClientHttp2Stream): Promise<{ readonly code: number }> {
   return new Promise((resolve) => {
     let code = Number.NaN;

@@ -16,61 +16,79 @@ import { PROVEN_STREAMS } from "./server-options.ts";
 import { toServiceError } from "./status.ts";
 
 export interface CallLimits {
-  /** Open calls of the whole port. */
+  /** The most open calls of the whole port. */
   readonly maxCalls: number;
-  /** The limit of open calls of one client: of a token or a node over all its connections, or of one anonymous connection. */
+  /**
+   * The most open calls of one client: of a token or a node over all its connections, or of one
+   * anonymous connection.
+   */
   readonly maxCallsPerClient: number;
-  /** Open calls without credentials on one connection. */
+  /** The most open calls without credentials on one connection. */
   readonly maxAnonymousPerConnection: number;
-  /** Open calls without credentials from one address. */
+  /** The most open calls without credentials from one address. */
   readonly maxAnonymousPerAddress: number;
-  /** Calls without credentials, accepted or refused, after which a connection is closed. */
+  /**
+   * The number of calls without credentials, accepted or refused, after which a connection is
+   * closed.
+   */
   readonly maxAnonymousCalls: number;
-  /** Bytes of a call without credentials. */
+  /** The size limit of a call without credentials. */
   readonly maxAnonymousBytes: number;
-  /** Bytes of a call of a node whose certificate no longer counts. Its hello lists its pods. */
+  /**
+   * The size limit of a call from a node whose certificate is no longer accepted. Its hello lists
+   * its pods.
+   */
   readonly maxRefusedNodeBytes: number;
-  /** Time from a call's headers to its first complete message. */
+  /** The limit of the time from a call's headers to its first complete message. */
   readonly firstMessageMs: number;
 }
 
 export const DEFAULT_CALL_LIMITS: CallLimits = {
-  /** About 20 KB each: 2 GB when all are open. */
+  /** An open call uses about 20 KB: 2 GB in all. */
   maxCalls: 100_000,
-  /** A proxy with 5,000 services, or a node's relay for all its pods; ten such clients fit in. */
+  /**
+   * This suffices for a proxy with 5,000 services, or a node's relay for all its pods, and for ten
+   * such clients at a time.
+   */
   maxCallsPerClient: 10_000,
-  /** A host that joins makes one call at a time. */
+  /** A joining host makes one call at a time. */
   maxAnonymousPerConnection: 4,
-  /** Hosts behind one address that join together; their calls take milliseconds. */
+  /** Hosts behind one address may join together; their calls take milliseconds. */
   maxAnonymousPerAddress: 64,
-  /** A person with an expired token tries a few times; beyond, each further try costs the peer a TLS handshake. */
+  /**
+   * A person with an expired token tries a few times. Beyond this, each attempt costs the client a
+   * TLS handshake.
+   */
   maxAnonymousCalls: 64,
-  /** A join request takes 2 KB. */
+  /** A join request has about 2 KB. */
   maxAnonymousBytes: 64 * 1024,
-  /** The limit of a message. Only hosts that have joined this cluster once can send it. */
+  /** The limit of any message. Only hosts that once joined this cluster can send such a call. */
   maxRefusedNodeBytes: 4 * 1024 * 1024,
-  /** An apply of 4 MB over a link of 1 Mbit/s takes 34 s. */
+  /** A manifest of 4 MB over a link of 1 Mbit/s takes 34 s. */
   firstMessageMs: 60_000,
 };
 
-/** Shorter, since the only message that an anonymous caller may send is small. */
+/**
+ * The same limit for anonymous callers. It is shorter because they may send only a small message.
+ */
 const ANONYMOUS_FIRST_MESSAGE_MS = 10_000;
 
 export interface AdmissionOptions {
   readonly identify: (call: IdentifiableCall) => Caller;
-  /** Returns the address of the client. Default: the one that the connection comes from. */
+  /** Returns the address of the client. Default: the address of the connection's peer. */
   readonly peerOf?: (call: IdentifiableCall) => string;
   /**
-   * Called for the first call of a connection that has accepted credentials: the connection no longer counts as anonymous, and
-   * may have more streams. Undefined where connections have all of that from the start.
+   * Called after the first call of a connection whose credentials were accepted. The connection
+   * then no longer counts as anonymous, and may have more streams. Undefined if connections have
+   * these rights from the start.
    */
   readonly onProven?: (call: ServerInterceptingCallInterface) => void;
   /** Called when a call ends with OK. */
   readonly onServed?: (method: string, call: ServerInterceptingCallInterface) => void;
   readonly observe?: (method: string, code: number, seconds: number) => void;
-  /** Called for each call that is refused before its request is read. */
+  /** Called for each call that is refused before its request was read. */
   readonly onRefused?: (method: string, peer: string, code: number, message: string) => void;
-  /** The client that a call counts for. Default: the name of the caller. */
+  /** Returns the client to which a call is attributed. Default: the name of the caller. */
   readonly clientOf?: (caller: Caller, peer: string) => string;
   readonly schedule: (delayMs: number, run: () => void) => () => void;
   readonly limits?: Partial<CallLimits>;
@@ -89,8 +107,9 @@ interface AnonymousConnection {
 }
 
 /**
- * Decides from a call's headers whether it may start: before that no byte of its message is read. A refused call is reset, so
- * that a peer which never ends its half of the stream holds nothing.
+ * Decides by a call's headers whether the call may start, before any byte of its message is read. A
+ * refused call is reset, so that it holds no resources even if its client never ends its side of
+ * the stream.
  */
 export class Admission {
   readonly #options: AdmissionOptions;
@@ -111,7 +130,7 @@ export class Admission {
     return this.#open;
   }
 
-  /** Clients with open calls. */
+  /** The number of clients with open calls. */
   get clients(): number {
     return this.#openOfClient.size;
   }
@@ -119,7 +138,7 @@ export class Admission {
   /** Returns the HTTP/2 stream of an admitted call. */
   readonly streamOf = (metadata: Metadata): ServerHttp2Stream | undefined => this.#streams.get(metadata);
 
-  /** The interceptor. It must be the first of the port. */
+  /** The interceptor of the port. It must be the first one. */
   readonly interceptor: ServerInterceptor = (method, call) =>
     new ServerInterceptingCall(call, {
       sendStatus: (given, next) => {
@@ -136,7 +155,8 @@ export class Admission {
             proceed(metadata);
           },
           onReceiveMessage: (message, proceed) => {
-            // The handler of a single request runs once the client has ended its half, and not at the message.
+            // For a single request, the handler runs once the client has ended its side, not at the
+            // message.
             if (method.requestStream) received();
             proceed(message);
           },
@@ -149,7 +169,10 @@ export class Admission {
       },
     });
 
-  /** Returns what to call at the first message, or undefined if the call was refused. */
+  /**
+   * Admits or refuses a call. Returns a function to call at the first message, or undefined if the
+   * call was refused.
+   */
   #admit(path: string, call: ServerInterceptingCallInterface, metadata: Metadata): (() => void) | undefined {
     const stream = http2StreamOf(call);
     const identifiable = {
@@ -161,10 +184,11 @@ export class Admission {
     const refuse = (error: unknown): undefined => this.#refuse({ path, peer, call, stream }, error);
     try {
       const caller = this.#options.identify(identifiable);
-      const isAnonymous = caller.kind === "anonymous";
+      const isAnonymous = caller.type === "anonymous";
       const hasNone = hasNoCredentials(caller);
       if (hasNone && caller.forwarded !== true) this.#limitCalls(stream);
-      // Roles and namespaces are checked with the request; who has no credentials at all is refused before it is read.
+      // Roles and namespaces are checked with the request. A caller without any credentials is
+      // refused before the request is read.
       if (isAnonymous) assertMayCall(caller, path, undefined);
       this.#count(caller, peer, stream);
       if (hasNone) limitBytes(stream, this.#maxBytes(caller), refuse);
@@ -210,7 +234,7 @@ export class Admission {
   #clientOf(caller: Caller, peer: string): string {
     if (this.#options.clientOf !== undefined) return this.#options.clientOf(caller, peer);
     if (caller.coordinator !== undefined) return `coordinator ${caller.coordinator}`;
-    return caller.kind === "anonymous"
+    return caller.type === "anonymous"
       ? `address ${peer.slice(0, peer.lastIndexOf(":"))}`
       : callerName(caller);
   }
@@ -225,7 +249,7 @@ export class Admission {
     return connection;
   }
 
-  /** Closes a connection that goes on calling without credentials. */
+  /** Closes a connection after too many calls without credentials. */
   #limitCalls(stream: ServerHttp2Stream): void {
     const connection = this.#anonymousConnection(stream);
     if (connection === undefined) return;
@@ -254,12 +278,15 @@ export class Admission {
   }
 }
 
-/** Reports whether nothing is known of the caller. Coordinators have no rights of their own, but prove who they are. */
-function hasNoCredentials({ kind, coordinator }: Caller): boolean {
-  return kind === "anonymous" && coordinator === undefined;
+/**
+ * Reports whether the caller has no credentials at all. Coordinators have no rights of their own,
+ * but they authenticate.
+ */
+function hasNoCredentials({ type, coordinator }: Caller): boolean {
+  return type === "anonymous" && coordinator === undefined;
 }
 
-/** Ends a call whose message grows beyond the limit while it arrives. */
+/** Ends a call if its message exceeds the limit while it arrives. */
 function limitBytes(stream: ServerHttp2Stream, maxBytes: number, refuse: (error: unknown) => void): void {
   let bytes = 0;
   stream.on("data", (chunk: Buffer) => {
@@ -269,13 +296,13 @@ function limitBytes(stream: ServerHttp2Stream, maxBytes: number, refuse: (error:
     refuse(
       new CoordinatorError(
         "RESOURCE_EXHAUSTED",
-        `requests without credentials have ${maxBytes} bytes at most`,
+        `a request without credentials may have at most ${maxBytes} bytes`,
       ),
     );
   });
 }
 
-/** Returns the refusal of a call beyond a limit. */
+/** Returns the error for a call beyond a limit. */
 export function exhausted(what: string, limit: number): CoordinatorError {
   return new CoordinatorError(
     "RESOURCE_EXHAUSTED",

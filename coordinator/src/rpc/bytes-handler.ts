@@ -10,10 +10,15 @@ import { type AnyHandler, type Handlers, handlerOf, type Method, type ServeOptio
 
 export type BytesCall = ServerDuplexStream<Buffer, Buffer>;
 
-/** Serves a call whose messages are bytes. Without a stream of requests, the request has been read already. */
+/**
+ * Serves a call whose messages are bytes. `request` is given for methods without a stream of
+ * requests.
+ */
 export type BytesHandler = (call: BytesCall, request: Buffer | undefined) => void;
 
-/** Returns handlers by the paths of their methods. Every call passes the same checks as those of `serve`. */
+/**
+ * Returns handlers by the paths of their methods. Every call passes the same checks as in `serve`.
+ */
 export function bytesHandlers<S extends ServiceDefinition>(
   definition: S,
   handlers: Partial<Handlers<S>>,
@@ -41,7 +46,7 @@ function bytesHandler(method: Method, handler: AnyHandler, options: ServeOptions
   };
 }
 
-/** Calls the handler of any of the four kinds of methods. */
+/** Calls a handler of any of the four kinds of methods. */
 function run(handle: UntypedHandleCall, decoded: BytesCall, call: BytesCall, method: Method): void {
   const finish = (error: Partial<ServiceError> | null, response?: unknown): void => {
     if (error !== null) call.emit("error", error);
@@ -53,7 +58,7 @@ function run(handle: UntypedHandleCall, decoded: BytesCall, call: BytesCall, met
   (handle as (call: unknown, callback: typeof finish) => void)(decoded, finish);
 }
 
-/** Shows a call whose messages are bytes as one with messages of the method. */
+/** Wraps a call with encoded messages as a call with decoded ones. */
 function decodedCall(call: BytesCall, method: Method, request: unknown): BytesCall {
   const decoding = (listener: (message: unknown) => void) => (bytes: Buffer) => {
     let message: unknown;

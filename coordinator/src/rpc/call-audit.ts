@@ -11,24 +11,30 @@ export interface CallAuditOptions {
   readonly monotonicMs: () => number;
 }
 
-/** One call as it goes on. */
+/** Records one call while it is in progress. */
 export interface AuditedCall {
-  /** Notes the caller once it is identified. */
+  /** Records the caller once it is identified. */
   identified(caller: Caller): void;
-  /** Notes the request, or the first message of a stream of requests. */
+  /** Records the request, or the first message of a stream of requests. */
   requested(request: unknown): void;
-  /** Records that a message of the stream is refused, while the stream goes on. */
+  /** Records that a message of the stream was refused while the stream continues. */
   messageRefused(why: string): void;
   ended(code: number, message?: string): void;
 }
 
 const PATH = /^\/([^/]+)\/([^/]+)$/;
-/** Calls of editors that programs repeat all the time, and that change nothing of what runs. */
+/**
+ * Methods that need an editor's role and that are not recorded: programs call them constantly, and
+ * they change nothing that runs.
+ */
 const FREQUENT: ReadonlySet<string> = new Set([
   "/forage.operator.v1.OperatorService/PutMetric",
   "/wsman.WorkspaceManager/MarkActive",
 ]);
-/** Calls without an editor's role that are recorded: they make nodes and coordinators, or show what containers print. */
+/**
+ * Methods without an editor's role that are recorded: they enroll nodes and coordinators, or reveal
+ * what containers print.
+ */
 const FURTHER: ReadonlySet<string> = new Set([
   "/forage.agent.v1.EnrollmentService/Join",
   "/forage.coordinator.v1.CoordinatorEnrollmentService/Join",
@@ -39,7 +45,7 @@ const CHANGING_ROLES: ReadonlySet<string> = new Set(["editor", "admin"]);
 const REFUSED: ReadonlySet<number> = new Set([status.UNAUTHENTICATED, status.PERMISSION_DENIED]);
 const MESSAGE_REFUSED = "PERMISSION_DENIED";
 
-/** Fields of requests that name objects. No field of a secret's content is among them. */
+/** Fields of requests that name objects. None of them contains a secret's value. */
 const NAMING = [
   ...["namespace", "kind", "name", "pod", "container", "node", "nodeName", "service", "target"],
   ...["id", "rolloutId", "applyId", "cronJob", "hostname", "role", "tokenId", "description", "port"],
@@ -48,7 +54,9 @@ const MAX_VALUE_LENGTH = 253;
 const MAX_MESSAGE_LENGTH = 300;
 const MAX_RESOURCES = 10;
 
-/** Records who made which call with which result: calls that change or reveal something, and refused ones. */
+/**
+ * Records caller, method and result of calls that change or reveal something, and of refused calls.
+ */
 export class CallAudit {
   readonly #options: CallAuditOptions;
   readonly #refusals = new RefusalLimit();
@@ -62,12 +70,15 @@ export class CallAudit {
     this.#options.log.append({ event: "coordinator-started" });
   }
 
-  /** Writes what waits. Later calls are not recorded. */
+  /** Writes pending records. Later calls are not recorded. */
   close(): Promise<void> {
     return this.#options.log.close();
   }
 
-  /** `isStream`: the call's begin is recorded too, because it may last for hours. */
+  /**
+   * Starts the record of a call. With `isStream`, the start is recorded too, because the call may
+   * last for hours.
+   */
   begin(method: string, peer: string, isStream: boolean): AuditedCall {
     const { log } = this.#options;
     const isRecorded = isRecordedMethod(method);
@@ -118,13 +129,13 @@ function isRecordedMethod(method: string): boolean {
   return FURTHER.has(method) || (access.who === "user" && CHANGING_ROLES.has(access.role));
 }
 
-/** A path that no service has comes from the client, and may be long. */
+/** Returns the method's name, shortened if no service has it: a client can send any path. */
 function known(method: string): string {
   return methodTable[method] !== undefined ? method : PATH.test(method) ? "unknown" : "malformed";
 }
 
 function nameOf(caller: Caller): string {
-  if (caller.kind !== "anonymous") return callerName(caller);
+  if (caller.type !== "anonymous") return callerName(caller);
   const node = caller.expiredNode?.nodeId ?? caller.refusedNode;
   return node === undefined ? "" : `node ${node} (certificate not accepted)`;
 }
@@ -146,11 +157,11 @@ function targetOf(request: unknown): Record<string, string> {
   return target;
 }
 
-/** Returns the fields of a request, and those of the message in it that is its subject. */
+/** Returns the fields of a request and those of the message in it that describes the object. */
 function flattened(request: unknown): Readonly<Record<string, unknown>> {
   const fields = asRecord(request);
   const subjects = ["bundle", "object", "policy"].map((name) => asRecord(fields[name]));
-  // The first message of a stream holds its fields in a frame.
+  // The first message of a stream has its fields in a frame.
   const frames = [fields.frame, fields.message].map((it) => asRecord(asRecord(it).value));
   const kind = asRecord(asRecord(fields.object).spec).$case;
   return Object.assign({ kind }, ...frames, ...subjects, fields);

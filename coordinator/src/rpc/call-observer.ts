@@ -1,15 +1,15 @@
 import type { Log } from "@forage/common/log";
 import { status } from "@grpc/grpc-js";
 
-/** Receives the end of each call. */
+/** Is called at the end of each call. */
 export interface CallObserver {
   readonly log: Log;
   readonly observe?: (method: string, code: number, seconds: number) => void;
-  /** Monotonic, in milliseconds. */
+  /** Returns the monotonic time in milliseconds. */
   readonly monotonicMs: () => number;
 }
 
-/** Notes the start of a call. Returns what to call at its end, with its status. */
+/** Records the start of a call. Returns a function to call at its end, with its status. */
 export function begin(method: string, observer: CallObserver): (code: number, error?: unknown) => void {
   const startedMs = observer.monotonicMs();
   return (code, error) => {

@@ -1,27 +1,32 @@
 import type { NodeId } from "@forage/identity";
 import type { Caller as IdentifiedCaller } from "@forage/identity/authorize";
 
-/** The caller, as proven by a certificate or a token, and never by a message. */
+/** The caller, as authenticated by a certificate or a token, and never by a field of a message. */
 export type Caller = IdentifiedCaller & {
-  /** The problem with the credentials that an anonymous caller showed. */
+  /** The problem with the credentials that an anonymous caller sent. */
   readonly problem?: string;
-  /** The serial number of the certificate that a node made the call with. */
+  /** The serial number of the node's certificate. */
   readonly serial?: string;
-  /** The node whose expired certificate an anonymous caller holds. The certificate may be renewed. */
+  /** The node whose expired certificate an anonymous caller has. The certificate may be renewed. */
   readonly expiredNode?: { readonly nodeId: NodeId; readonly serial: string };
-  /** The node whose certificate is sound and no longer counts. It may prove that the store is out of date, and nothing else. */
+  /**
+   * The node whose valid certificate is no longer accepted. The node may only prove that the store
+   * is out of date.
+   */
   readonly refusedNode?: NodeId;
-  /** Whether the call of an anonymous caller comes through the connection of another coordinator. */
+  /** Whether the call of an anonymous caller was passed on by another coordinator. */
   readonly forwarded?: boolean;
-  /** The id of another coordinator that makes the call for itself. */
+  /** The id of another coordinator that makes the call on its own behalf. */
   readonly coordinator?: string;
-  /** The id of the API token of a caller that has one. */
+  /** The id of the caller's API token, if it has one. */
   readonly tokenId?: string;
 };
 
-/** Names the caller in events, logs and limits: a token by its id, or the node. */
+/**
+ * Returns the name of the caller in events, logs and limits: the token's id, or the node's name.
+ */
 export function callerName(caller: Caller): string {
-  switch (caller.kind) {
+  switch (caller.type) {
     case "user":
       return caller.name;
     case "node":
@@ -33,14 +38,17 @@ export function callerName(caller: Caller): string {
   }
 }
 
-/** The context of a call, besides its request. */
+/** The context of a call in addition to its request. */
 export interface CallContext {
   readonly method: string;
   readonly caller: Caller;
-  /** `address:port`. */
+  /** The address of the client, `address:port`. */
   readonly peer: string;
-  /** Aborts when the client goes away, its deadline passes or the server stops. */
+  /** Aborts when the client disconnects, the deadline passes or the server stops. */
   readonly signal: AbortSignal;
-  /** Records in the audit log that a message of a stream is refused, and the stream goes on. Default: it is not recorded. */
+  /**
+   * Records in the audit log that a message of a stream was refused while the stream continues.
+   * Default: nothing is recorded.
+   */
   readonly messageRefused?: ((why: string) => void) | undefined;
 }

@@ -12,10 +12,10 @@ import type { PushHandler } from "./push.ts";
 import { serve } from "./serve.ts";
 
 const LIMIT = { timeout: 180_000 };
-/** A method that callers may use: others are denied. */
+/** A method that callers of the test may call; other methods are refused. */
 const PATH = "/io.linkerd.proxy.destination.Destination/Get";
 
-test("frames the same bytes once for all streams in turn", () => {
+test("frames bytes only once for several streams in a row", () => {
   const framer = new Framer();
   const [first, second] = [Buffer.from("first"), Buffer.from("second")];
   const framed = framer.framed(first);
@@ -53,7 +53,7 @@ test("delivers pushed messages, the status and an error to a gRPC client", LIMIT
   assert.notEqual(code, 0);
 });
 
-test("finds the stream by the metadata that grpc-js gives to handlers", LIMIT, async (t) => {
+test("finds the stream by the metadata that grpc-js passes to handlers", LIMIT, async (t) => {
   const { client, streams, sinks } = await pushing(t);
   const answer = read(client);
   while (sinks.length < 1) await new Promise((resolve) => setImmediate(resolve));
@@ -62,7 +62,7 @@ test("finds the stream by the metadata that grpc-js gives to handlers", LIMIT, a
   await answer;
 });
 
-test("delivers encoded messages of a generator, its end and its error", LIMIT, async (t) => {
+test("delivers the encoded messages, the end and the error of a generator", LIMIT, async (t) => {
   const { client } = await serving(t, {
     frames: async function* (request) {
       for (const text of ["one", "", "x".repeat(200_000)]) yield Buffer.from(text);
@@ -74,7 +74,7 @@ test("delivers encoded messages of a generator, its end and its error", LIMIT, a
   assert.notEqual((await read(client, Buffer.alloc(1))).code, 0);
 });
 
-test("ends a generator of encoded messages whose client goes without having read", LIMIT, async (t) => {
+test("ends a generator of encoded messages when its client disconnects without reading", LIMIT, async (t) => {
   let sent = 0;
   const ended = Promise.withResolvers<void>();
   const message = Buffer.alloc(60_000);
@@ -87,13 +87,13 @@ test("ends a generator of encoded messages whose client goes without having read
       }
     },
   });
-  // A client of grpc-js takes messages even while its call is paused.
+  // A grpc-js client accepts messages even while its call is paused.
   const session = connect(`http://127.0.0.1:${port}`);
   t.after(() => session.destroy());
   const headers = { ":method": "POST", ":path": PATH, "content-type": "application/grpc", te: "trailers" };
   const call = session.request(headers).pause();
   call.on("error", () => undefined).end(Buffer.alloc(5));
-  // Until flow control holds it back.
+  // Waits until flow control stops the sender.
   for (let before = -1; sent === 0 || sent > before; ) {
     before = sent;
     for (let turn = 0; turn < 300; turn++) await new Promise((resolve) => setImmediate(resolve));
@@ -127,7 +127,7 @@ async function serving(t: TestContext, watch: PushHandler<Buffer, Buffer> | Fram
     responseSerialize: raw,
     responseDeserialize: raw,
   } as const;
-  const identify = () => ({ kind: "user", name: "a", grants: [{ role: "admin", namespaces: "*" }] }) as const;
+  const identify = () => ({ type: "user", name: "a", grants: [{ role: "admin", namespaces: "*" }] }) as const;
   const admission = new Admission({ identify, schedule: () => () => undefined });
   const streams: boolean[] = [];
   const streamOf = (metadata: Metadata) => {

@@ -3,23 +3,35 @@ import { isName } from "@forage/identity/node-id";
 import type { Metadata } from "@grpc/grpc-js";
 import type { Caller } from "./caller.ts";
 
-/** The caller of a call that a coordinator passes on, in JSON. Only a connection with a coordinator's certificate may send it. */
+/**
+ * The metadata key of the caller of a call that a coordinator passes on, in JSON. It is accepted
+ * only on a connection with a coordinator's certificate.
+ */
 export const FORWARDED_CALLER_KEY = "forage-forwarded-caller";
 
-/** The address of the client whose call a coordinator passes on. Only a connection with a coordinator's certificate may send it. */
+/**
+ * The metadata key of the client's address in a call that a coordinator passes on. It is accepted
+ * only on a connection with a coordinator's certificate.
+ */
 export const FORWARDED_PEER_KEY = "forage-forwarded-peer";
 
 const PEER = /^[0-9A-Za-z.:[\]%_-]{1,100}$/;
 
-/** Returns the address of the client as the coordinator that passes the call on describes it. Undefined: it doesn't. */
+/**
+ * Returns the client's address as sent by the coordinator that passes the call on; undefined if it
+ * sends none.
+ */
 export function forwardedPeer(metadata: Metadata): string | undefined {
   const header = String(metadata.get(FORWARDED_PEER_KEY)[0] ?? "");
   return PEER.test(header) ? header : undefined;
 }
 
-/** Describes the caller to the coordinator that leads. A caller with a token is described by the token itself. */
+/**
+ * Encodes the caller for the leader. Returns undefined for a caller with a token, because the token
+ * itself is passed on.
+ */
 export function encodeCaller(caller: Caller): string | undefined {
-  switch (caller.kind) {
+  switch (caller.type) {
     case "user":
       return undefined;
     case "node":
@@ -35,14 +47,21 @@ export function encodeCaller(caller: Caller): string | undefined {
   }
 }
 
-/** Returns the caller that another coordinator describes, or that coordinator. A description that can't be read is anonymous. */
+/**
+ * Returns the caller that another coordinator encoded, or that coordinator itself. An unreadable
+ * value becomes an anonymous caller.
+ */
 export function forwardedCaller(metadata: Metadata, coordinator: string): Caller {
-  const anonymous = { kind: "anonymous", forwarded: true } as const;
+  const anonymous = { type: "anonymous", forwarded: true } as const;
   const header = metadata.get(FORWARDED_CALLER_KEY)[0];
   if (header === undefined)
-    return { ...anonymous, coordinator, problem: "a coordinator makes such calls for others only" };
+    return {
+      ...anonymous,
+      coordinator,
+      problem: "a coordinator may make such calls only on behalf of other callers",
+    };
   const { node, serial, problem, expired, refused } = parsed(String(header));
-  if (isNodeId(node) && typeof serial === "string") return { kind: "node", nodeId: node, serial };
+  if (isNodeId(node) && typeof serial === "string") return { type: "node", nodeId: node, serial };
   const { nodeId, serial: expiredSerial } = isObject(expired) ? expired : {};
   return {
     ...anonymous,

@@ -1,8 +1,8 @@
 import type { CallContext } from "./caller.ts";
 
 /**
- * A handler whose responses are encoded already. Streams that get the same bytes share one copy of them, also while their clients
- * don't read.
+ * A handler that yields encoded responses. Streams with the same response share one copy of its
+ * bytes, even while their clients do not read.
  */
 export interface FramesHandler<Q> {
   frames(request: Q, context: CallContext): AsyncIterable<Uint8Array>;

@@ -10,14 +10,14 @@ import type { Handlers } from "./serve.ts";
 export interface HealthOptions {
   readonly store: { health(): { readonly status: string } };
   readonly clock: Pick<Clock, "schedule">;
-  /** Full names of the services of the port. */
+  /** The full names of the services on the port. */
   readonly services: ReadonlySet<string>;
 }
 
-/** A watcher learns of a change within this time. */
+/** The interval of checks, and so the longest delay after which a watcher receives a change. */
 const INTERVAL_MS = 1_000;
 
-/** `grpc.health.v1`: all services of the port are healthy together, while the store is. */
+/** Implements `grpc.health.v1`. All services are healthy exactly while the store is. */
 export function healthService(options: HealthOptions): Handlers<typeof HealthService> {
   return {
     check: async ({ service }) => {
@@ -25,7 +25,7 @@ export function healthService(options: HealthOptions): Handlers<typeof HealthSer
       if (status === Status.SERVICE_UNKNOWN)
         throw new CoordinatorError(
           "NOT_FOUND",
-          `there is no service "${service.slice(0, 100)}" on this port; it has ${[...options.services].join(", ")}`,
+          `this port does not serve "${service.slice(0, 100)}"; it serves ${[...options.services].join(", ")}`,
         );
       return { status };
     },

@@ -16,19 +16,19 @@ const minted = mintApiToken({
   ttlMs: 1_000,
   randomBytes,
 });
-const stranger = { kind: "anonymous", certificateProblem: undefined } as unknown as Peer;
+const stranger = { type: "anonymous", certificateProblem: undefined } as unknown as Peer;
 
-test("a token speaks for its holder", () => {
+test("identifies the holder of a token", () => {
   assert.deepEqual(callerWith(`Bearer ${minted.token}`), {
-    kind: "user",
+    type: "user",
     name: `token:${minted.record.id}`,
     grants: minted.record.grants,
     tokenId: minted.record.id,
   });
-  assert.equal(callerWith(`bearer  ${minted.token}`).kind, "user");
+  assert.equal(callerWith(`bearer  ${minted.token}`).type, "user");
 });
 
-test("one that has expired, is wrong, unknown or no token at all doesn't, and it says which", () => {
+test("reports whether a token is expired, wrong, unknown or malformed", () => {
   const wrong = `${minted.token.slice(0, -1)}${minted.token.endsWith("A") ? "B" : "A"}`;
   const unknown = minted.token.replace(minted.record.id, "000000000000");
   for (const [header, problem, atMs] of [
@@ -42,52 +42,52 @@ test("one that has expired, is wrong, unknown or no token at all doesn't, and it
     ["", /no token of the form/, NOW_MS],
   ] as const) {
     const caller = callerWith(header, stranger, atMs);
-    assert.ok(caller.kind === "anonymous", header);
+    assert.ok(caller.type === "anonymous", header);
     assert.match(caller.problem ?? "", problem);
     assert.doesNotMatch(caller.problem ?? "", new RegExp(minted.token.slice(-20)), "no secret is repeated");
   }
   const caller = callerWith(`Bearer ${wrong}`);
-  assert.ok(caller.kind === "anonymous");
+  assert.ok(caller.type === "anonymous");
 });
 
-test("unknown ids and wrong secrets get the same answer", () => {
+test("gives unknown ids and wrong secrets the same answer", () => {
   const other = mintApiToken({ description: "", grants: minted.record.grants, nowMs: NOW_MS, randomBytes });
   const wrongSecret = `flt_${minted.record.id}_${other.token.slice(-43)}`;
   assert.deepEqual(callerWith(`Bearer ${wrongSecret}`), callerWith(`Bearer ${other.token}`));
 });
 
-test("without a token the certificate speaks", () => {
+test("identifies a caller without a token by its certificate", () => {
   const peer = {
-    kind: "authenticated",
-    identity: { kind: "node", nodeId: nodeId("n1"), serial: "01" },
+    type: "authenticated",
+    identity: { type: "node", nodeId: nodeId("n1"), serial: "01" },
   } as unknown as Peer;
   assert.deepEqual(identify(new Metadata(), peer, options()), {
-    kind: "node",
+    type: "node",
     nodeId: "n1",
     serial: "01",
   });
 });
 
-test("a token goes before the certificate, also when it is wrong", () => {
+test("prefers the token to the certificate, even if the token is wrong", () => {
   const peer = {
-    kind: "authenticated",
-    identity: { kind: "node", nodeId: nodeId("n1"), serial: "01" },
+    type: "authenticated",
+    identity: { type: "node", nodeId: nodeId("n1"), serial: "01" },
   } as unknown as Peer;
-  assert.equal(callerWith(`Bearer ${minted.token}`, peer).kind, "user");
-  assert.equal(callerWith("Bearer x", peer).kind, "anonymous");
+  assert.equal(callerWith(`Bearer ${minted.token}`, peer).type, "user");
+  assert.equal(callerWith("Bearer x", peer).type, "anonymous");
 });
 
-test("a caller without credentials is anonymous, and a certificate's fault is reported", () => {
-  assert.deepEqual(identify(new Metadata(), stranger, options()), { kind: "anonymous" });
-  const refused = { kind: "anonymous", certificateProblem: "REVOKED" } as unknown as Peer;
+test("treats a caller without credentials as anonymous, and reports a problem with its certificate", () => {
+  assert.deepEqual(identify(new Metadata(), stranger, options()), { type: "anonymous" });
+  const refused = { type: "anonymous", certificateProblem: "REVOKED" } as unknown as Peer;
   const caller = identify(new Metadata(), refused, options());
-  assert.ok(caller.kind === "anonymous");
+  assert.ok(caller.type === "anonymous");
   assert.match(
     caller.problem ?? "",
     /its node was removed or has joined again since; to join again put what/,
   );
-  const machine = { kind: "authenticated", identity: { kind: "server" } } as unknown as Peer;
-  assert.equal(identify(new Metadata(), machine, options()).kind, "anonymous");
+  const machine = { type: "authenticated", identity: { type: "server" } } as unknown as Peer;
+  assert.equal(identify(new Metadata(), machine, options()).type, "anonymous");
 });
 
 function callerWith(header: string, peer: Peer = stranger, atMs = NOW_MS): Caller {

@@ -3,7 +3,7 @@ import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { OpenCalls } from "./open-calls.ts";
 
-test("calls leave nothing behind in the server's signal, however many there were", () => {
+test("leaves no entry in the server's signal, regardless of the number of calls", () => {
   const stopping = new AbortController();
   const calls = new OpenCalls(stopping.signal);
   for (let at = 0; at < 1_000; at++) {
@@ -14,14 +14,14 @@ test("calls leave nothing behind in the server's signal, however many there were
   }
   assert.equal(calls.size, 0);
   assert.equal(getEventListeners(stopping.signal, "abort").length, 1);
-  // `AbortSignal.any` keeps a set of the signals that depend on one.
+  // `AbortSignal.any` keeps a set of dependent signals in each source signal.
   const dependants = Object.getOwnPropertySymbols(stopping.signal)
     .map((symbol): unknown => Reflect.get(stopping.signal, symbol))
     .filter((value) => value instanceof Set && value.size > 0);
   assert.deepEqual(dependants, []);
 });
 
-test("calls that are open when the server stops, and later ones, are aborted", () => {
+test("aborts open and later calls when the server stops", () => {
   const stopping = new AbortController();
   const calls = new OpenCalls(stopping.signal);
   const [open, over] = [calls.open(), calls.open()];

@@ -1,14 +1,15 @@
-/** A call that goes on, until `over`. */
+/** An open call, until `over` is called. */
 export interface OpenCall {
-  /** Aborted by `abort`, and when the server stops. */
+  /** The signal of the call, aborted by `abort` and when the server stops. */
   readonly signal: AbortSignal;
   readonly abort: () => void;
   readonly over: () => void;
 }
 
 /**
- * Aborts the calls that are open when the server stops. It has one listener for all of them: each listener of a signal makes the
- * next slower, and `AbortSignal.any` leaves something in the server's signal for each call, for as long as the server runs.
+ * Aborts all open calls when the server stops. One listener serves all of them: every listener of a
+ * signal slows the addition of the next, and `AbortSignal.any` leaves an entry in the server's
+ * signal for each call as long as the server runs.
  */
 export class OpenCalls {
   readonly #stopping: AbortSignal;

@@ -2,14 +2,23 @@ import type { CallContext } from "./caller.ts";
 
 /** Receives the messages of a pushed stream. */
 export interface Sink<R> {
-  /** Calls back once the transport has taken the message. A sender that waits for that before the next piles nothing up. */
+  /**
+   * Sends a message, and calls `taken` once the transport has accepted it. A sender that waits for
+   * this call queues nothing.
+   */
   send(message: R, taken: () => void): void;
   /** Ends the stream with the error's status. */
   fail(error: unknown): void;
 }
 
-/** A handler of a call with thousands of streams. It pushes messages, because a generator with its promises would cost too much. */
+/**
+ * A handler of a method with thousands of concurrent streams. It pushes messages, because a
+ * generator with its promises would be too expensive.
+ */
 export interface PushHandler<Q, R> {
-  /** Throws what refuses the call. Returns how to stop, for when the client has gone or the server stops. */
+  /**
+   * Starts a stream. Returns a function that stops it, called when the client disconnects or the
+   * server stops. Throws the error that refuses the call.
+   */
   push(request: Q, context: Omit<CallContext, "signal">, sink: Sink<R>): () => void;
 }

@@ -15,13 +15,13 @@ const PATH = "/forage.workspaces.v1.WorkspaceNodeService/Upload";
 const KIBIBYTE = 1024;
 const WINDOW_BYTES = 1024 * KIBIBYTE;
 const DEFAULT_WINDOW_BYTES = 64 * KIBIBYTE;
-/** So small that the messages which are read ahead of a handler are few bytes. */
+/** The size of a message, so small that the messages read ahead of a handler have few bytes. */
 const MESSAGE_BYTES = KIBIBYTE;
 const OFFERED_BYTES = 8 * WINDOW_BYTES;
-/** More than what is read ahead of a handler, and on its way. */
+/** An upper bound of the bytes that are read ahead of a handler or in transit. */
 const READ_AHEAD_BYTES = 512 * KIBIBYTE;
 
-test("lets an upload send a megabyte that the handler has not taken, and not much more", LIMIT, async (t) => {
+test("lets an upload send about a megabyte before the handler reads it", LIMIT, async (t) => {
   const { session, handled } = await anUploadServer(t, { receiveWindowBytes: WINDOW_BYTES });
   const widened = once(session, "remoteSettings");
   const upload = openUpload(session);
@@ -34,36 +34,32 @@ test("lets an upload send a megabyte that the handler has not taken, and not muc
   assert.ok(sent.bytes <= WINDOW_BYTES + READ_AHEAD_BYTES, `${sent.bytes} bytes were sent`);
 });
 
-test(
-  "leaves the window of HTTP/2 as it is without the setting, and for callers that are refused",
-  LIMIT,
-  async (t) => {
-    const windows = async (options: Parameters<typeof anUploadServer>[1]): Promise<number[]> => {
-      const { session, handled } = await anUploadServer(t, options);
-      const sizes: number[] = [];
-      session.on("remoteSettings", ({ initialWindowSize = 0 }) => sizes.push(initialWindowSize));
-      const upload = openUpload(session);
-      await (options.isDenied ? once(upload, "close") : handled);
-      await ping(session);
-      return [...sizes, session.remoteSettings.initialWindowSize ?? 0];
-    };
-    for (const sizes of [
-      await windows({}),
-      await windows({ receiveWindowBytes: WINDOW_BYTES, isDenied: true }),
-    ])
-      assert.ok(
-        sizes.every((size) => size < DEFAULT_WINDOW_BYTES + 1),
-        String(sizes),
-      );
-  },
-);
+test("keeps the default window of HTTP/2 without the setting, and for refused callers", LIMIT, async (t) => {
+  const windows = async (options: Parameters<typeof anUploadServer>[1]): Promise<number[]> => {
+    const { session, handled } = await anUploadServer(t, options);
+    const sizes: number[] = [];
+    session.on("remoteSettings", ({ initialWindowSize = 0 }) => sizes.push(initialWindowSize));
+    const upload = openUpload(session);
+    await (options.isDenied ? once(upload, "close") : handled);
+    await ping(session);
+    return [...sizes, session.remoteSettings.initialWindowSize ?? 0];
+  };
+  for (const sizes of [
+    await windows({}),
+    await windows({ receiveWindowBytes: WINDOW_BYTES, isDenied: true }),
+  ])
+    assert.ok(
+      sizes.every((size) => size < DEFAULT_WINDOW_BYTES + 1),
+      String(sizes),
+    );
+});
 
 interface UploadServerOptions {
   readonly receiveWindowBytes?: number;
   readonly isDenied?: boolean;
 }
 
-/** Serves a method whose handler takes no request until the test has ended. */
+/** Serves a method whose handler reads no request until the test has ended. */
 async function anUploadServer(t: TestContext, { receiveWindowBytes, isDenied = false }: UploadServerOptions) {
   const raw = (bytes: Buffer): Buffer => bytes;
   const upload = {
@@ -72,7 +68,7 @@ async function anUploadServer(t: TestContext, { receiveWindowBytes, isDenied = f
   } as const;
   const identify = () => {
     if (isDenied) throw new CoordinatorError("UNAUTHENTICATED", "no credentials");
-    return { kind: "node", nodeId: "n1" as NodeId } as const;
+    return { type: "node", nodeId: "n1" as NodeId } as const;
   };
   const admission = new Admission({ identify, schedule: () => () => undefined });
   const server = new Server({ interceptors: [admission.interceptor] });
@@ -117,7 +113,7 @@ function openUpload(session: ClientHttp2Session) {
   return stream;
 }
 
-/** Writes one message after the other, and counts what has left. */
+/** Keeps writing messages, and counts the bytes that were sent. */
 function offer(stream: ReturnType<typeof openUpload>): { readonly bytes: number } {
   const sent = { bytes: 0 };
   const next = (): void => {

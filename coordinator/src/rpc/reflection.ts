@@ -8,10 +8,16 @@ import { status } from "@grpc/grpc-js";
 import { CoordinatorError } from "../errors.ts";
 import type { Handlers } from "./serve.ts";
 
-/** Names of .proto files and symbols are far shorter. Longer ones are refused before they are hashed or echoed. */
+/**
+ * The length limit of names of files and symbols. Longer names are refused before they are hashed
+ * or echoed.
+ */
 const MAX_NAME_CHARS = 512;
 
-/** Returns the service `grpc.reflection.v1`, which describes the named services and everything their messages refer to. */
+/**
+ * Implements `grpc.reflection.v1`, which describes the given services and everything to which their
+ * messages refer.
+ */
 export function reflectionService(services: readonly string[]): Handlers<typeof ServerReflectionService> {
   const files = new DescribedFiles(services);
   return {
@@ -24,7 +30,9 @@ export function reflectionService(services: readonly string[]): Handlers<typeof 
 
 type Answer = ServerReflectionResponse["messageResponse"];
 
-/** `sent` holds the files that this stream has sent before; a client keeps them. */
+/**
+ * Answers one request. `sent` holds the files that this stream has already sent; clients keep them.
+ */
 function answer(
   request: ServerReflectionRequest,
   services: readonly string[],
@@ -42,7 +50,7 @@ function assertShort({ host, messageRequest }: ServerReflectionRequest): void {
   if (Math.max(host.length, name.length) > MAX_NAME_CHARS)
     throw new CoordinatorError(
       "INVALID",
-      `a name in a reflection request has ${MAX_NAME_CHARS} characters at most`,
+      `a name in a reflection request may have at most ${MAX_NAME_CHARS} characters`,
     );
 }
 
@@ -100,7 +108,7 @@ function failure(errorCode: number, errorMessage: string): Answer {
   return { $case: "errorResponse", value: { errorCode, errorMessage } };
 }
 
-/** The .proto files that define the given services, with the files that these import. */
+/** The .proto files that define the given services, with their imports. */
 class DescribedFiles {
   readonly #byName = new Map<string, FileDescriptor>();
   readonly #bySymbol = new Map<string, FileDescriptor>();
@@ -128,7 +136,7 @@ class DescribedFiles {
     return this.#bySymbol.get(symbol);
   }
 
-  /** The file first, each other file once. */
+  /** Returns the file followed by its imports, each file once. */
   withDependencies(file: FileDescriptor, found = new Set<FileDescriptor>()): FileDescriptor[] {
     found.add(file);
     for (const name of file.dependencies) {

@@ -2,10 +2,13 @@ import { Metadata } from "@grpc/grpc-js";
 import { methodTable } from "./access.ts";
 import { FORWARDED_PEER_KEY } from "./forwarded-caller.ts";
 
-/** The store's revision after a call that may have written, for the coordinator that has passed the call on. */
+/**
+ * The trailer with the store's revision after a call that may have written. It is sent to the
+ * coordinator that passed the call on.
+ */
 export const REVISION_KEY = "forage-revision";
 
-/** Returns the trailers of a call that another coordinator has passed on and that may have written. */
+/** Returns the trailers of a call that another coordinator passed on and that may have written. */
 export function revisionTrailer(
   method: string,
   metadata: Metadata,
@@ -18,7 +21,7 @@ export function revisionTrailer(
   return trailer;
 }
 
-/** Takes the revision out of the trailers. Undefined: there is none. */
+/** Removes the revision from the trailers and returns it; undefined if there is none. */
 export function takeRevision(trailer: Metadata | undefined): number | undefined {
   const value = Number(trailer?.get(REVISION_KEY)[0] ?? Number.NaN);
   trailer?.remove(REVISION_KEY);

@@ -6,7 +6,6 @@ import type {
   handleServerStreamingCall,
   handleUnaryCall,
   Metadata,
-  MethodDefinition,
   Server,
   ServerDuplexStream,
   ServerWritableStream,
@@ -21,6 +20,7 @@ import { begin, type CallObserver } from "./call-observer.ts";
 import type { CallContext, Caller } from "./caller.ts";
 import { directWriter, Framer } from "./direct-writer.ts";
 import type { FramesHandler } from "./frames.ts";
+import type { Handlers, Method } from "./handler.ts";
 import { denied } from "./may-deny.ts";
 import { OpenCalls } from "./open-calls.ts";
 import type { PushHandler } from "./push.ts";
@@ -30,64 +30,51 @@ import { drained, requestsOf, untilTaken } from "./stream.ts";
 import type { TokenWatch } from "./token-watch.ts";
 import type { UnknownFields } from "./unknown-fields.ts";
 
-export type Method = MethodDefinition<unknown, unknown>;
+export type { Handler, Handlers, Method } from "./handler.ts";
 
-/** A handler in our own terms: async functions and generators with a context, in place of call objects and callbacks. */
-export type Handler<D> = D extends {
-  requestStream: infer RequestStream;
-  responseStream: infer ResponseStream;
-}
-  ? D extends {
-      requestDeserialize: (bytes: Buffer) => infer Request;
-      responseDeserialize: (bytes: Buffer) => infer Response;
-    }
-    ? RequestStream extends true
-      ? ResponseStream extends true
-        ? (requests: AsyncIterable<Request>, context: CallContext) => AsyncIterable<Response>
-        : (requests: AsyncIterable<Request>, context: CallContext) => Promise<Response>
-      : ResponseStream extends true
-        ?
-            | ((request: Request, context: CallContext) => AsyncIterable<Response>)
-            | PushHandler<Request, Response>
-            | FramesHandler<Request>
-        : (request: Request, context: CallContext) => Promise<Response>
-    : never
-  : never;
-
-export type Handlers<S> = { readonly [Name in keyof S]: Handler<S[Name]> };
-
-/** The part of a call that identifies its caller. */
+/** The part of a call by which its caller is identified. */
 export type IdentifiableCall = PeeredCall & { readonly metadata: Metadata };
 
 export interface ServeOptions extends CallObserver {
-  /** Identifies the caller by the proofs in the transport and the metadata. */
+  /** Identifies the caller by the credentials in the transport and the metadata. */
   readonly identify: (call: IdentifiableCall) => Caller;
-  /** Returns the address of the client. Default: the one that the connection comes from. */
+  /** Returns the address of the client. Default: the address of the connection's peer. */
   readonly peerOf?: (call: IdentifiableCall) => string;
-  /** Ends streams whose caller's token ends. */
+  /** Ends streams when the token of their caller ends. */
   readonly tokens?: Pick<TokenWatch, "watch">;
-  /** Aborted when the server stops: open streams then end with OK. */
+  /** Aborts when the server stops. Open streams then end with OK. */
   readonly stopping: AbortSignal;
-  /** Refuses requests with fields that this version does not know, once the caller may make the call. */
+  /** Refuses requests with fields unknown to this version, after the caller was authorized. */
   readonly unknownFields?: UnknownFields;
-  /** Records the calls that change or reveal something, and the refused ones. */
+  /** Records the calls that change or reveal something, and refused calls. */
   readonly audit?: Pick<CallAudit, "begin">;
-  /** Returns the HTTP/2 stream of a call by its metadata. Pushed messages are then written to it directly. */
+  /**
+   * Returns the HTTP/2 stream of a call by its metadata. Pushed messages are then written directly
+   * to it.
+   */
   readonly streamOf?: (metadata: Metadata) => ServerHttp2Stream | undefined;
   /**
-   * The data that a caller who may make a call with a stream of requests may send before it is taken, for each stream and for the
-   * connection. Default: 64 KiB of HTTP/2, which makes large uploads wait for a round trip all the time.
+   * The bytes that an authorized caller may send to a stream of requests before the handler reads
+   * them, for each stream and for the connection. Default: the 64 KiB of HTTP/2, with which large
+   * uploads wait for a round trip all the time.
    */
   readonly receiveWindowBytes?: number;
   /**
-   * Returns whether this coordinator has everything that was acknowledged. If not, it answers NOT_FOUND to no call. Default: it has.
+   * Reports whether this coordinator has every acknowledged write. If not, no call is answered with
+   * NOT_FOUND. Default: always true.
    */
   readonly mayDeny?: () => boolean;
-  /** Returns the store's newest revision, for coordinators that pass calls on. Default: they don't learn it. */
+  /**
+   * Returns the store's newest revision, for coordinators that pass calls on. Default: it is not
+   * sent.
+   */
   readonly revision?: () => number;
 }
 
-/** Registers a service; every call passes authentication, authorisation, logging and error mapping here and nowhere else. */
+/**
+ * Registers a service. Authentication, authorization, logging and error mapping of every call
+ * happen here and nowhere else.
+ */
 export function serve<S extends ServiceDefinition>(
   server: Server,
   definition: S,
@@ -102,7 +89,7 @@ export function serve<S extends ServiceDefinition>(
   server.addService(served, implementation as UntypedServiceImplementation);
 }
 
-/** Returns the handler of one method, for a call with messages of the method. */
+/** Returns the handler of one method for calls with decoded messages. */
 export function handlerOf(method: Method, handler: AnyHandler, options: ServeOptions): UntypedHandleCall {
   if ("push" in handler) return pushing(method, handler, options);
   if ("frames" in handler)
@@ -228,14 +215,18 @@ function streaming(
       }
     }).then(
       () => finish(),
-      // A stream that a stopping server cuts was correct so far, so it ends without an error, and clients reconnect.
+      // A stream that ends because the server stops has sent only correct messages, so it ends
+      // without an error, and the client reconnects.
       (error: unknown) => finish(signal.aborted ? undefined : error),
     );
   };
   return handle as handleServerStreamingCall<unknown, unknown> & handleBidiStreamingCall<unknown, unknown>;
 }
 
-/** Returns how to write the messages of a call. Each write waits until there is room for the next. */
+/**
+ * Returns a function that writes the messages of a call. Each write resolves when the next one may
+ * start.
+ */
 type WriterOf = (
   call: ServerWritableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>,
   signal: AbortSignal,
@@ -245,7 +236,7 @@ const messageWriter: WriterOf = (call, signal) => async (message) => {
   if (!call.write(message)) await drained(call, signal);
 };
 
-/** Writes encoded messages, each to all streams as one framed copy. */
+/** Writes encoded messages; all streams share one framed copy of each. */
 function framesWriter(method: Method, options: ServeOptions): WriterOf {
   const framer = new Framer();
   return (call, signal) => {
@@ -260,7 +251,7 @@ function framesWriter(method: Method, options: ServeOptions): WriterOf {
   };
 }
 
-/** Ends with the error of the first request with unknown fields. */
+/** Passes requests through. Throws at the first request with unknown fields. */
 async function* known<T>(
   requests: AsyncIterable<T>,
   { unknownFields }: ServeOptions,
@@ -280,7 +271,8 @@ function pushing(
   handler: PushHandler<unknown, unknown>,
   options: ServeOptions,
 ): UntypedHandleCall {
-  // One listener for all: each that an AbortSignal has makes adding and removing the next slower.
+  // One listener serves all streams: every listener of an AbortSignal slows the addition and
+  // removal of the next.
   const open = new Set<() => void>();
   const framer = new Framer();
   const endAll = (): void => {
@@ -319,7 +311,7 @@ function pushing(
       };
       close = handler.push(call.request, context, { send, fail: finish });
       unwatch = options.tokens?.watch(caller, finish);
-      // It may have failed before it returned.
+      // The call may have failed before `push` returned.
       if (over) {
         close();
         unwatch?.();
@@ -363,7 +355,7 @@ async function identifyAndRun<T>(
     audited?.identified(caller);
     assertMayCall(caller, method, request);
     options.unknownFields?.assertKnown(request);
-    // The first message of a stream of requests is noted when it is read.
+    // For a stream of requests, the first message is recorded when it is read.
     if (!isIterable(request)) audited?.requested(request);
     const result = await run({ method, caller, peer, signal, messageRefused: audited?.messageRefused });
     audited?.ended(0);

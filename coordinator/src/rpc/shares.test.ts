@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Shares } from "./shares.ts";
 
-test("one workspace takes at most half of the places, and others still get some", () => {
+test("gives one workspace at most half of the slots, and leaves slots for others", () => {
   const shares = new Shares({ what: "places", total: 100, ofUser: 90, isFair: true });
   const takeAll = (id: string): (() => void)[] => {
     const taken: (() => void)[] = [];
-    for (let done = shares.tryTake(id); done !== undefined; done = shares.tryTake(id)) taken.push(done);
+    for (let done = shares.tryAcquire(id); done !== undefined; done = shares.tryAcquire(id)) taken.push(done);
     return taken;
   };
   const greedy = takeAll("a");
@@ -20,27 +20,27 @@ test("one workspace takes at most half of the places, and others still get some"
   assert.ok(takeAll("g").length > 20);
 });
 
-test("a workspace never takes more than its own limit", () => {
+test("gives a workspace no more slots than its own limit", () => {
   const shares = new Shares({ what: "places", total: 100, ofUser: 2 });
-  const first = shares.take("a");
-  shares.take("a");
-  assert.equal(shares.tryTake("a"), undefined);
-  assert.throws(() => shares.take("a"), {
+  const first = shares.acquire("a");
+  shares.acquire("a");
+  assert.equal(shares.tryAcquire("a"), undefined);
+  assert.throws(() => shares.acquire("a"), {
     code: "RESOURCE_EXHAUSTED",
     message: "places: 2 of this token, which is the limit; try again when one has ended",
   });
   first();
-  assert.notEqual(shares.tryTake("a"), undefined);
+  assert.notEqual(shares.tryAcquire("a"), undefined);
 });
 
-test("users share all places where no share is kept for the next one", () => {
+test("lets users share all slots if no slot is reserved for the next user", () => {
   const shares = new Shares({ what: "places", total: 3, ofUser: 2 });
-  const giveBack = shares.take("a");
-  for (const user of ["a", "b"]) shares.take(user);
+  const giveBack = shares.acquire("a");
+  for (const user of ["a", "b"]) shares.acquire(user);
   assert.equal(shares.taken, 3);
-  assert.throws(() => shares.take("b"), { message: /^places: 3, which is the limit/ });
+  assert.throws(() => shares.acquire("b"), { message: /^places: 3, which is the limit/ });
   giveBack();
   giveBack();
   assert.equal(shares.taken, 2);
-  shares.take("b");
+  shares.acquire("b");
 });

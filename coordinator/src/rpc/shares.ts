@@ -1,19 +1,22 @@
 import { CoordinatorError } from "../errors.ts";
 
 export interface SharesOptions {
-  /** Names what the places are for in errors, such as "plans and trials that wait for their turn". */
+  /**
+   * The name of the slots' users in errors, such as "plans and trials that wait for their turn".
+   */
   readonly what: string;
   readonly total: number;
-  /** The limit of each user. */
+  /** The most slots of one user. */
   readonly ofUser: number;
   /**
-   * Whether a user gets another place only if more places are free than it holds already. So the first user can take half of all
-   * places, each further user half of the rest, and a place always remains for the next one. Default: false.
+   * Whether a user gets another slot only if more slots are free than it already has. The first
+   * user can then have half of all slots, each further user half of the rest, and one slot always
+   * remains for the next user. Default: false.
    */
   readonly isFair?: boolean;
 }
 
-/** Gives out a limited number of places, in all and to each user, such as a caller or a workspace. */
+/** Limits slots, in total and for each user, such as a caller or a workspace. */
 export class Shares {
   readonly #options: SharesOptions;
   readonly #byUser = new Map<string, number>();
@@ -27,9 +30,12 @@ export class Shares {
     return this.#taken;
   }
 
-  /** Takes a place. Returns how to give it back, which may be called twice. Throws RESOURCE_EXHAUSTED. */
-  take(user: string): () => void {
-    const giveBack = this.tryTake(user);
+  /**
+   * Acquires a slot. Returns a function that releases it; repeated calls have no effect. Throws
+   * RESOURCE_EXHAUSTED if the user gets none.
+   */
+  acquire(user: string): () => void {
+    const giveBack = this.tryAcquire(user);
     if (giveBack !== undefined) return giveBack;
     const { what, total, ofUser } = this.#options;
     const whose = (this.#byUser.get(user) ?? 0) >= ofUser ? `${ofUser} of this token` : `${total}`;
@@ -39,8 +45,8 @@ export class Shares {
     );
   }
 
-  /** Takes a place, as `take` does. Undefined: there is none for the user. */
-  tryTake(user: string): (() => void) | undefined {
+  /** Acquires a slot like `acquire`, but returns undefined if the user gets none. */
+  tryAcquire(user: string): (() => void) | undefined {
     const { total, ofUser, isFair = false } = this.#options;
     const own = this.#byUser.get(user) ?? 0;
     const free = total - this.#taken;

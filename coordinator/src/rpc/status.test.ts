@@ -25,7 +25,7 @@ const CODES: Readonly<Record<CoordinatorErrorCode, status>> = {
   INTERNAL: status.INTERNAL,
 };
 
-test("each code has its gRPC status", () => {
+test("maps each code to its gRPC status", () => {
   for (const [code, expected] of Object.entries(CODES)) {
     const error = toServiceError(new CoordinatorError(code as CoordinatorErrorCode, "why"));
     assert.equal(error.code, expected, code);
@@ -42,7 +42,7 @@ test("turns unknown errors into INTERNAL without their text", () => {
   }
 });
 
-test("callers learn only those errors of the store that they can act on", () => {
+test("reports only those errors of the store on which callers can act", () => {
   for (const [code, expected] of [
     ["OVERLOADED", status.UNAVAILABLE],
     ["NO_SPACE", status.RESOURCE_EXHAUSTED],
@@ -60,12 +60,12 @@ test("callers learn only those errors of the store that they can act on", () => 
   }
 });
 
-test("a coordinator that has lost the lead says so, and blames no disk", () => {
+test("names the loss of the lead, and not the disk, as the reason of a failed write", () => {
   const { details } = toServiceError(new StoreError("LEAD_LOST", "host-b leads"));
   assert.match(details, /^another coordinator leads now, and the change may or may not have been made/);
 });
 
-test("violations become google.rpc.BadRequest", () => {
+test("encodes violations as google.rpc.BadRequest", () => {
   const violations = [{ field: "a.b[0]", description: "must be c" }];
   const error = toServiceError(new CoordinatorError("INVALID", "the request is invalid", { violations }));
   assert.deepEqual(detailsOf(error), {
@@ -75,7 +75,7 @@ test("violations become google.rpc.BadRequest", () => {
   });
 });
 
-describe("trailers of every error fit into 8 KiB", () => {
+describe("limits the trailers of every error to 8 KiB", () => {
   const path = "resources[0].container_service.container.env[17].name";
   for (const [what, message, violations] of [
     ["200 violations", "m", list(200, path, "must be letters, digits, '_', '-' and '.'")],

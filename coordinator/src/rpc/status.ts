@@ -4,18 +4,24 @@ import { Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { CoordinatorError, type CoordinatorErrorCode } from "../errors.ts";
 import { StoreError, type StoreErrorCode } from "../store/index.ts";
 
-/** The trailer in which gRPC clients look for google.rpc.Status. */
+/** The trailer in which gRPC clients expect google.rpc.Status. */
 const DETAILS_KEY = "grpc-status-details-bin";
 const BAD_REQUEST_TYPE = "type.googleapis.com/google.rpc.BadRequest";
 /**
- * Peers take 8 KiB of trailers, some by chance less than all of more. The details go out in base64, which makes 6 KiB of
- * this; violations beyond are left out.
+ * The size limit of the details. Clients accept 8 KiB of trailers, and some reject more only
+ * sometimes. The details are sent in base64, which makes 6 KiB of this; further violations are
+ * omitted.
  */
 const MAX_DETAILS_BYTES = 4500;
-/** Characters, and bytes once they are escaped as a header's value must be. */
+/**
+ * The length limit of a message in characters, and in bytes after it is escaped as a header value.
+ */
 const MAX_MESSAGE_LENGTH = 1500;
 const MAX_ESCAPED_BYTES = 1800;
-/** The details repeat the message, at the expense of what they are for. */
+/**
+ * The length limit of the message when it is repeated in the details, which leaves space for
+ * violations.
+ */
 const MAX_REPEATED_LENGTH = 500;
 const MAX_FIELD_LENGTH = 300;
 const MAX_DESCRIPTION_LENGTH = 500;
@@ -38,7 +44,10 @@ const STATUS_OF: Readonly<Record<CoordinatorErrorCode, status>> = {
   INTERNAL: status.INTERNAL,
 };
 
-/** Returns the gRPC status of a thrown value. Unknown errors become INTERNAL without their text, which may contain secrets. */
+/**
+ * Converts a thrown value to a gRPC status. Unknown errors become INTERNAL without their text,
+ * which may contain secrets.
+ */
 export function toServiceError(error: unknown): ServiceError {
   const known = toCoordinatorError(error);
   const code = STATUS_OF[known.code];
@@ -48,9 +57,12 @@ export function toServiceError(error: unknown): ServiceError {
   return Object.assign(new Error(details), { code, details, metadata });
 }
 
-/** The messages about errors of the store. Codes that only a fault of the coordinator can cause are left out. */
+/**
+ * The messages for errors of the store. Codes that only a fault of the coordinator can cause are
+ * omitted.
+ */
 const OF_STORE: Partial<Record<StoreErrorCode, readonly [CoordinatorErrorCode, string]>> = {
-  OVERLOADED: ["UNAVAILABLE", "the store has too much to write; try again"],
+  OVERLOADED: ["UNAVAILABLE", "too many writes are waiting for the store; try again"],
   NO_SPACE: [
     "RESOURCE_EXHAUSTED",
     "the coordinator's disk is full: nothing can be changed until there is space",
@@ -80,7 +92,7 @@ function toCoordinatorError(error: unknown): CoordinatorError {
   return new CoordinatorError(code, message, { cause: error });
 }
 
-/** Encodes as many violations as fit, and the first one in any case. */
+/** Encodes as many violations as fit, but at least one. */
 function encodeDetails(code: status, error: CoordinatorError): Buffer {
   const fieldViolations = error.violations.map(({ field, description }) => {
     return {
@@ -105,14 +117,14 @@ function encodeDetails(code: status, error: CoordinatorError): Buffer {
   return Buffer.from(encode(fits));
 }
 
-/** Shortened until it fits however much of it has to be escaped: one character can take twelve bytes. */
+/** Shortens a text until its escaped form fits: one character can take twelve bytes. */
 function headerText(text: string): string {
   let length = MAX_MESSAGE_LENGTH;
   while (encodeURI(shorten(text, length)).length > MAX_ESCAPED_BYTES) length = Math.floor(length * 0.8);
   return shorten(text, length);
 }
 
-/** Never leaves half a character at the end, which can't be encoded. */
+/** Shortens a text without splitting a surrogate pair, which could not be encoded. */
 function shorten(text: string, maxLength: number): string {
   const well = text.toWellFormed();
   return well.length <= maxLength ? well : `${well.slice(0, maxLength).replace(/[\ud800-\udbff]$/, "")}…`;

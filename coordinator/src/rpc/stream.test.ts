@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { drained, requestsOf, untilTaken } from "./stream.ts";
 
-test("waiting for a slow reader leaves no listener on its call or on the signal", async () => {
+test("leaves no listener on the call or on the signal after waiting for a slow reader", async () => {
   const call = new EventEmitter();
   const stopping = new AbortController();
   for (const event of ["drain", "close"]) {
@@ -28,7 +28,7 @@ test("waiting for a slow reader leaves no listener on its call or on the signal"
   );
 });
 
-test("waiting until a message is taken ends with the call, which may never take it", async () => {
+test("stops waiting for the acceptance of a message when the call ends", async () => {
   const over = new AbortController();
   await untilTaken((taken) => taken(), over.signal);
   const waiting = untilTaken(() => {}, over.signal);
@@ -39,7 +39,7 @@ test("waiting until a message is taken ends with the call, which may never take 
   assert.equal(getEventListeners(over.signal, "abort").length, 0);
 });
 
-test("no more than 16 requests are read ahead of a handler that is slow", async () => {
+test("reads at most 16 requests ahead of a slow handler", async () => {
   const call = new PassThrough({ objectMode: true, highWaterMark: 1 });
   const stopping = new AbortController();
   const requests = requestsOf(call as unknown as ServerDuplexStream<number, unknown>, stopping.signal);

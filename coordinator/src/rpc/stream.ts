@@ -1,9 +1,14 @@
 import type { ServerDuplexStream, ServerReadableStream } from "@grpc/grpc-js";
 
-/** Requests read ahead of the handler; beyond it the client is held back by flow control. */
+/**
+ * The number of requests read before the handler takes them. Beyond it, flow control stops the
+ * client.
+ */
 const MAX_BUFFERED = 16;
 
-/** The request stream as an iterable that ends with the client's half-close, its cancellation or the signal. */
+/**
+ * Yields the stream of requests. Ends with the client's half-close, its cancellation or the signal.
+ */
 export async function* requestsOf<T>(
   call: ServerDuplexStream<T, unknown> | ServerReadableStream<T, unknown>,
   signal: AbortSignal,
@@ -40,7 +45,10 @@ export async function* requestsOf<T>(
   }
 }
 
-/** Waits until the client reads on, so that a slow reader holds back its producer and nothing piles up. */
+/**
+ * Waits until the client reads again, so that a slow client slows its producer and nothing
+ * accumulates.
+ */
 export function drained(
   call: {
     once(event: string, listener: () => void): unknown;
@@ -62,7 +70,7 @@ export function drained(
   });
 }
 
-/** Resolves when `send` calls back, or when the call is over, after which it may never do so. */
+/** Resolves when `send` calls back, or when the call has ended and the callback may never come. */
 export function untilTaken(send: (taken: () => void) => void, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const finish = (): void => {

@@ -4,15 +4,15 @@ import { Metadata } from "@grpc/grpc-js";
 import type { Caller } from "./caller.ts";
 import { TokenTrust } from "./token-trust.ts";
 
-const USER: Caller = { kind: "user", name: "token:a", grants: [], tokenId: "a" };
-const NODE: Caller = { kind: "node", nodeId: "n1" as never, serial: "a1" };
+const USER: Caller = { type: "user", name: "token:a", grants: [], tokenId: "a" };
+const NODE: Caller = { type: "node", nodeId: "n1" as never, serial: "a1" };
 const REFUSAL = {
   code: "UNAVAILABLE",
   message:
-    "this coordinator has had no answer of etcd for 31 s, so the token may have been revoked: use another coordinator, or try again (store.etcd.trustTokensSeconds is 30)",
+    "this coordinator has received no answer from etcd for 31 s, so the token may have been revoked: use another coordinator, or try again (store.etcd.trustTokensSeconds is 30)",
 };
 
-test("tokens are refused once etcd has not answered for the configured time, and accepted again after an answer", () => {
+test("refuses tokens once etcd has not answered for the configured time, and accepts them again after an answer", () => {
   const world = aWorld();
   for (const [silentMs, isAccepted] of [
     [0, true],
@@ -31,11 +31,11 @@ test("tokens are refused once etcd has not answered for the configured time, and
   }
 });
 
-test("nodes and callers without a token are no concern of it, and an unknown token stays unknown", () => {
+test("allows nodes and callers without a token, and keeps an unknown token unknown", () => {
   const world = aWorld();
   world.silentMs = 1e9;
   assert.equal(world.identify(NODE), NODE);
-  assert.deepEqual(world.identify({ kind: "anonymous" }), { kind: "anonymous" });
+  assert.deepEqual(world.identify({ type: "anonymous" }), { type: "anonymous" });
   assert.equal(world.findToken("b"), undefined);
 });
 

@@ -6,13 +6,14 @@ import type { ServeOptions } from "./serve.ts";
 
 export interface TokenTrustOptions {
   readonly config: Pick<Config, "store">;
-  /** Returns the milliseconds since this coordinator last had news of the store. */
+  /** Returns the milliseconds since this coordinator last received anything from the store. */
   readonly silentMs: () => number;
 }
 
 /**
- * Refuses tokens once this coordinator has had no news of the store for too long: it would not know that one was revoked. For the
- * calls that it serves itself. Those that it passes on are checked by the coordinator that leads.
+ * Refuses tokens once this coordinator has received nothing from the store for too long, because it
+ * may have missed a revocation. This applies to calls that it serves itself; the leader checks the
+ * calls that it passes on.
  */
 export class TokenTrust {
   readonly #silentMs: () => number;
@@ -23,7 +24,10 @@ export class TokenTrust {
     this.#limitSeconds = config.store.etcd?.trustTokensSeconds ?? DEFAULT_TRUST_TOKENS_SECONDS;
   }
 
-  /** Returns how to identify callers over gRPC. It throws UNAVAILABLE for a token that may have been revoked. */
+  /**
+   * Wraps an `identify` function for gRPC. The result throws UNAVAILABLE for a token that may have
+   * been revoked.
+   */
   identifying(identify: ServeOptions["identify"]): ServeOptions["identify"] {
     return (call) => {
       const caller = identify(call);
@@ -32,7 +36,7 @@ export class TokenTrust {
     };
   }
 
-  /** Returns how to find tokens over HTTP, with the same refusal. */
+  /** Wraps the lookup of tokens for HTTP, with the same refusal. */
   finding(identify: IdentifyOptions): IdentifyOptions {
     return {
       ...identify,
@@ -49,7 +53,7 @@ export class TokenTrust {
     if (seconds <= this.#limitSeconds) return;
     throw new CoordinatorError(
       "UNAVAILABLE",
-      `this coordinator has had no answer of etcd for ${seconds} s, so the token may have been revoked: use another coordinator, or try again (store.etcd.trustTokensSeconds is ${this.#limitSeconds})`,
+      `this coordinator has received no answer from etcd for ${seconds} s, so the token may have been revoked: use another coordinator, or try again (store.etcd.trustTokensSeconds is ${this.#limitSeconds})`,
     );
   }
 }

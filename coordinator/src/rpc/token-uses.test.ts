@@ -6,7 +6,7 @@ import { apiTokenKey } from "../model/keys.ts";
 import { createMemoryStore } from "../store/index.ts";
 import { TokenUses } from "./token-uses.ts";
 
-test("a use is known at once, and from the store after it was written", async () => {
+test("returns a use immediately from memory, and from the store after it was written", async () => {
   const { clock, uses } = await start("a");
   assert.equal(await uses.lastUsedMs("a"), undefined);
   uses.used("a");
@@ -18,7 +18,7 @@ test("a use is known at once, and from the store after it was written", async ()
   await uses.close();
 });
 
-test("uses of the last minute are stored at the end", async () => {
+test("writes the uses of the last minute when it closes", async () => {
   const { clock, uses } = await start("a");
   uses.used("a");
   await uses.close();
@@ -26,7 +26,7 @@ test("uses of the last minute are stored at the end", async () => {
   assert.equal(await uses.lastUsedMs("a"), clock.nowMs());
 });
 
-test("a token that was revoked leaves no use behind", async () => {
+test("leaves no record of a use of a revoked token", async () => {
   const { uses } = await start();
   uses.used("gone");
   await uses.flush();
@@ -38,7 +38,7 @@ test("a token that was revoked leaves no use behind", async () => {
 async function start(...tokens: string[]) {
   const clock = new VirtualClock();
   const store = createMemoryStore({ clock });
-  const ops = tokens.map((id) => ({ kind: "put", key: apiTokenKey(id), value: Uint8Array.of(1) }) as const);
+  const ops = tokens.map((id) => ({ type: "put", key: apiTokenKey(id), value: Uint8Array.of(1) }) as const);
   if (ops.length > 0) await store.txn([], ops);
   const { nowMs, schedule } = clock;
   const log = pino({ level: "silent" });

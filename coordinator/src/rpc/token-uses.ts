@@ -14,10 +14,15 @@ interface UseRecord {
   readonly lastUsedAtMs: number;
 }
 
-/** Last uses help operators to find unneeded tokens. A precision of a minute is enough, and costs one write a minute. */
+/**
+ * The interval of writes. Last uses help operators to find unneeded tokens, for which a precision
+ * of a minute is enough.
+ */
 const FLUSH_MS = 60_000;
 
-/** Records when API tokens were last used: in memory at once, in the store once a minute. */
+/**
+ * Records when API tokens were last used: immediately in memory, and once a minute in the store.
+ */
 export class TokenUses {
   readonly #options: TokenUsesOptions;
   readonly #recent = new Map<string, number>();
@@ -28,12 +33,12 @@ export class TokenUses {
     this.#options = options;
   }
 
-  /** Tokens whose last use is in memory. */
+  /** The number of tokens whose last use is in memory. */
   get size(): number {
     return this.#recent.size;
   }
 
-  /** Records a use. Call it only for verified tokens, because each id takes memory. */
+  /** Records a use. Must be called for verified tokens only, because each id occupies memory. */
   used(id: string): void {
     this.#recent.set(id, this.#options.nowMs());
     this.#unwritten.add(id);
@@ -43,7 +48,10 @@ export class TokenUses {
     });
   }
 
-  /** Undefined: it has not been used. */
+  /**
+   * Returns when the token was last used, in milliseconds since the epoch; undefined if it never
+   * was.
+   */
   async lastUsedMs(id: string): Promise<number | undefined> {
     const recent = this.#recent.get(id);
     if (recent !== undefined) return recent;
@@ -52,7 +60,9 @@ export class TokenUses {
     return stored && decodeJsonRecord<UseRecord>(key, stored.value).lastUsedAtMs;
   }
 
-  /** Writes what isn't written yet. A failure is logged and not tried again: the next use brings it. */
+  /**
+   * Writes pending uses. A failure is logged and not retried: the next use writes the token again.
+   */
   async flush(): Promise<void> {
     const ids = [...this.#unwritten];
     this.#unwritten.clear();
@@ -72,12 +82,12 @@ export class TokenUses {
         const lastUsedAtMs = this.#recent.get(id);
         if (lastUsedAtMs === undefined) continue;
         const value = encodeJsonRecord({ lastUsedAtMs } satisfies UseRecord);
-        // A token that was revoked meanwhile leaves no record behind.
+        // The condition keeps a token that was revoked since from leaving a record behind.
         const { succeeded } = await store.txn(
-          [{ kind: "exists", key: apiTokenKey(id) }],
-          [{ kind: "put", key: apiTokenUseKey(id), value }],
+          [{ type: "exists", key: apiTokenKey(id) }],
+          [{ type: "put", key: apiTokenUseKey(id), value }],
         );
-        // Stored uses are read from the store, so memory holds only those of the last minute.
+        // Stored uses are read from the store, so memory holds only the uses of the last minute.
         if (!succeeded || this.#recent.get(id) === lastUsedAtMs) this.#recent.delete(id);
       }
     } catch (err) {

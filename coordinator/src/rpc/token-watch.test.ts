@@ -15,7 +15,7 @@ function scene() {
   const fed = new HandFedState();
   const watch = new TokenWatch({ ...clock, findToken: (id) => fed.state.apiToken(id) });
   fed.state.subscribe((changes) => {
-    for (const change of changes) if (change.kind === "api-token") watch.changed(change);
+    for (const change of changes) if (change.type === "api-token") watch.changed(change);
   });
   const put = (id: string, ttlMs?: number): void => {
     const record: ApiTokenRecord = {
@@ -26,17 +26,17 @@ function scene() {
       createdAtMs: 0,
       ...(ttlMs !== undefined && { expiresAtMs: clock.nowMs() + ttlMs }),
     };
-    fed.write({ kind: "put", key: apiTokenKey(id), value: encodeJsonRecord(record) });
+    fed.write({ type: "put", key: apiTokenKey(id), value: encodeJsonRecord(record) });
   };
   const lapsed: string[] = [];
   const open = (id: string, stream: string): (() => void) => {
-    const caller: Caller = { kind: "user", name: id, grants: [], tokenId: id };
+    const caller: Caller = { type: "user", name: id, grants: [], tokenId: id };
     return watch.watch(caller, ({ message }) => lapsed.push(`${stream}: ${message}`));
   };
   return { clock, fed, watch, put, lapsed, open };
 }
 
-test("the write that revokes a token ends its streams, and those of no other, without any time passing", () => {
+test("ends exactly the streams of a revoked token with the write that revokes it", () => {
   const { clock, fed, put, lapsed, open } = scene();
   put("a");
   put("b");
@@ -49,7 +49,7 @@ test("the write that revokes a token ends its streams, and those of no other, wi
   assert.equal(clock.pending, 0);
 });
 
-test("a token that is revoked before it expires leaves no timer", () => {
+test("leaves no timer for a token that is revoked before it expires", () => {
   const { clock, fed, put, lapsed, open } = scene();
   put("a", HOUR_MS);
   open("a", "1");
@@ -58,7 +58,7 @@ test("a token that is revoked before it expires leaves no timer", () => {
   assert.deepEqual([lapsed.length, clock.pending], [1, 0]);
 });
 
-test("streams end at the millisecond at which their token expires", () => {
+test("ends streams at the millisecond at which their token expires", () => {
   const { clock, put, lapsed, open } = scene();
   put("a", 2 * HOUR_MS);
   put("b", HOUR_MS);
@@ -73,7 +73,7 @@ test("streams end at the millisecond at which their token expires", () => {
   assert.equal(clock.pending, 0, "a token without an end needs no timer");
 });
 
-test("a token whose end is brought forward, and a wall clock set forward, are noticed", () => {
+test("detects a shortened lifetime of a token and a wall clock that was set forward", () => {
   const { clock, put, lapsed, open } = scene();
   put("a");
   put("b", 10 * HOUR_MS);
@@ -87,7 +87,7 @@ test("a token whose end is brought forward, and a wall clock set forward, are no
   assert.deepEqual(lapsed, ["a: the token has expired", "b: the token has expired"]);
 });
 
-test("an ended stream gets no callback and leaves no entry", () => {
+test("does not call back for an ended stream, and keeps no entry of it", () => {
   const { clock, fed, put, lapsed, open } = scene();
   put("a", HOUR_MS);
   const [first, second] = [open("a", "1"), open("a", "2")];

@@ -2,7 +2,7 @@ import { CoordinatorError } from "../errors.ts";
 import type { ApiTokenEntry, Change } from "../state/entries.ts";
 import type { Caller } from "./caller.ts";
 
-export type TokenChange = Pick<Extract<Change, { kind: "api-token" }>, "before" | "after">;
+export type TokenChange = Pick<Extract<Change, { type: "api-token" }>, "before" | "after">;
 
 export interface TokenWatchOptions {
   readonly findToken: (id: string) => ApiTokenEntry | undefined;
@@ -10,14 +10,18 @@ export interface TokenWatchOptions {
   readonly schedule: (delayMs: number, run: () => void) => () => void;
 }
 
-/** An expiry is noticed this long after the wall clock was set forward. A revocation is an event and needs no timer. */
+/**
+ * The longest time until an expiry is detected after the wall clock was set forward. A revocation
+ * is an event and needs no timer.
+ */
 const MAX_WAIT_MS = 10_000;
-/** A timer may fire a little early. */
+/** A timer may fire slightly early. */
 const MIN_WAIT_MS = 1;
 
 /**
- * Ends streams whose token was revoked or has expired: a token is verified when a stream opens, and streams may stay open for days.
- * Its owner reports each change of a token. A timer waits for the next expiry, while a token with open streams has one.
+ * Ends streams whose token was revoked or has expired: tokens are verified when a stream opens, and
+ * streams may stay open for days. `changed` must be called for each change of a token. A timer
+ * waits for the next expiry while a token with an expiry has open streams.
  */
 export class TokenWatch {
   readonly #options: TokenWatchOptions;
@@ -29,8 +33,8 @@ export class TokenWatch {
   }
 
   /**
-   * Calls `lapse` once if the caller's token ends while the stream is open. The caller must have been identified in this turn of
-   * the event loop. Returns how to stop watching.
+   * Calls `lapse` once if the caller's token ends while the stream is open. The caller must have
+   * been identified in the current turn of the event loop. Returns a function that stops watching.
    */
   watch(caller: Caller, lapse: (error: CoordinatorError) => void): () => void {
     const { tokenId: id } = caller;
@@ -43,7 +47,7 @@ export class TokenWatch {
     return () => this.#forget(id, lapse);
   }
 
-  /** A token was made, changed or removed. */
+  /** Handles a created, changed or removed token. */
   changed({ before, after }: TokenChange): void {
     const id = (after ?? before)?.id;
     if (id !== undefined) this.#check(id);
@@ -74,7 +78,7 @@ export class TokenWatch {
     if (this.#streams.size === 0) this.close();
   }
 
-  /** Schedules a check of all tokens at this time at the latest. */
+  /** Schedules a check of all tokens at the given time or earlier. */
   #await(expiresAtMs: number): void {
     if (expiresAtMs === Number.POSITIVE_INFINITY) return;
     const { nowMs, schedule } = this.#options;

@@ -18,12 +18,14 @@ function encoded(message = request): Buffer {
   return Buffer.from(ApplyResourcesRequest.encode(message).finish());
 }
 
-/** A field with bytes as its content. */
+/** Encodes a field with the given bytes as its content. */
 function field(number: number, content: Uint8Array): Buffer {
   return Buffer.concat([varint(number * 8 + 2), varint(content.length), content]);
 }
 
-/** Wraps content in messages, outermost first. */
+/**
+ * Returns a function that wraps content in nested messages, given by name with the outermost first.
+ */
 function nested(...names: readonly string[]): (content: Buffer) => Buffer {
   let message = TYPE;
   const numbers = names.map((name) => {
@@ -43,7 +45,7 @@ function varint(value: number): Buffer {
   }
 }
 
-test("a request of this version has no unknown field", () => {
+test("finds no unknown field in a request of this version", () => {
   assert.deepEqual(fieldsOf(encoded()), []);
 });
 
@@ -53,7 +55,7 @@ for (const [what, unknown] of [
   ["a number of 32 bits", Buffer.concat([varint(999 * 8 + 5), Buffer.alloc(4)])],
   ["a number of 64 bits", Buffer.concat([varint(999 * 8 + 1), Buffer.alloc(8)])],
 ] as const) {
-  test(`an unknown field is found at its path: ${what}`, () => {
+  test(`finds an unknown field at its path: ${what}`, () => {
     assert.deepEqual(fieldsOf(Buffer.concat([encoded(), unknown])), ["#999"]);
     assert.deepEqual(fieldsOf(Buffer.concat([unknown, encoded()])), ["#999"]);
     const resource = nested("resources", "container_service", "container")(unknown);
@@ -64,7 +66,7 @@ for (const [what, unknown] of [
   });
 }
 
-test("a decoded request with unknown fields is refused, each with its path, and no other is", () => {
+test("refuses exactly the decoded requests with unknown fields, with the path of each field", () => {
   const fields = new UnknownFields();
   const decode = fields.decoding(TYPE, (bytes: Buffer) => ApplyResourcesRequest.decode(bytes));
   fields.assertKnown(decode(encoded()));
@@ -82,7 +84,7 @@ test("a decoded request with unknown fields is refused, each with its path, and 
   });
 });
 
-test("the requests of all methods of both services are known by their names", () => {
+test("finds the request types of all methods of both services by their names", () => {
   for (const definition of [ForageServiceService, OperatorServiceService])
     for (const { path } of Object.values(definition)) {
       const name = requestTypeOf(path);
@@ -94,7 +96,7 @@ test("ignores fields of messages of other packages", () => {
   assert.deepEqual(fieldsOf(field(3, Buffer.from("x")), "google.protobuf.Timestamp"), []);
 });
 
-test("malformed bytes never hang or throw here, and few violations are kept", () => {
+test("neither hangs nor throws at malformed bytes, and keeps few violations", () => {
   const whole = Buffer.concat([encoded(), field(999, Buffer.from("x"))]);
   for (let length = 0; length < whole.length; length++) fieldsOf(whole.subarray(0, length));
   fieldsOf(Buffer.alloc(100_000, 0x0b));

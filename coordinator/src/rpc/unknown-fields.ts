@@ -3,9 +3,9 @@ import { type FieldSchema, forestSchema } from "@forage/proto/forest-schema";
 import type { ServiceDefinition } from "@grpc/grpc-js";
 import { CoordinatorError, type FieldViolation } from "../errors.ts";
 
-/** The limit of violations in an answer; more would not help the caller. */
+/** The most violations in an answer. */
 const MAX_VIOLATIONS = 20;
-/** The contract nests 14 messages at most. */
+/** The deepest nesting that is searched. The contract nests at most 14 messages. */
 const MAX_DEPTH = 64;
 
 const VARINT = 0;
@@ -14,14 +14,18 @@ const BYTES = 2;
 const FIXED32 = 5;
 
 /**
- * Finds fields of an encoded message of `forest.v1` or `forage.operator.v1` that this version does not know. Decoding would leave them out, and
- * a request of a newer client would be half understood. Malformed bytes are left for the decoder to refuse.
+ * Finds fields of encoded `forest.v1` and `forage.operator.v1` messages that this version does not
+ * know. Decoding would silently drop them from the request of a newer client. Malformed bytes are
+ * left to the decoder.
  */
 export class UnknownFields {
   readonly #tables = new Map<string, ReadonlyMap<number, FieldSchema>>();
   readonly #found = new WeakMap<object, readonly FieldViolation[]>();
 
-  /** Returns the service with decoders that note unknown fields. Its requests are called after their methods, as in `PlanRequest`. */
+  /**
+   * Returns the service definition with decoders that record unknown fields. A request type must
+   * have the name of its method, as in `PlanRequest`.
+   */
   checked(definition: ServiceDefinition): ServiceDefinition {
     const methods = Object.entries(definition).map(([name, method]) => {
       const decode = this.decoding(requestTypeOf(method.path), method.requestDeserialize);
@@ -30,7 +34,7 @@ export class UnknownFields {
     return Object.fromEntries(methods);
   }
 
-  /** Wraps a decoder, so that `assertKnown` can refuse what it makes. */
+  /** Wraps a decoder, so that `assertKnown` can check its results. */
   decoding<T extends object>(type: string, decode: (bytes: Buffer) => T): (bytes: Buffer) => T {
     return (bytes) => {
       const found = this.find(type, bytes);
@@ -69,7 +73,8 @@ export class UnknownFields {
     found: FieldViolation[],
   ): void {
     const table = this.#tableOf(type);
-    // Of another package, such as google.protobuf: its messages don't change with our versions.
+    // The message is of another package, such as google.protobuf, whose messages do not change with
+    // our versions.
     if (table === undefined) return;
     const counts = new Map<number, number>();
     const reader = new WireReader(bytes, start, end);
@@ -102,13 +107,16 @@ export class UnknownFields {
   }
 }
 
-/** `/forage.operator.v1.OperatorService/Plan` takes a `forage.operator.v1.PlanRequest`. */
+/**
+ * Returns the request type of a method's path, such as `forage.operator.v1.PlanRequest` for
+ * `/forage.operator.v1.OperatorService/Plan`.
+ */
 export function requestTypeOf(path: string): string {
   const [, service = "", method = ""] = path.split("/");
   return `${service.slice(0, service.lastIndexOf("."))}.${method}Request`;
 }
 
-/** Steps over the fields of an encoded message. */
+/** Iterates over the fields of an encoded message. */
 class WireReader {
   readonly #bytes: Buffer;
   readonly #end: number;
@@ -120,7 +128,7 @@ class WireReader {
     this.#end = end;
   }
 
-  /** The lowest 32 bits. */
+  /** Reads a varint. Returns its lowest 32 bits. */
   varint(): number {
     let value = 0;
     for (let shift = 0; this.position < this.#end; shift += 7) {
@@ -132,7 +140,10 @@ class WireReader {
     return value >>> 0;
   }
 
-  /** Returns where the field's content starts, or undefined if the bytes are malformed. */
+  /**
+   * Skips a field's content. Returns where the content starts, or undefined if the bytes are
+   * malformed.
+   */
   skip(wireType: number): number | undefined {
     let start = this.position;
     if (wireType === VARINT) this.varint();

@@ -11,14 +11,20 @@ import type { NodeEntry, PodEntry } from "../state/entries.ts";
 import { isLocalOnly } from "../state/node-labels.ts";
 import { serves } from "../state/serves.ts";
 
-/** An annotation of services with session affinity: for how many seconds a client stays with its pod. */
+/**
+ * The annotation for services with session affinity: the number of seconds for which a client stays
+ * with its pod.
+ */
 export const AFFINITY_ANNOTATION = "forage.dev/session-affinity-seconds";
-/** An annotation of services of type LoadBalancer: the requested addresses, one of each family, separated by commas. */
+/**
+ * The annotation for services of type LoadBalancer: the requested addresses, at most one of each
+ * family, separated by commas.
+ */
 export const LOAD_BALANCER_IP_ANNOTATION = "forage.dev/load-balancer-ip";
-/** Kubernetes' default: three hours. */
+/** The default of Kubernetes: three hours. */
 const DEFAULT_AFFINITY_SECONDS = 10_800;
 
-/** Returns the state of a service for agents, or undefined when there is no such service. */
+/** Returns the state of a service for agents; undefined if the service does not exist. */
 export function serviceStateOf(
   state: ClusterView,
   namespace: string,
@@ -61,7 +67,10 @@ function affinitySecondsOf({ spec }: ServiceEntry): number {
   return given === undefined ? DEFAULT_AFFINITY_SECONDS : Number(given);
 }
 
-/** Ready pods that serve at least one of the ports, by name. A headless service without ports has all ready pods. */
+/**
+ * Returns the ready pods that serve at least one of the ports, sorted by name. For a headless
+ * service without ports, returns all ready pods.
+ */
 function endpointsBehind(state: ClusterView, { spec, record }: ServiceEntry): ServiceEndpoint[] {
   const pods = state.podsOfWorkload(workloadKey(record.namespace, "container_service", spec.target));
   const nodeReady = (node: string): boolean => serves(state.node(node));
@@ -91,7 +100,7 @@ function endpointOf(
     node: node.name,
     podIp: status?.podIp ?? "",
     podIpv6,
-    // A pod that has none is not behind its host's, either.
+    // A pod without an IPv6 address can't be reached by its host's address either.
     hostIpv6: podIpv6 === "" ? "" : ipv6Of(addressesOfNode(node)),
     hostIp,
     local: isLocalOnly(node),

@@ -14,13 +14,13 @@ const ready = (containerPort = 8080, hostPort = 20_000) => ({
   hostPorts: [{ container: "main", containerPort, protocol: "TCP", hostPort }],
 });
 
-test("a newcomer gets everything, others what changed", () => {
-  const { fed, table, told } = start({
+test("sends a new reader everything, and others the changes", () => {
+  const { fed, table, received } = start({
     nodes: [aNode({ name: "n1" })],
     resources: [aServiceEntry({ name: "web" })],
     pods: [aPod({ name: "web-1", status: ready() })],
   });
-  const first = told(undefined);
+  const first = received(undefined);
   assert.equal(first.full, true);
   assert.deepEqual([...first.services.keys()], ["shop/web"]);
   assert.deepEqual(first.services.get("shop/web")?.endpoints, [
@@ -38,20 +38,20 @@ test("a newcomer gets everything, others what changed", () => {
   ]);
   assert.deepEqual(table.after(first.version).messages, []);
   fed.put({ resources: [aServiceEntry({ name: "api", spec: { target: "api" } })] });
-  const second = told(first.version);
+  const second = received(first.version);
   assert.equal(second.full, false);
   assert.deepEqual([...second.services.keys()], ["shop/api"]);
   fed.put({ pods: [aPod({ name: "web-1", status: ready(8080, 20_001) })] });
-  assert.deepEqual([...told(second.version).services.keys()], ["shop/web"]);
-  assert.deepEqual([...told(first.version).services.keys()].sort(), ["shop/api", "shop/web"]);
+  assert.deepEqual([...received(second.version).services.keys()], ["shop/web"]);
+  assert.deepEqual([...received(first.version).services.keys()].sort(), ["shop/api", "shop/web"]);
   fed.remove("resources/shop/service/api");
-  assert.deepEqual(told(second.version).removals, ["shop/api"]);
+  assert.deepEqual(received(second.version).removals, ["shop/api"]);
 });
 
-test("addresses of both families are published if pods and nodes have both", () => {
+test("publishes addresses of both families if pods and nodes have both", () => {
   const dual = { ...ready(), podIps: ["10.64.0.2", "fd64::2"] };
   const addresses = ["192.0.2.1", "2001:db8::1"];
-  const { fed, told } = start({
+  const { fed, received } = start({
     nodes: [aNode({ name: "n1", addresses }), aNode({ name: "n2", addresses }), aNode({ name: "n3" })],
     resources: [aServiceEntry({ name: "web" })],
     pods: [
@@ -60,7 +60,7 @@ test("addresses of both families are published if pods and nodes have both", () 
       aPod({ name: "web-3", node: "n3", status: dual }),
     ],
   });
-  const first = told(undefined);
+  const first = received(undefined);
   const sixes = (services: ReadonlyMap<string, ServiceState>) =>
     services.get("shop/web")?.endpoints.map(({ podIpv6, hostIpv6 }) => [podIpv6, hostIpv6]);
   assert.deepEqual(sixes(first.services), [
@@ -69,10 +69,10 @@ test("addresses of both families are published if pods and nodes have both", () 
     ["fd64::2", ""],
   ]);
   fed.put({ nodes: [aNode({ name: "n3", addresses: ["192.0.2.1", "2001:db8::3"] })] });
-  assert.deepEqual(sixes(told(first.version).services)?.[2], ["fd64::2", "2001:db8::3"]);
+  assert.deepEqual(sixes(received(first.version).services)?.[2], ["fd64::2", "2001:db8::3"]);
 });
 
-test("a change without an effect wakes no reader", () => {
+test("wakes no reader for a change without an effect", () => {
   const { fed, table } = start({ nodes: [aNode()], resources: [aServiceEntry({ name: "web" })] });
   let woken = 0;
   table.read(() => woken++);
@@ -86,16 +86,16 @@ test("a change without an effect wakes no reader", () => {
   assert.equal(woken, 2);
 });
 
-test("a large snapshot is published in parts and counts as one", () => {
+test("publishes a large snapshot in parts that count as one", () => {
   const resources = Array.from({ length: 50 }, (_, index) => aServiceEntry({ name: `s${index}` }));
-  const { table, told } = start({ resources }, 500);
+  const { table, received } = start({ resources }, 500);
   assert.ok(table.after(undefined).messages.length > 3);
-  assert.equal(told(undefined).services.size, 50);
+  assert.equal(received(undefined).services.size, 50);
 });
 
-test("any way through the versions leads to the same as the whole", () => {
+test("reaches the same state by any sequence of deltas as by a snapshot", () => {
   const random = randomOf(7);
-  const { fed, told } = start({ nodes: [aNode({ name: "n1" }), aNode({ name: "n2" })] });
+  const { fed, received } = start({ nodes: [aNode({ name: "n1" }), aNode({ name: "n2" })] });
   const readers = Array.from({ length: 5 }, () => ({
     services: new Map<string, ServiceState>(),
     version: undefined as number | undefined,
@@ -116,49 +116,49 @@ test("any way through the versions leads to the same as the whole", () => {
     }
     for (const reader of readers) {
       if (random.chance(0.6)) continue;
-      const news = told(reader.version);
+      const news = received(reader.version);
       if (news.full) reader.services.clear();
       for (const key of news.removals) reader.services.delete(key);
       for (const [key, service] of news.services) reader.services.set(key, service);
       reader.version = news.version;
-      const whole = told(undefined).services;
+      const whole = received(undefined).services;
       assert.deepEqual(new Map([...reader.services].sort()), new Map([...whole].sort()), `step ${step}`);
     }
   }
 });
 
-test("an unreadable service keeps its published state, and others are published", () => {
-  const { fed, told } = start({
+test("keeps the published state of an unreadable service, and publishes others", () => {
+  const { fed, received } = start({
     nodes: [aNode({ name: "n1" })],
     resources: ["a", "bad", "z"].map((name) => aServiceEntry({ name, spec: { target: name } })),
     pods: ["a", "bad", "z"].map((name) => aPod({ name: `${name}-1`, workload: name, status: ready() })),
   });
-  const first = told(undefined);
+  const first = received(undefined);
   poison(fed.state.resource("resources/shop/service/bad")?.record, "resource");
   fed.put({
     pods: ["a", "bad", "z"].map((name) => aPod({ name: `${name}-2`, workload: name, status: ready() })),
   });
-  const second = told(first.version);
+  const second = received(first.version);
   assert.deepEqual([...second.services.keys()], ["shop/a", "shop/z"]);
   assert.deepEqual(second.removals, []);
-  assert.deepEqual([...told(undefined).services.keys()].sort(), ["shop/a", "shop/bad", "shop/z"]);
+  assert.deepEqual([...received(undefined).services.keys()].sort(), ["shop/a", "shop/bad", "shop/z"]);
 });
 
-test("a built-in service is published until a service of its name is applied", () => {
-  const { fed, told } = start({ nodes: [aNode({ name: "n1" })] }, undefined, [
+test("publishes a built-in service until a service of the same name is applied", () => {
+  const { fed, received } = start({ nodes: [aNode({ name: "n1" })] }, undefined, [
     { namespace: "shop", name: "own", port: 8_443, addresses: ["192.0.2.9"] },
   ]);
-  const first = told(undefined);
+  const first = received(undefined);
   const own = first.services.get("shop/own");
   assert.deepEqual([own?.type, own?.virtualIps], ["Headless", []]);
   assert.partialDeepStrictEqual(own?.endpoints, [
     { hostIp: "192.0.2.9", hostPorts: [8_443], hostNetwork: true },
   ]);
   fed.put({ resources: [aServiceEntry({ name: "own", spec: { target: "web" } })] });
-  const second = told(first.version);
+  const second = received(first.version);
   assert.equal(second.services.get("shop/own")?.type, "ClusterIP");
   fed.remove("resources/shop/service/own");
-  assert.deepEqual(told(second.version).services.get("shop/own"), own);
+  assert.deepEqual(received(second.version).services.get("shop/own"), own);
 });
 
 function start(
@@ -175,7 +175,7 @@ function start(
     builtIn: new BuiltInServices(builtIn),
     ...(partBytes !== undefined && { partBytes }),
   });
-  const told = (from: number | undefined) => {
+  const received = (from: number | undefined) => {
     const { version, messages } = table.after(from);
     const services = new Map<string, ServiceState>();
     const removals: string[] = [];
@@ -191,5 +191,5 @@ function start(
     }
     return { version, full, services, removals };
   };
-  return { fed, table, told };
+  return { fed, table, received };
 }

@@ -15,24 +15,26 @@ export interface ServiceTableOptions {
   readonly state: ClusterView;
   /** The cluster's domain, such as `cluster.local`. */
   readonly domain: string;
-  /** CIDRs. */
+  /** The CIDRs of virtual IPs. */
   readonly virtualIpRanges: readonly string[];
-  /** Runs the function after pending I/O was handled, as `setImmediate` does. */
+  /** Schedules work after pending I/O, like `setImmediate`. */
   readonly defer: (run: () => void) => void;
-  /** The size at which a message is sent and the rest goes into the next one. */
+  /** The size at which a message is sent and another one is started. */
   readonly partBytes?: number;
-  /** Takes errors in the handling of one service. */
+  /** Handles errors of single services. */
   readonly faults?: ObjectFaults;
   readonly builtIn?: BuiltInServices | undefined;
 }
 
 interface Target {
-  /** `namespace/name` of the service. */
+  /** The key of the service, `namespace/name`. */
   readonly key: string;
   readonly workload: string;
 }
 
-/** Holds all services as agents see them. Computes them once for all nodes, service by service as the view changes. */
+/**
+ * Holds all services as agents receive them. Each is computed once for all nodes when it changes.
+ */
 export class ServiceTable {
   readonly #options: ServiceTableOptions;
   readonly #log: DeltaLog<ServiceState>;
@@ -65,9 +67,12 @@ export class ServiceTable {
     return () => this.#readers.delete(wake);
   }
 
-  /** Returns the changes since the state that a reader has. Without a state, returns everything. */
-  after(told: number | undefined): Step {
-    return this.#log.after(told);
+  /**
+   * Returns the changes since the state that a reader has, or the complete table for a reader
+   * without a state.
+   */
+  after(sent: number | undefined): Step {
+    return this.#log.after(sent);
   }
 
   close(): void {
@@ -86,7 +91,7 @@ export class ServiceTable {
   }
 
   #mark(change: Change): void {
-    switch (change.kind) {
+    switch (change.type) {
       case "resource": {
         const record = (change.after ?? change.before)?.record;
         if (record?.kind === "service") this.#serviceChanged(record.namespace, record.name);
@@ -127,11 +132,11 @@ export class ServiceTable {
     for (const target of this.#targets.group(key)) this.#dirty.add(target.key);
   }
 
-  /** Evaluates the pending changes and reports whether anything changed. */
+  /** Evaluates pending changes. Reports whether anything changed. */
   #settle(): boolean {
     for (const key of this.#dirty) {
       const [namespace = "", name = ""] = key.split("/");
-      // A service that can't be read keeps what agents have of it; the others go on.
+      // An unreadable service keeps the state that agents have, and the others are updated.
       this.#faults.attempt({ kind: "service", namespace, name }, () =>
         this.#log.set(key, this.#stateOf(namespace, name)),
       );
@@ -160,12 +165,13 @@ export class ServiceTable {
     const { buffer, byteOffset, byteLength } = ConnectResponse.encode({
       message: { $case: "services", value },
     }).finish();
-    // Streams keep their last message. A copy from Buffer's pool would keep 8 kB for a message of a few bytes.
+    // Streams keep their last message. A copy from Buffer's pool would retain 8 kB for a message of
+    // a few bytes.
     return Buffer.from(buffer, byteOffset, byteLength);
   }
 }
 
-/** Heartbeats bring reports, too, in which nothing of this is new. */
+/** Reports whether a change of a node may affect endpoints, unlike most heartbeats. */
 function concernsEndpoints(before: NodeEntry | undefined, after: NodeEntry | undefined): boolean {
   return (
     serves(before) !== serves(after) ||

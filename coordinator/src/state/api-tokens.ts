@@ -6,7 +6,7 @@ import type { StoredRecord } from "../store/index.ts";
 import type { ApiTokenEntry } from "./entries.ts";
 import type { IndexMap } from "./index-map.ts";
 
-/** Puts a token's record into the view, or removes it. Returns the token before and after. */
+/** Applies a change of a token's record to the view. Returns the token before and after. */
 export function applyToken(
   tokens: IndexMap<ApiTokenEntry>,
   key: string,
@@ -21,10 +21,13 @@ export function applyToken(
   return { before: tokens.set(id, after), after };
 }
 
-/** @throws where the record is none of a token, so that no list of tokens fails by it. */
+/**
+ * Decodes a token. @throws CoordinatorError if the record is not a token's, so that the list of tokens never contains an
+ * invalid one.
+ */
 function decodeToken(key: string, value: Uint8Array): ApiTokenRecord {
   const record = decodeJsonRecord<Partial<ApiTokenRecord> | null>(key, value);
   if (typeof record?.createdAtMs !== "number" || !Array.isArray(record.grants))
-    throw new CoordinatorError("INTERNAL", `record ${key} is none of a token`);
+    throw new CoordinatorError("INTERNAL", `record ${key} is not a token`);
   return decodeJsonRecord<ApiTokenRecord>(key, value);
 }

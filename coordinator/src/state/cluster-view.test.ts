@@ -18,7 +18,7 @@ import { loadClusterView } from "./load-view.ts";
 
 const SECRET_A = { $case: "secretRef", value: { secretName: "a", key: "k" } } as const;
 
-test("followed change by change, the view is the same as one that is read at the end", async () => {
+test("a view that follows every change equals one that is loaded at the end", async () => {
   for (let seed = 0; seed < 40; seed++) {
     const random = randomOf(seed);
     const store = createMemoryStore({ clock: new VirtualClock() });
@@ -34,25 +34,25 @@ test("followed change by change, the view is the same as one that is read at the
     const read = new ClusterView();
     await loadClusterView(store, read);
     assert.deepEqual(contentsOf(followed), contentsOf(read), `seed ${seed}`);
-    assert.deepEqual(mirror(), contentsOf(followed), `seed ${seed}: the changes tell everything`);
+    assert.deepEqual(mirror(), contentsOf(followed), `seed ${seed}: the changes are complete`);
     end.abort();
     await following;
     await store.close();
   }
 });
 
-test("a change holds the entry before and after it", async (t) => {
+test("a change contains the entry before and after it", async (t) => {
   const { store, state } = await aView(t, { pods: [aPod({ name: "a", node: "" })] });
   const seen: Change[] = [];
   state.subscribe((changes) => seen.push(...changes));
   const { revision } = await store.txn([], opsOf({ pods: [aPod({ name: "a", node: "n1" })] }));
   await state.reached(revision);
   const [change] = seen;
-  assert.ok(change?.kind === "pod");
+  assert.ok(change?.type === "pod");
   assert.deepEqual([change.before?.record.node, change.after?.record.node], ["", "n1"]);
 });
 
-test("pods are found by uid, workload, node and want of a node", async (t) => {
+test("finds pods by uid, workload and node, and pods without a node", async (t) => {
   const pods = [
     aPod({ name: "a" }),
     aPod({ name: "b", node: "" }),
@@ -67,7 +67,7 @@ test("pods are found by uid, workload, node and want of a node", async (t) => {
   assert.deepEqual(namesOf(state.pods("other")), []);
 });
 
-test("rollouts of a resource come in the order of the store's revisions, those of earlier versions by time", async (t) => {
+test("orders rollouts of a resource by the store's revision, and rollouts of earlier versions by time", async (t) => {
   const ids = ["r-e", "r-d", "r-c", "r-a", "r-b"];
   const rollouts = ids.map((id, index) =>
     aRollout({
@@ -85,7 +85,7 @@ test("rollouts of a resource come in the order of the store's revisions, those o
   );
 });
 
-test("pods get the template that their record refers to, and those of Indexed jobs their index", async (t) => {
+test("adds to pods the template that their record refers to, with the index for Indexed jobs", async (t) => {
   const { store, state } = await aView(t);
   const template = PodTemplate.fromPartial({
     container: { name: "main", image: "app:v1", env: [{ name: "A", valueSource: SECRET_A }] },
@@ -99,7 +99,7 @@ test("pods get the template that their record refers to, and those of Indexed jo
     [],
     [
       ...templateWrite(shared, "t1").ops,
-      ...records.map((it): Op => ({ kind: "put", key: `pods/shop/${it.name}`, value: encodePod(it) })),
+      ...records.map((it): Op => ({ type: "put", key: `pods/shop/${it.name}`, value: encodePod(it) })),
     ],
   );
   await state.reached(revision);
@@ -116,7 +116,7 @@ test("pods get the template that their record refers to, and those of Indexed jo
   assert.deepEqual(contentsOf(read), contentsOf(state), "also when it is read at the start");
 });
 
-test("a pod's record of an earlier version holds its template itself", async (t) => {
+test("reads the template from a pod's record of an earlier version", async (t) => {
   const { state, store } = await aView(t, { pods: [aPod({ name: "a", annotations: { old: "yes" } })] });
   const pod = state.pod("shop", "a");
   assert.deepEqual(pod?.record.template?.podConfig?.annotations, { old: "yes" });
@@ -128,7 +128,7 @@ test("a pod's record of an earlier version holds its template itself", async (t)
   assert.deepEqual(state.pod("shop", "a")?.record.template?.podConfig?.annotations, { old: "yes" });
 });
 
-test("a status that comes before its pod is kept for it", async (t) => {
+test("keeps a status that arrives before its pod", async (t) => {
   const { store, state } = await aView(t);
   const pod = aPod({ name: "a", status: { phase: PodPhase.RUNNING, ready: true } });
   const [record, status] = opsOf({ pods: [pod] });
@@ -139,7 +139,7 @@ test("a status that comes before its pod is kept for it", async (t) => {
   assert.equal(state.pod("shop", "a")?.status?.ready, true);
 });
 
-test("waiting for a revision ends when the view holds it, and at once when it does already", async () => {
+test("reached resolves when the view contains the revision, and at once if it does already", async () => {
   const state = new ClusterView();
   let reached = false;
   void state.reached(3).then(() => {
@@ -154,7 +154,7 @@ test("waiting for a revision ends when the view holds it, and at once when it do
   await state.reached(2);
 });
 
-test("health is published on request, and survives other changes of the node", async (t) => {
+test("publishes health on request, and keeps it over other changes of the node", async (t) => {
   const { store, state } = await aView(t, { nodes: [aNode({ ready: false })] });
   const seen: Change[] = [];
   const stop = state.subscribe((changes) => seen.push(...changes));
@@ -174,7 +174,7 @@ test("health is published on request, and survives other changes of the node", a
   assert.equal(seen.length, count);
 });
 
-test("a record that can't be read is named", () => {
+test("names a record that can't be decoded", () => {
   const record = { value: Uint8Array.of(9, 1, 2), createRevision: 1, modRevision: 1, version: 1 };
   assert.throws(
     () => new ClusterView().load([{ key: "pods/shop/a", ...record }], 1),
@@ -182,13 +182,13 @@ test("a record that can't be read is named", () => {
   );
 });
 
-/** One or two random changes, never two of one key. */
+/** Returns one or two random operations on different keys. */
 function someOps(random: Random): Op[] {
   const ops = new Map<string, Op>();
   for (let count = 0; count < random.below(2) + 1; count++) {
     const written = opsOf(someContents(random));
     for (const op of written)
-      if (op.kind === "put") ops.set(op.key, random.chance(0.3) ? { kind: "delete", key: op.key } : op);
+      if (op.type === "put") ops.set(op.key, random.chance(0.3) ? { type: "delete", key: op.key } : op);
   }
   return [...ops.values()];
 }
@@ -235,7 +235,7 @@ function someContents(random: Random) {
   }
 }
 
-/** Returns everything that the view can answer, in an order of its own. */
+/** Returns everything that the view can return, in a fixed order. */
 function contentsOf(state: ClusterView) {
   const sorted = <T>(items: readonly T[], keyOf: (item: T) => string): T[] =>
     [...items].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
@@ -260,7 +260,7 @@ function contentsOf(state: ClusterView) {
   };
 }
 
-/** A view of one's own, kept by the changes alone. */
+/** Returns a function that returns a copy of the view, maintained from its changes only. */
 function mirrorOf(state: ClusterView): () => ReturnType<typeof contentsOf> {
   const start = contentsOf(state);
   const resources = new Map(start.resources.map((r) => [r.key, r]));
@@ -273,10 +273,10 @@ function mirrorOf(state: ClusterView): () => ReturnType<typeof contentsOf> {
   };
   state.subscribe((changes) => {
     for (const change of changes) {
-      if (change.kind === "resource") put(resources, (change.after ?? change.before)?.key, change.after);
-      else if (change.kind === "pod") put(pods, (change.after ?? change.before)?.key, change.after);
-      else if (change.kind === "rollout") put(rollouts, (change.after ?? change.before)?.id, change.after);
-      else if (change.kind === "node") {
+      if (change.type === "resource") put(resources, (change.after ?? change.before)?.key, change.after);
+      else if (change.type === "pod") put(pods, (change.after ?? change.before)?.key, change.after);
+      else if (change.type === "rollout") put(rollouts, (change.after ?? change.before)?.id, change.after);
+      else if (change.type === "node") {
         const { health: _, ...node } = change.after ?? { health: undefined };
         put(
           nodes,

@@ -35,14 +35,15 @@ import { Listeners } from "./listeners.ts";
 import { ObjectsView } from "./objects-view.ts";
 import { statusOf } from "./pod-status.ts";
 import { PodTemplates } from "./pod-templates.ts";
+import { addressGroups, revisionGroups } from "./record-groups.ts";
 import { RecordView } from "./record-view.ts";
 import { compareRollouts } from "./rollout-order.ts";
 import type { StateOptions } from "./state-options.ts";
 import { isDispensable } from "./unreadable.ts";
 
 /**
- * Holds everything that the coordinator knows, in memory and indexed; all reads are served from here. Only the store's watch
- * (`apply`) and the nodes' health change it. Health is about the present and is not stored.
+ * The coordinator's complete state, in memory and indexed. All reads are served from it. It is only changed by the store's
+ * watch (`apply`) and the nodes' health, which describes the current state and is not stored.
  */
 export class ClusterView {
   readonly #resources = new IndexMap<ResourceEntry>(resourceGroups);
@@ -52,25 +53,20 @@ export class ClusterView {
   readonly #reports = new Map<string, NodeStatusRecord>();
   readonly #rollouts = new IndexMap<RolloutEntry>((r) => rolloutGroups(r.record));
   readonly podTemplates = new PodTemplates();
-  /** Secrets, config maps and the like. */
+  /** Secrets, config maps and the other objects that pods refer to. */
   readonly objects = new ObjectsView();
+  /** Revisions, with the groups `workload:KEY` by workload and `pin:NAMESPACE/KIND/NAME` by pinned object. */
+  readonly revisions = new RecordView<RevisionRecord>(RevisionRecord, revisionGroups);
   /**
-   * Revisions by workload (the group `workload:KEY`) and by the objects that they are pinned to (`pin:NAMESPACE/KIND/NAME`).
+   * Failed pods that a rollback has stopped, with the groups `workload:KEY` by workload and `ns:NAMESPACE` by namespace.
    */
-  readonly revisions = new RecordView<RevisionRecord>(RevisionRecord, (r) => [
-    `workload:${workloadKey(r.namespace, r.kind, r.name)}`,
-    ...Object.keys(r.objectVersions).map((name) => `pin:${r.namespace}/${name}`),
-  ]);
-  /** Failed pods that a rollback has stopped, by workload: the group `workload:KEY`; and by namespace: `ns:NAMESPACE`. */
   readonly keptPods = new RecordView<KeptPodRecord>(KeptPodRecord, keptPodGroups);
   readonly workloadStatuses = new RecordView<WorkloadStatusRecord>(WorkloadStatusRecord);
   readonly scales = new RecordView<ScaleRecord>(ScaleRecord);
-  /** Policies and quotas of namespaces that have any. */
+  /** Policies and quotas, by namespace. */
   readonly namespaces = new RecordView<NamespaceRecord>(NamespaceRecord);
-  /** Addresses of services by address: the group `ip:ADDRESS`. */
-  readonly serviceAddresses = new RecordView<ServiceAddressRecord>(ServiceAddressRecord, (r) =>
-    [...r.virtualIps, ...r.loadBalancerIps].map((ip) => `ip:${ip}`),
-  );
+  /** Addresses of services, with the group `ip:ADDRESS` by address. */
+  readonly serviceAddresses = new RecordView<ServiceAddressRecord>(ServiceAddressRecord, addressGroups);
   readonly #tokens = new IndexMap<ApiTokenEntry>(() => []);
   readonly #listeners: Listeners;
   readonly #onUnreadable: ((key: string, error: unknown) => void) | undefined;
@@ -82,7 +78,7 @@ export class ClusterView {
     this.#onUnreadable = options.onUnreadable;
   }
 
-  /** The view contains everything up to this revision of the store. */
+  /** The revision of the store up to which the view contains all changes. */
   get revision(): number {
     return this.#revision;
   }
@@ -95,12 +91,12 @@ export class ClusterView {
     return namespace === undefined ? this.#resources.values() : this.#resources.group(`ns:${namespace}`);
   }
 
-  /** Workloads that refer to the object. */
+  /** Returns the workloads that refer to the object. */
   resourcesReferring(name: ObjectName): ResourceEntry[] {
     return this.#resources.group(`ref:${objectKey(name)}`);
   }
 
-  /** Pods that refer to the object, wherever they are. */
+  /** Returns the pods that refer to the object. */
   podsReferring(name: ObjectName): PodEntry[] {
     return this.#pods.group(`ref:${objectKey(name)}`);
   }
@@ -115,7 +111,7 @@ export class ClusterView {
     return this.#resources.group(`needs:${key}`);
   }
 
-  /** Services whose target is the workload of the key `namespace/kind/name`. */
+  /** Returns the services whose target is the workload with the key `namespace/kind/name`. */
   servicesTargeting(key: string): ResourceEntry[] {
     return this.#resources.group(targetGroup(key));
   }
@@ -140,7 +136,7 @@ export class ClusterView {
     return this.#pods.group(`workload:${key}`);
   }
 
-  /** Templates of the workload that no pod was made from, or none that is left. */
+  /** Returns the templates of the workload that no pod uses. */
   unusedTemplates(key: string): { readonly key: string; readonly revision: number }[] {
     return this.podTemplates.ofWorkload(key).filter((it) => !this.#pods.hasGroup(templateGroup(it.key)));
   }
@@ -149,12 +145,12 @@ export class ClusterView {
     return this.#pods.group(`node:${name}`);
   }
 
-  /** Pods, of one workload if it is given, that have no node yet and are not stopping. */
+  /** Returns the pods without a node that are not stopping: of one workload, or of all. */
   unboundPods(workload?: string): PodEntry[] {
     return this.#pods.group(workload === undefined ? "unbound" : `unbound:${workload}`);
   }
 
-  /** Pods, of one workload if it is given, that are to leave their nodes and have not been stopped yet. */
+  /** Returns the pods that are marked to leave their nodes and are not stopping yet: of one workload, or of all. */
   drainingPods(workload?: string): PodEntry[] {
     return this.#pods.group(workload === undefined ? "draining" : `draining:${workload}`);
   }
@@ -179,14 +175,14 @@ export class ClusterView {
     return this.#rollouts.group("active");
   }
 
-  /** Rollouts that named the resource, oldest first. */
+  /** Returns the rollouts that contain the resource, oldest first. */
   rolloutsOf(namespace: string, kind: string, name: string): RolloutEntry[] {
-    // The store holds them by their ids, so that after a start they come in any order.
+    // After a start, they were loaded in the order of their ids.
     const found = this.#rollouts.group(`resource:${namespace}/${kind}/${name}`);
     return found.sort((a, b) => compareRollouts(a.record, b.record));
   }
 
-  /** Rollouts that named the resource and have not finished, in any order. */
+  /** Returns the unfinished rollouts that contain the resource, in any order. */
   activeRolloutsOf(namespace: string, kind: string, name: string): RolloutEntry[] {
     return this.#rollouts.group(`active:${namespace}/${kind}/${name}`);
   }
@@ -199,26 +195,31 @@ export class ClusterView {
     return this.#tokens.values();
   }
 
-  /** Called after each change with all that one revision changed. Returns how to stop. */
+  /** The number of subscribed listeners. */
+  get listenerCount(): number {
+    return this.#listeners.size;
+  }
+
+  /** Calls the listener with all changes of each revision. Returns a function that ends the subscription. */
   subscribe(listener: (changes: readonly Change[]) => void): () => void {
     return this.#listeners.add(listener);
   }
 
-  /** Resolves once the view holds the revision: after its own write a caller waits here before it reads. */
+  /** Resolves when the view contains the revision. A caller awaits it after a write and before it reads. */
   reached(revision: number): Promise<void> {
     if (this.#revision >= revision) return Promise.resolve();
     return new Promise((resolve) => this.#waiters.push({ revision, resolve }));
   }
 
-  /** Takes over what the store held at the start. @throws the error of a record that can't be read and can't be done without. */
+  /** Loads the content of the store. @throws the error of a record that can't be decoded and that is not dispensable. */
   load(records: readonly StoredRecord[], revision: number): void {
     const changes: Change[] = [];
     for (const record of records)
-      this.#applyReadable({ kind: "put", record }, changes, isDispensable(record.key));
+      this.#applyReadable({ type: "put", record }, changes, isDispensable(record.key));
     this.#advance(revision, changes);
   }
 
-  /** Keeps the last known state of a record if the new one can't be read. */
+  /** Applies the changes of one revision. Keeps the previous entry of a record that can't be decoded. */
   apply(events: readonly WatchEvent[], revision: number): void {
     const changes: Change[] = [];
     for (const event of events) this.#applyReadable(event, changes, true);
@@ -230,7 +231,7 @@ export class ClusterView {
     if (before === undefined) return;
     const after = { ...before, health };
     this.#nodes.replace(name, after);
-    if (notify) this.#publish([{ kind: "node", before, after }]);
+    if (notify) this.#publish([{ type: "node", before, after }]);
   }
 
   #advance(revision: number, changes: readonly Change[]): void {
@@ -251,13 +252,13 @@ export class ClusterView {
       this.#applyEvent(event, changes);
     } catch (error) {
       if (!dispensable || this.#onUnreadable === undefined) throw error;
-      this.#onUnreadable(event.kind === "put" ? event.record.key : event.key, error);
+      this.#onUnreadable(event.type === "put" ? event.record.key : event.key, error);
     }
   }
 
   #applyEvent(event: WatchEvent, changes: Change[]): void {
-    const key = event.kind === "put" ? event.record.key : event.key;
-    const record = event.kind === "put" ? event.record : undefined;
+    const key = event.type === "put" ? event.record.key : event.key;
+    const record = event.type === "put" ? event.record : undefined;
     if (key.startsWith(PREFIXES.podTemplates)) this.podTemplates.apply(key, record);
     else if (key.startsWith(PREFIXES.pods)) this.#applyPod(key, record, changes);
     else if (key.startsWith(PREFIXES.statuses)) this.#applyStatus(key, record, changes);
@@ -271,25 +272,25 @@ export class ClusterView {
     else if (key.startsWith(PREFIXES.workloadStatuses)) this.#applyWorkloadStatus(key, record, changes);
     else if (key.startsWith(PREFIXES.scales)) this.#applyScale(key, record, changes);
     else if (key.startsWith(PREFIXES.serviceAddresses))
-      changes.push({ kind: "service-address", ...this.serviceAddresses.apply(key, record) });
+      changes.push({ type: "service-address", ...this.serviceAddresses.apply(key, record) });
     else if (key.startsWith(PREFIXES.keptPods))
-      changes.push({ kind: "kept-pod", ...this.keptPods.apply(key, record) });
+      changes.push({ type: "kept-pod", ...this.keptPods.apply(key, record) });
     else if (key.startsWith(PREFIXES.namespaces))
-      changes.push({ kind: "namespace", ...this.namespaces.apply(key, record) });
+      changes.push({ type: "namespace", ...this.namespaces.apply(key, record) });
     else if (key.startsWith(PREFIXES.apiTokens))
-      changes.push({ kind: "api-token", ...applyToken(this.#tokens, key, record) });
+      changes.push({ type: "api-token", ...applyToken(this.#tokens, key, record) });
   }
 
   #applyResource(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
     const record = stored && decodeRecord(ResourceRecord, key, stored.value);
     const after = record && this.#entryOf(key, stored.modRevision, record);
-    changes.push({ kind: "resource", before: this.#resources.set(key, after), after });
+    changes.push({ type: "resource", before: this.#resources.set(key, after), after });
   }
 
-  /** A workload's template names the versions of what its environment takes, so it changes with them. */
+  /** Updates workloads that use the object in their environment, because their template contains the object's version. */
   #applyObject(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
     const { before, after } = this.objects.apply(key, stored);
-    changes.push({ kind: "object", before, after });
+    changes.push({ type: "object", before, after });
     const name = (after ?? before)?.name;
     for (const entry of name === undefined ? [] : this.resourcesReferring(name))
       this.#refresh(entry, changes);
@@ -297,24 +298,24 @@ export class ClusterView {
 
   #applyRevision(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
     const change = this.revisions.apply(key, stored);
-    changes.push({ kind: "revision", ...change });
+    changes.push({ type: "revision", ...change });
     this.#refreshOf(change.after?.record ?? change.before?.record, changes);
   }
 
   #applyWorkloadStatus(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
     const change = this.workloadStatuses.apply(key, stored);
-    changes.push({ kind: "workload-status", ...change });
+    changes.push({ type: "workload-status", ...change });
     this.#refreshOf(change.after?.record ?? change.before?.record, changes);
   }
 
   #applyScale(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
     const change = this.scales.apply(key, stored);
-    changes.push({ kind: "scale", ...change });
+    changes.push({ type: "scale", ...change });
     const record = change.after?.record ?? change.before?.record;
     this.#refreshOf(record && { ...record, kind: "container_service" }, changes);
   }
 
-  /** Refreshes the entry after a decision about its workload, which may change its pods' template or their number. */
+  /** Derives the workload again after a decision about it, which may change its pods' template or number. */
   #refreshOf(
     of: { readonly namespace: string; readonly kind: string; readonly name: string } | undefined,
     changes: Change[],
@@ -331,7 +332,7 @@ export class ClusterView {
   #refresh(before: ResourceEntry, changes: Change[]): void {
     const after = this.#entryOf(before.key, before.revision, before.record);
     this.#resources.set(before.key, after);
-    changes.push({ kind: "resource", before, after });
+    changes.push({ type: "resource", before, after });
   }
 
   #entryOf(key: string, revision: number, record: ResourceRecord): ResourceEntry {
@@ -347,7 +348,7 @@ export class ClusterView {
       workloadKey: workloadKey(found.record.namespace, found.record.workloadKind, found.record.workloadName),
       ...statusOf(this.#statuses.get(key.slice(PREFIXES.pods.length))),
     };
-    changes.push({ kind: "pod", before: this.#pods.set(key, after), after });
+    changes.push({ type: "pod", before: this.#pods.set(key, after), after });
   }
 
   #applyStatus(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
@@ -359,7 +360,7 @@ export class ClusterView {
     if (before === undefined) return;
     const after = { ...before, ...statusOf(record) };
     this.#pods.replace(before.key, after);
-    changes.push({ kind: "pod", before, after });
+    changes.push({ type: "pod", before, after });
   }
 
   #applyNode(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
@@ -372,7 +373,7 @@ export class ClusterView {
       report: this.#reports.get(name),
       health: known?.health ?? { ready: false, message: "has not connected yet", lastSeenMs: undefined },
     };
-    changes.push({ kind: "node", before: this.#nodes.set(name, after), after });
+    changes.push({ type: "node", before: this.#nodes.set(name, after), after });
   }
 
   #applyReport(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
@@ -384,7 +385,7 @@ export class ClusterView {
     if (before === undefined) return;
     const after = { ...before, report };
     this.#nodes.replace(name, after);
-    changes.push({ kind: "node", before, after });
+    changes.push({ type: "node", before, after });
   }
 
   #applyRollout(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
@@ -394,6 +395,6 @@ export class ClusterView {
       revision: stored.modRevision,
       record: decodeRecord(RolloutRecord, key, stored.value),
     };
-    changes.push({ kind: "rollout", before: this.#rollouts.set(id, after), after });
+    changes.push({ type: "rollout", before: this.#rollouts.set(id, after), after });
   }
 }

@@ -20,8 +20,8 @@ interface View {
 }
 
 /**
- * Derives the workload of a resource's pods from its record and the decisions about it. A resource whose workload can't be
- * derived has none: its `fault` keeps reconcilers from treating that as a decision.
+ * Derives the workload of a resource's pods from its record and the decisions about it. If that fails, there is no
+ * workload, and `fault` keeps reconcilers from treating that as a decision.
  */
 export function derivedWorkload(
   record: ResourceRecord,

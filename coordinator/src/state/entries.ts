@@ -24,12 +24,14 @@ export interface ResourceEntry {
   readonly key: string;
   readonly revision: number;
   readonly record: ResourceRecord;
-  /** The workload that a container service's pods are created from: `wanted`, or the revision of a rollback. */
+  /**
+   * The effective workload, from which a container service's pods are created: `wanted`, or that of a rollback's revision.
+   */
   readonly workload: Workload | undefined;
-  /** The workload as it was applied. */
+  /** The workload as applied. */
   readonly wanted: Workload | undefined;
   /**
-   * The reason why the workload can't be derived from the record. Its pods then stay as they are. Undefined: it can be
+   * The reason why the workload can't be derived from the record. Its pods are not changed then. Undefined: it can be
    * derived.
    */
   readonly fault?: string;
@@ -39,17 +41,17 @@ export interface PodEntry {
   readonly key: string;
   readonly revision: number;
   readonly record: PodRecord;
-  /** `namespace/kind/name` of its workload. */
+  /** The key of its workload, `namespace/kind/name`. */
   readonly workloadKey: string;
-  /** The objects that it refers to. */
+  /** The objects to which the pod refers. */
   readonly refs: readonly PodRef[];
-  /** The last status from its node. Undefined until the first one arrives. */
+  /** The last status that its node reported. Undefined: none has arrived yet. */
   readonly status: PodStatus | undefined;
   /** The time of the last change of the status, by the coordinator's clock. */
   readonly observedAtMs: number | undefined;
   /**
-   * The time since which it has been ready without a break, by the same clock; undefined: it is not ready, or since
-   * `observedAtMs`.
+   * The time since which the pod has been ready without interruption, by the coordinator's clock. Undefined: it is not
+   * ready, or has been since `observedAtMs`.
    */
   readonly readySinceMs?: number | undefined;
 }
@@ -63,22 +65,25 @@ export interface NodeEntry {
 }
 
 /**
- * The liveness of a node. It is not stored, because it describes the present. After a start of the coordinator every node has
- * time to reconnect.
+ * The liveness of a node. It describes the current state and is not stored. After a start of the coordinator, every node
+ * has time to reconnect.
  */
 export interface NodeHealth {
-  /** Heartbeats arrive, or arrived within the grace period. */
+  /** Whether heartbeats arrive, or have arrived within the grace period. */
   readonly ready: boolean;
-  /** The reason why it is not ready. */
+  /** The reason why the node is not ready. */
   readonly message: string;
-  /** Whether endpoints on the node stay as last known: it isn't ready, but most nodes are lost at once. */
+  /** Whether endpoints on the node stay as last known, because it is not ready while most nodes are lost at once. */
   readonly kept?: boolean;
   /** The time of the last change of `ready`, since the epoch. Absent: the node has not connected since it joined. */
   readonly sinceMs?: number;
-  /** Undefined: not since this coordinator started. */
+  /** The time of the last heartbeat. Undefined: none has arrived since the coordinator started. */
   readonly lastSeenMs: number | undefined;
   readonly usage?: { readonly cpuMilli: number; readonly memoryBytes: number };
-  /** Requests that the node's gateway has answered since its proxy started. Absent: it serves none, or doesn't report it. */
+  /**
+   * The number of requests that the node's gateway has answered since its proxy started. Absent: the node has no gateway,
+   * or doesn't report it.
+   */
   readonly traffic?: { readonly requests: number; readonly errors: number };
 }
 
@@ -101,58 +106,58 @@ export interface ApiTokenEntry {
   readonly record: ApiTokenRecord;
 }
 
-/** One thing that changed in the view, with what it was before. */
+/** A change of one entry of the view, with the entry before and after it. */
 export type Change =
   | {
-      readonly kind: "api-token";
+      readonly type: "api-token";
       readonly before: ApiTokenEntry | undefined;
       readonly after: ApiTokenEntry | undefined;
     }
   | {
-      readonly kind: "resource";
+      readonly type: "resource";
       readonly before: ResourceEntry | undefined;
       readonly after: ResourceEntry | undefined;
     }
-  | { readonly kind: "pod"; readonly before: PodEntry | undefined; readonly after: PodEntry | undefined }
+  | { readonly type: "pod"; readonly before: PodEntry | undefined; readonly after: PodEntry | undefined }
   | {
-      readonly kind: "object";
+      readonly type: "object";
       readonly before: ObjectEntry | undefined;
       readonly after: ObjectEntry | undefined;
     }
-  | { readonly kind: "node"; readonly before: NodeEntry | undefined; readonly after: NodeEntry | undefined }
+  | { readonly type: "node"; readonly before: NodeEntry | undefined; readonly after: NodeEntry | undefined }
   | {
-      readonly kind: "rollout";
+      readonly type: "rollout";
       readonly before: RolloutEntry | undefined;
       readonly after: RolloutEntry | undefined;
     }
   | {
-      readonly kind: "revision";
+      readonly type: "revision";
       readonly before: RecordEntry<RevisionRecord> | undefined;
       readonly after: RecordEntry<RevisionRecord> | undefined;
     }
   | {
-      readonly kind: "workload-status";
+      readonly type: "workload-status";
       readonly before: RecordEntry<WorkloadStatusRecord> | undefined;
       readonly after: RecordEntry<WorkloadStatusRecord> | undefined;
     }
   | {
-      readonly kind: "kept-pod";
+      readonly type: "kept-pod";
       readonly before: RecordEntry<KeptPodRecord> | undefined;
       readonly after: RecordEntry<KeptPodRecord> | undefined;
     }
   | {
-      readonly kind: "scale";
+      readonly type: "scale";
       readonly before: RecordEntry<ScaleRecord> | undefined;
       readonly after: RecordEntry<ScaleRecord> | undefined;
     }
   | {
-      /** Policies or quotas. */
-      readonly kind: "namespace";
+      /** A change of a namespace's policy or quota. */
+      readonly type: "namespace";
       readonly before: RecordEntry<NamespaceRecord> | undefined;
       readonly after: RecordEntry<NamespaceRecord> | undefined;
     }
   | {
-      readonly kind: "service-address";
+      readonly type: "service-address";
       readonly before: RecordEntry<ServiceAddressRecord> | undefined;
       readonly after: RecordEntry<ServiceAddressRecord> | undefined;
     };

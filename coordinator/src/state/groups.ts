@@ -6,7 +6,7 @@ import { runRefsOf } from "../model/run-refs.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { PodEntry, ResourceEntry } from "./entries.ts";
 
-/** The groups by which entries of the view are found, beside their keys. */
+/** The names of groups by which entries of the view are found, in addition to their keys. */
 
 export function resourceGroups({ record, workload, wanted }: ResourceEntry): string[] {
   const found = [...[wanted, workload].flatMap((it) => it?.refs ?? []), ...runRefsOf(record)];
@@ -19,7 +19,7 @@ export function resourceGroups({ record, workload, wanted }: ResourceEntry): str
   return [`ns:${record.namespace}`, ...owners, ...needs, ...targetGroups(record), ...new Set(refs)];
 }
 
-/** The group of the services that lead to the workload with this key. */
+/** Returns the group of services whose target is the workload with this key. */
 export function targetGroup(workload: string): string {
   return `target:${workload}`;
 }

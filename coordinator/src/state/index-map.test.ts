@@ -8,7 +8,7 @@ interface Item {
   readonly groups: readonly string[];
 }
 
-test("values are found by key and by group, in the order in which they came", () => {
+test("finds values by key and by group, in the order of their addition", () => {
   const map = new IndexMap<Item>((item) => item.groups);
   assert.equal(map.set("a", item("a", "x", "y")), undefined);
   map.set("b", item("b", "x"));
@@ -24,14 +24,14 @@ test("values are found by key and by group, in the order in which they came", ()
   assert.equal(map.size, 1);
 });
 
-test("a value that stays in its group keeps its place there", () => {
+test("a changed value keeps its position in its group", () => {
   const map = new IndexMap<Item>((value) => value.groups);
   for (const key of ["a", "b"]) map.set(key, item(key, "x"));
   map.set("a", item("a", "x", "y"));
   assert.deepEqual(keys(map.group("x")), ["a", "b"]);
 });
 
-test("finds a value by its identifier until the value has another one or is removed", () => {
+test("finds a value by its identifier until the identifier changes or the value is removed", () => {
   const map = new IndexMap<Item>(undefined, ({ groups: [id] }) => id);
   map.set("a", item("a", "id-1"));
   map.set("b", item("b"));
@@ -46,7 +46,7 @@ test("finds a value by its identifier until the value has another one or is remo
   assert.equal(map.byId("id-2"), undefined);
 });
 
-test("shows a replaced value by key, by group and by identifier, and adds none", () => {
+test("replace changes a value for its key, groups and identifier, and adds no new value", () => {
   const map = new IndexMap<Item>(
     (value) => value.groups,
     ({ key }) => key,
@@ -60,7 +60,7 @@ test("shows a replaced value by key, by group and by identifier, and adds none",
   assert.deepEqual(map.group("x"), [after]);
 });
 
-test("groups are right after any sets and removals", () => {
+test("groups are correct after random sets and removals", () => {
   for (let seed = 0; seed < 50; seed++) {
     const random = randomOf(seed);
     const map = new IndexMap<Item>((value) => value.groups);

@@ -1,10 +1,10 @@
-/** The place of one value. Groups refer to places, so replacing a value does not touch its groups. */
+/** Holds one value. Groups refer to it, so that replacing the value doesn't change its groups. */
 interface Place<V> {
   readonly key: string;
   value: V;
 }
 
-/** Values by key, by one or more groups, and by an identifier of their own; all kept in step. */
+/** A map of values by key that also indexes them by groups and by an identifier. */
 export class IndexMap<V> {
   readonly #places = new Map<string, Place<V>>();
   readonly #groups = new Map<string, Set<Place<V>>>();
@@ -28,7 +28,7 @@ export class IndexMap<V> {
     return this.#places.get(key)?.value;
   }
 
-  /** Returns the value that was set last with the identifier. */
+  /** Returns the value with the identifier. If several have it, returns the last one that was set. */
   byId(id: string): V | undefined {
     return this.#byId.get(id)?.value;
   }
@@ -51,7 +51,7 @@ export class IndexMap<V> {
     return this.#groups.get(name)?.size ?? 0;
   }
 
-  /** Sets or, with undefined, removes; returns what was there. */
+  /** Sets the value of a key, or removes it if the value is undefined. Returns the previous value. */
   set(key: string, value: V | undefined): V | undefined {
     const known = this.#places.get(key);
     if (value === undefined) {
@@ -67,7 +67,7 @@ export class IndexMap<V> {
     return before;
   }
 
-  /** Sets a value whose groups and identifier are those of the present one. Does nothing without a present one. */
+  /** Replaces a value with one that has the same groups and identifier. Does nothing if the key has no value. */
   replace(key: string, value: V): void {
     const place = this.#places.get(key);
     if (place !== undefined) place.value = value;
@@ -115,7 +115,7 @@ export class IndexMap<V> {
   }
 }
 
-/** A loop, because `Array.from` with a function takes four times as long, and these are read at each evaluation. */
+/** A loop is used because `Array.from` with a function takes four times as long, and values are read in each evaluation. */
 function valuesOf<V>(places: Iterable<Place<V>>): V[] {
   const values: V[] = [];
   for (const { value } of places) values.push(value);

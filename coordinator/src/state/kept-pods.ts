@@ -6,9 +6,9 @@ import { workloadKey } from "../model/workload.ts";
 import type { PodEntry } from "./entries.ts";
 import type { RecordEntry, RecordView } from "./record-view.ts";
 
-/** A failed pod that a rollback has stopped: its last status and its logs can still be read. */
+/** A failed pod that a rollback has stopped, whose last status and logs can still be read. */
 export interface KeptPod {
-  /** The pod as it was when it was stopped, with the phase FAILED. */
+  /** The pod when it was stopped, with the phase FAILED. */
   readonly entry: PodEntry;
   readonly untilMs: number;
 }
@@ -18,20 +18,20 @@ interface KeptPodsView {
   pod(namespace: string, name: string): PodEntry | undefined;
 }
 
-/** The groups of a kept pod's record in the view. */
+/** Returns the groups of a kept pod's record in the view. */
 export function keptPodGroups({ pod }: KeptPodRecord): readonly string[] {
   if (pod === undefined) return [];
   const { namespace, workloadKind, workloadName } = pod;
   return [`ns:${namespace}`, `workload:${workloadKey(namespace, workloadKind, workloadName)}`];
 }
 
-/** Returns the kept pods of a namespace, or of all, that are gone from their nodes and whose time is not over. */
+/** Returns the kept pods that are gone from their nodes and whose time has not passed: of one namespace, or of all. */
 export function keptPods(state: KeptPodsView, namespace: string | undefined, nowMs: number): KeptPod[] {
   const records = namespace === undefined ? state.keptPods.all() : state.keptPods.group(`ns:${namespace}`);
   return records
     .flatMap((record) => keptPod(record) ?? [])
     .filter(({ entry: { record }, untilMs }) => {
-      // While the pod is stopping, its own record shows it.
+      // While the pod is stopping, its own record is shown.
       return untilMs > nowMs && state.pod(record.namespace, record.name)?.record.uid !== record.uid;
     });
 }

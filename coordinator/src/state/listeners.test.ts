@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Listeners } from "./listeners.ts";
 
-test("an error of one listener keeps the changes from no other", () => {
+test("an error of one listener doesn't affect the others", () => {
   const errors: unknown[] = [];
   const listeners = new Listeners((error) => errors.push(error));
   const called: string[] = [];
@@ -20,7 +20,7 @@ test("an error of one listener keeps the changes from no other", () => {
   assert.deepEqual(called, ["first", "last", "first"]);
 });
 
-test("without anyone who takes it the error is thrown, after all were called", () => {
+test("throws the error after all listeners were called, if there is no error handler", () => {
   const listeners = new Listeners();
   const called: string[] = [];
   listeners.add(() => {

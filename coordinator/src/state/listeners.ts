@@ -2,17 +2,21 @@ import type { Change } from "./entries.ts";
 
 type Listener<C> = (changes: C) => void;
 
-/** Calls the subscribers of a view. An error of one listener doesn't keep the changes from the others. */
+/** Calls the listeners of a view. An error of one listener doesn't affect the others. */
 export class Listeners<C = readonly Change[]> {
   readonly #listeners = new Set<Listener<C>>();
   readonly #onError: ((error: unknown) => void) | undefined;
 
-  /** `onError`: takes the first error of a call, after all listeners were called. Default: it is thrown. */
+  /** `onError` receives the first error of a call after all listeners were called. Default: it is thrown. */
   constructor(onError?: (error: unknown) => void) {
     this.#onError = onError;
   }
 
-  /** Returns how to stop. */
+  get size(): number {
+    return this.#listeners.size;
+  }
+
+  /** Adds a listener. Returns a function that removes it. */
   add(listener: Listener<C>): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

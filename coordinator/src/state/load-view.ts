@@ -1,10 +1,10 @@
 import type { Store } from "../store/index.ts";
 import type { ClusterView } from "./cluster-view.ts";
 
-/** Records read in one piece at the start. */
+/** The number of records that are read at once when the view is loaded. */
 const PAGE_SIZE = 1000;
 
-/** Fills the view from the store, and hands over a function that keeps it filled until the signal. */
+/** Loads the view from the store. Returns a function that keeps it up to date until the signal aborts. */
 export async function loadClusterView(
   store: Store,
   state: ClusterView,

@@ -1,13 +1,16 @@
 import type { NodeEntry } from "./entries.ts";
 
-/** A label of nodes that others can't open connections to, such as those behind address translation: "local". */
+/**
+ * The label of nodes to which other hosts can't open connections, such as nodes behind address translation. Its value is
+ * "local".
+ */
 export const REACHABILITY_LABEL = "forage.dev/reachability";
-/** The label whose value always is the node's name, which comes from the node's certificate. */
+/** The label whose value is always the node's name, which comes from the node's certificate. */
 export const HOSTNAME_LABEL = "kubernetes.io/hostname";
 
 /**
- * Labels below the reserved prefixes that an agent may report about its own host: facts, as Kubernetes' NodeRestriction allows
- * them, and labels that only take something away from the host. Values that the operator sets take precedence.
+ * Labels with reserved prefixes that an agent may report about its own host: facts, as Kubernetes' NodeRestriction allows
+ * them, and labels that only exclude the host from something. Labels set by the operator take precedence.
  */
 const REPORTABLE: ReadonlySet<string> = new Set([
   "kubernetes.io/os",
@@ -24,20 +27,20 @@ const REPORTABLE: ReadonlySet<string> = new Set([
   "forage.dev/exclude-from-load-balancers",
   "forage.dev/workspaces",
 ]);
-/** Keys that stand for the node's identity. `hostname` is a short form that the scheduler understands. */
+/** The keys of the node's identity. `hostname` is a short form for the scheduler. */
 const IDENTITY: ReadonlySet<string> = new Set([HOSTNAME_LABEL, "hostname"]);
 const RESERVED_DOMAINS = ["kubernetes.io", "k8s.io", "forage.dev"];
 
 /**
- * Reports whether the label counts when the node's agent reports it. Labels of reserved domains decide which node receives pods
- * and keys, so an agent can't give them to its own node; only the operator and the join token can. Pure.
+ * Reports whether a label that the node's agent reports is accepted. Labels of reserved domains decide which node gets pods
+ * and keys, so only the operator and the join token can set them. Pure.
  */
 export function mayReport(node: string, key: string, value: string): boolean {
   if (IDENTITY.has(key)) return value === node;
   return !isReserved(key) || REPORTABLE.has(key);
 }
 
-/** Returns the labels that the agent reports and that don't count, sorted. Pure. */
+/** Returns the keys of reported labels that are not accepted, sorted. Pure. */
 export function refusedLabels({ name, report }: NodeEntry): string[] {
   return Object.entries(report?.report?.labels ?? {})
     .filter(([key, value]) => !mayReport(name, key, value))
@@ -45,15 +48,16 @@ export function refusedLabels({ name, report }: NodeEntry): string[] {
     .sort();
 }
 
-/** Returns advice about refused labels, for a condition or an event. */
+/** Returns a message about rejected labels, for a condition or an event. */
 export function refusedLabelsMessage(node: string, refused: readonly string[]): string {
   const shown = refused.slice(0, 5).map((label) => label.slice(0, 200));
   const more = refused.length > shown.length ? ` and ${refused.length - shown.length} more` : "";
-  return `the agent's configuration sets ${shown.join(", ")}${more}, which only operators can set: remove it there, and use \`forage node label ${node} KEY=VALUE\` or a join token`;
+  return `the agent's configuration sets ${shown.join(", ")}${more}, which only operators can set: remove it from the configuration, and use \`forage node label ${node} KEY=VALUE\` or a join token`;
 }
 
 /**
- * Returns all labels of a node: its identity, then what the operator or the join token set, then what its agent may report. Pure.
+ * Returns all labels of a node: its identity, then labels set by the operator or the join token, then accepted labels of
+ * its agent. Pure.
  */
 export function labelsOf({ name, record, report }: NodeEntry): Record<string, string> {
   const reported = Object.entries(report?.report?.labels ?? {}).filter(([key, value]) =>
@@ -62,7 +66,7 @@ export function labelsOf({ name, record, report }: NodeEntry): Record<string, st
   return { ...Object.fromEntries(reported), ...record.labels, [HOSTNAME_LABEL]: name };
 }
 
-/** One label out of `labelsOf`. */
+/** Returns the value of one label of `labelsOf`. */
 export function labelOf(node: NodeEntry | undefined, label: string): string | undefined {
   if (node === undefined) return undefined;
   if (label === HOSTNAME_LABEL) return node.name;
@@ -72,7 +76,7 @@ export function labelOf(node: NodeEntry | undefined, label: string): string | un
   return reported !== undefined && mayReport(node.name, label, reported) ? reported : undefined;
 }
 
-/** Reports whether the pods of a node can be reached from that node alone. */
+/** Reports whether the pods of a node can only be reached from the node itself. */
 export function isLocalOnly(node: NodeEntry | undefined): boolean {
   return labelOf(node, REACHABILITY_LABEL) === "local";
 }

@@ -6,8 +6,8 @@ export const UNREACHABLE_TAINT = "node.kubernetes.io/unreachable";
 export const NOT_READY_TAINT = "node.kubernetes.io/not-ready";
 
 /**
- * Returns the taints that follow from a node's state. A node with a problem gets no new pods. Its present pods leave once the
- * loss is stored, so that their time counts from there also after a restart of the coordinator. Pure.
+ * Returns the taints that follow from a node's state. A node with a problem gets no new pods. Existing pods are evicted
+ * only once the loss is stored, so that their tolerations count from then even after a restart of the coordinator. Pure.
  */
 export function conditionTaints({ health, record, report }: NodeEntry): NodeTaint[] {
   const taints: NodeTaint[] = [];
@@ -22,7 +22,7 @@ export function conditionTaints({ health, record, report }: NodeEntry): NodeTain
   return taints;
 }
 
-/** Reports whether it isn't ready by its own word. Pure. */
+/** Reports whether the node itself reports that it isn't ready. Pure. */
 export function isNotReady({ report }: NodeEntry): boolean {
   return nodeProblems(report?.report).some(({ taint }) => taint === NOT_READY_TAINT);
 }

@@ -9,7 +9,7 @@ import type { StoredRecord } from "../store/index.ts";
 import type { ObjectEntry } from "./entries.ts";
 import { IndexMap } from "./index-map.ts";
 
-/** Secrets, config maps and the like, with the versions of their contents: encrypted, as the store has them. */
+/** The objects that pods refer to, such as secrets, with the versions of their contents, encrypted as in the store. */
 export class ObjectsView {
   readonly #objects = new IndexMap<ObjectEntry>(groupsOf);
   readonly #versions = new IndexMap<VersionEntry>(({ owner }) => [owner]);
@@ -30,12 +30,12 @@ export class ObjectsView {
     return this.#versions.get(objectVersionKey(name, version))?.record;
   }
 
-  /** Keys of all versions there are records of. */
+  /** Returns the keys of all versions that have a record. */
   versionKeys(): string[] {
     return this.#versions.values().map(({ owner, record }) => owner + record.version);
   }
 
-  /** Returns all versions of the object that have records, including those of a deleted object. */
+  /** Returns all versions of the object that have a record, even if the object was deleted. */
   versionsOf(name: ObjectName): string[] {
     return this.#versions.group(versionsPrefix(name)).map(({ record }) => record.version);
   }
@@ -44,17 +44,17 @@ export class ObjectsView {
     return this.#objects.size;
   }
 
-  /** Bytes of all versions of all contents, as they are kept. */
+  /** The stored size in bytes of all versions of all contents. */
   get contentBytes(): number {
     return this.#contentBytes;
   }
 
-  /** The same of one namespace. */
+  /** Returns the stored size in bytes of all versions of contents in one namespace. */
   contentBytesOf(namespace: string): number {
     return this.#contentBytesByNamespace.get(namespace) ?? 0;
   }
 
-  /** Returns the priority of a class, or undefined if there is no class of that name. */
+  /** Returns the priority of a class. Undefined: there is no such class. */
   priorityOf(className: string): Priority | undefined {
     const classes = this.#objects.group("ns:").flatMap(({ record }) => {
       const { name, spec } = record;
@@ -63,7 +63,7 @@ export class ObjectsView {
     return priorityOf(className, classes);
   }
 
-  /** Deleted claims whose data lies on the node still. */
+  /** Returns deleted claims whose data is still on the node. */
   claimRemovals(node: string): ObjectEntry[] {
     return this.#objects.group(`removal:${node}`);
   }
@@ -94,7 +94,7 @@ export class ObjectsView {
 }
 
 interface VersionEntry {
-  /** Prefix of the keys of all versions of its object. */
+  /** The prefix of the keys of all versions of its object. */
   readonly owner: string;
   readonly record: ObjectVersionRecord;
   readonly bytes: number;
@@ -108,7 +108,7 @@ function versionEntryOf(key: string, { value }: StoredRecord): VersionEntry {
 function entryOf(key: string, stored: StoredRecord): ObjectEntry | undefined {
   const record = decodeRecord(ObjectRecord, key, stored.value);
   const { namespace, kind, name } = record;
-  // One of a kind that only a newer version knows is left alone.
+  // Ignores kinds that only a newer version knows.
   if (!isObjectKind(kind)) return undefined;
   return { key, revision: stored.modRevision, name: { namespace, kind, name }, record };
 }
@@ -120,7 +120,7 @@ function groupsOf({ record }: ObjectEntry): string[] {
   return groups;
 }
 
-/** The object that a version's key belongs to. */
+/** Returns the object and the version of a version's key. */
 export function ownerOfVersion(key: string): (ObjectName & { readonly version: string }) | undefined {
   const [namespace = "", kind = "", name = "", version = ""] = key
     .slice(PREFIXES.objectVersions.length)

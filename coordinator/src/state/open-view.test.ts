@@ -6,10 +6,10 @@ import { createMemoryStore } from "../store/index.ts";
 import { ClusterView } from "./cluster-view.ts";
 import { openView } from "./open-view.ts";
 
-test("a given view is opened once it has all that is in the store", async () => {
+test("resolves with a given view once it contains everything in the store", async () => {
   const clock = new VirtualClock();
   const store = createMemoryStore({ clock });
-  const op = { kind: "put", key: "other/a", value: Buffer.from("1") } as const;
+  const op = { type: "put", key: "other/a", value: Buffer.from("1") } as const;
   const { revision } = await store.txn([], [op]);
   const state = new ClusterView();
   let opened = false;

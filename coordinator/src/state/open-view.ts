@@ -8,15 +8,15 @@ import { openState } from "./open-state.ts";
 export interface OpenViewOptions {
   readonly store: Store;
   readonly log: Log;
-  /** A view that follows the store already. Default: one is made. */
+  /** A view that follows the store already. Default: a new view is loaded. */
   readonly view?: { readonly state: ClusterView } | undefined;
   readonly onFatal: (error: unknown) => void;
 }
 
 /**
- * Opens the view of the store, which follows it until the signal. A view that follows the store already may be behind, so
- * it resolves once the view has all that is in the store now: decisions and answers by an older view would contradict
- * acknowledged calls.
+ * Opens a view that follows the store until the signal aborts. A given view may be behind, so this resolves once the view
+ * contains everything that is in the store now: decisions and responses from an older view would contradict acknowledged
+ * calls.
  */
 export async function openView(
   { store, log, view, onFatal }: OpenViewOptions,

@@ -2,7 +2,7 @@ import type { PodStatusRecord } from "@forage/proto/forage/store/v1/store";
 import { toEpochMs } from "../model/timestamp.ts";
 import type { PodEntry } from "./entries.ts";
 
-/** Returns the part of a pod's entry that its node reports. */
+/** Returns the part of a pod's entry that comes from its node's reports. */
 export function statusOf(
   record: PodStatusRecord | undefined,
 ): Pick<PodEntry, "status" | "observedAtMs" | "readySinceMs"> {

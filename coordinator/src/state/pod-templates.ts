@@ -13,16 +13,19 @@ interface PodTemplateEntry {
   readonly revision: number;
   readonly workload: string;
   readonly template: PodTemplate;
-  /** The objects that pods of the template refer to. */
+  /** The objects to which pods of the template refer. */
   readonly refs: readonly PodRef[];
-  /** Texts that records of its pods repeat. With 50,000 pods one copy for each takes 15 MB, and comparing them most of the time. */
+  /**
+   * Texts that are shared by the records of its pods. With 50,000 pods, separate copies would use 15 MB, and comparing them
+   * would take most of the time.
+   */
   readonly texts: Map<string, string>;
 }
 
-/** A template's pods repeat few texts; what comes on top of that many is not shared. */
+/** The limit of shared texts. Pods of a template share few texts; further ones are not shared. */
 const MAX_TEXTS = 32;
 
-/** Templates that pods share. Each is in memory once, however many pods were made from it. */
+/** Holds the templates that pods share. Each is in memory once, however many pods use it. */
 export class PodTemplates {
   readonly #entries = new IndexMap<PodTemplateEntry>(({ workload }) => [workload]);
 
@@ -39,7 +42,10 @@ export class PodTemplates {
     this.#entries.set(key, stored && entryOf(key, stored));
   }
 
-  /** Returns the record with its template in place, and what it refers to. Records of earlier versions hold their own templates. */
+  /**
+   * Returns the record with its template added, and the objects to which the template refers. Records of earlier versions
+   * contain their templates.
+   */
   resolve(record: PodRecord): { readonly record: PodRecord; readonly refs: readonly PodRef[] } {
     const { namespace, workloadKind, workloadName, templateRef, job } = record;
     const workload = workloadKey(namespace, workloadKind, workloadName);
@@ -70,7 +76,7 @@ function sharedTexts(
   };
 }
 
-/** Undefined: the record holds no template. Its pods are as those whose template is gone. */
+/** Returns the template. Undefined: the record contains none, which is treated like a missing record. */
 function entryOf(key: string, stored: StoredRecord): PodTemplateEntry | undefined {
   const record = decodeRecord(PodTemplateRecord, key, stored.value);
   const { namespace, workloadKind, workloadName } = record;

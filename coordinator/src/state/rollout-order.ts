@@ -4,8 +4,8 @@ import { toEpochMs } from "../model/timestamp.ts";
 type Ordered = Pick<RolloutRecord, "id" | "storeRevision" | "createdAt">;
 
 /**
- * Sorts rollouts by the store's revision at which they began, independent of the clock. Rollouts of earlier versions have no
- * revision. They come first, by their times.
+ * Compares rollouts by the store's revision at which they began, independent of the clock. Rollouts of earlier versions
+ * have no revision, and come first, ordered by their times.
  */
 export function compareRollouts(a: Ordered, b: Ordered): number {
   if (a.storeRevision !== b.storeRevision) return a.storeRevision < b.storeRevision ? -1 : 1;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { settled } from "../../test/support/until.ts";
 import { Signal } from "./signal.ts";
 
-test("raised any number of times before a wait, it is over at once, and the next one waits", async () => {
+test("a wait resolves at once if the signal was raised before, however often, and the next one waits", async () => {
   const signal = new Signal();
   for (let times = 0; times < 3; times++) signal.raise();
   const { signal: never } = new AbortController();
@@ -15,7 +15,7 @@ test("raised any number of times before a wait, it is over at once, and the next
   await next.promise;
 });
 
-test("raised during a wait, it is over, and what is raised after that isn't lost", async () => {
+test("a wait resolves when the signal is raised, and a later raise is not lost", async () => {
   const signal = new Signal();
   const { signal: never } = new AbortController();
   const waiting = signal.wait(never);
@@ -25,7 +25,7 @@ test("raised during a wait, it is over, and what is raised after that isn't lost
   await signal.wait(never);
 });
 
-test("an abort ends the wait, and one that was before it, too", async () => {
+test("an abort ends a wait, also if it was before the wait", async () => {
   const signal = new Signal();
   const abort = new AbortController();
   const waiting = signal.wait(abort.signal);
@@ -34,7 +34,7 @@ test("an abort ends the wait, and one that was before it, too", async () => {
   await signal.wait(abort.signal);
 });
 
-test("waits leave no listener behind", async () => {
+test("a wait leaves no listener behind", async () => {
   const signal = new Signal();
   const abort = new AbortController();
   let listeners = 0;

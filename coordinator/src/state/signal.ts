@@ -1,4 +1,7 @@
-/** "Something changed": raising it any number of times before a wait makes that wait return once, at once. */
+/**
+ * A notification that something has changed. If it was raised before a wait, any number of times, the wait resolves at
+ * once.
+ */
 export class Signal {
   #raised = false;
   #wake: (() => void) | undefined;
@@ -8,7 +11,7 @@ export class Signal {
     this.#wake?.();
   }
 
-  /** Resolves once raised or aborted. One waiter at a time. */
+  /** Resolves when the signal is raised or `signal` aborts. Only one wait may be pending. */
   async wait(signal: AbortSignal): Promise<void> {
     if (!this.#raised && !signal.aborted) {
       await new Promise<void>((resolve) => {

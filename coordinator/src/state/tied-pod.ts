@@ -1,10 +1,13 @@
 import type { NodeSelectorTerm } from "@forage/proto/forest/v1/forage";
 import type { PodEntry } from "./entries.ts";
 
-/** Explains why the pod can run on no other node than its own; undefined: it can, as far as it says itself. Pure. */
+/**
+ * Returns the reason why the pod can run on no other node than its own. Undefined: its data and its own selectors allow
+ * others. Pure.
+ */
 export function tieOf({ record, refs }: PodEntry): string | undefined {
   const claim = refs.find(({ kind }) => kind === "claim");
-  if (claim !== undefined) return `its claim "${claim.name}" lies on ${record.node}`;
+  if (claim !== undefined) return `its claim "${claim.name}" is on ${record.node}`;
   const { nodeSelector, affinity } = record.template?.podConfig ?? {};
   const selected = HOSTNAME_LABELS.some((label) => nodeSelector?.[label] === record.node);
   const terms = affinity?.nodeAffinity?.required?.terms ?? [];

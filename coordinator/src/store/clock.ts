@@ -1,2 +1,2 @@
-/** The store never reads the wall clock: a step of it must not end a lease. */
+/** The clock of the store. It is monotonic only, so that a step of the wall clock never ends a lease. */
 export type { MonotonicClock as Clock } from "@forage/common/clock";

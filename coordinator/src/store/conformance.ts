@@ -9,7 +9,7 @@ import { watchCases } from "./conformance/watch-cases.ts";
 
 export type { StoreFactory } from "./conformance/fixture.ts";
 
-/** Declares, with node:test, every test that an engine must pass. */
+/** Declares the tests that every engine must pass, with node:test. */
 export function conformance(engine: string, open: StoreFactory): void {
   describe(`${engine} store`, () => {
     describe("reads", () => readCases(open));

@@ -1,29 +1,34 @@
 import type { BackupInfo } from "./format/backup.ts";
 import type { Store } from "./store.ts";
 
-/** A store that outlasts its process. Made once, with an id that its backups carry. */
+/** A store on durable storage, with an id that its backups contain. */
 export interface DurableStore extends Store {
   readonly id: string;
   /**
-   * Grows by one with each restore or salvage. Together with the revision it identifies a history: (epoch, revision) never
-   * decreases.
+   * The epoch, which grows by one with each restore or salvage. The pair (epoch, revision) never decreases over the life of
+   * a cluster.
    */
   readonly epoch: number;
-  /** A random id of this history: new with each restore or lossy salvage, kept by a copy of the files. */
+  /** A random id of this history. Each restore or lossy salvage creates a new one; a copy of the files keeps it. */
   readonly lineage: string;
-  /** The time since which this process alone may write, by its wall clock. Undefined: no other one could, or another one may. */
+  /**
+   * The wall-clock time since which this process leads. Undefined: no other process can ever lead, or another one leads.
+   */
   readonly leadsSinceMs?: number | undefined;
-  /** Milliseconds since the last answer of etcd; 0 while it answers. Undefined: the store is not in etcd. */
+  /** The milliseconds since the last response of etcd. 0 while it responds. Undefined: the store is not in etcd. */
   readonly unansweredMs?: number;
   /**
-   * Whether no other process can have written since. Undefined: no other one could. False: it may have, so that what this one
-   * doesn't know may exist.
+   * Whether no other process can have written since this one last read. False: another process may have, so that this one's
+   * state may be outdated. Undefined: no other process can ever write.
    */
   readonly leadIsConfirmed?: boolean | undefined;
-  /** Returns what each configured member of etcd answers. Undefined: the store is not in etcd. */
+  /** Returns whether each configured member of etcd responds. Undefined: the store is not in etcd. */
   readonly members?: () => Promise<readonly { readonly type: "up" | "down" }[]>;
-  /** Writes the state as of one revision to a new file, while serving; the file is complete or absent. */
+  /** Writes the state of one revision to a new file while the store is in use. The file is complete or absent. */
   backup(file: string): Promise<BackupInfo>;
-  /** Reads everything that is stored again, while serving; CORRUPT unless it is what was written. Takes as much memory again. */
+  /**
+   * Reads and checks everything that is stored while the store is in use. Throws CORRUPT if anything differs from what was
+   * written. Needs as much memory as the store itself.
+   */
   verify(): Promise<void>;
 }

@@ -1,37 +1,47 @@
-/** etcd's default (--max-txn-ops), so that no caller grows a habit which another engine refuses. */
+/** The limit of operations in a transaction. etcd's default (--max-txn-ops), so that callers work with every engine. */
 export const TXN_OPS_MAX = 128;
 
-/** etcd's default (--max-request-bytes): keys and values of a transaction's compares and ops. */
+/** The limit of the keys and values in a transaction's compares and ops. etcd's default (--max-request-bytes). */
 export const TXN_BYTES_MAX = 1.5 * 1024 * 1024;
 
-/** Keys are paths, kept in memory and written twice; anything longer is a mistake. */
+/** The limit of a key. Keys are paths, kept in memory and written twice, so a longer key is a mistake. */
 export const KEY_BYTES_MAX = 1024;
 
-/** The limit of a lease's keys: all of them can be deleted in one revision within TXN_BYTES_MAX. */
+/** The limit of a lease's keys. All of them can be deleted in one revision within TXN_BYTES_MAX. */
 export const LEASE_KEYS_MAX = 1024;
 
-/** The shortest time to live. Below it a busy process loses leases to a garbage collection. */
+/**
+ * The shortest time to live of a lease. With a shorter one, a busy process would lose leases during a garbage collection.
+ */
 export const LEASE_TTL_MIN_MS = 100;
 
-/** A day. Use a plain key for longer times. */
+/** The longest time to live of a lease: a day. Longer times don't need a lease. */
 export const LEASE_TTL_MAX_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Revisions kept readable and watchable. A watcher that was cut off resumes without a new listing if it missed fewer:
- * at 100 changes a second, which is a fleet being rolled out, that is 100 seconds; idle it is hours.
+ * The number of revisions that stay readable and watchable. A watcher that was disconnected can resume without a new
+ * listing if it missed fewer: 100 seconds at 100 changes per second, as during a large rollout, and hours in an idle
+ * cluster.
  */
 export const HISTORY_REVISIONS = 10_000;
 
-/** History is kept in memory: 10,000 revisions of 1.5 MiB would be 15 GB. */
+/** The limit of the history in memory. Without it, 10,000 revisions of 1.5 MiB would use 15 GB. */
 export const HISTORY_BYTES = 64 * 1024 * 1024;
 
 /**
- * The history may exceed its limit by a tenth before it is cut, so that cutting is one larger step instead of one for each write.
+ * The factor by which the history may exceed its limit before it is compacted, so that one larger compaction replaces one
+ * for each write.
  */
 export const HISTORY_SLACK = 1.1;
 
-/** Transactions waiting for the disk. 1,024 writers fit 16 times; more means callers do not wait for answers. */
+/**
+ * The limit of transactions that wait for the disk. It is 16 times the number of expected writers; with more, callers don't
+ * wait for results.
+ */
 export const PENDING_TXNS_MAX = 16_384;
 
-/** Bytes waiting for the disk; must stay below the free-space watermark, as they are written even when it is met. */
+/**
+ * The limit of bytes that wait for the disk. It must be below the free-space watermark, because they are written even after
+ * the watermark was reached.
+ */
 export const PENDING_BYTES_MAX = 32 * 1024 * 1024;

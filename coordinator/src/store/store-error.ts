@@ -1,38 +1,37 @@
-/** Stable codes and whether the same call may succeed later without the caller changing anything. */
 import { messageOf } from "@forage/common/message-of";
 
 const RETRYABLE = {
-  /** The call breaks a rule of the port; the message names it. */
+  /** The call violates a rule of the interface. The message names it. */
   INVALID_ARGUMENT: false,
   /** The request exceeds a limit. */
   TOO_LARGE: false,
-  /** The revision is older than what is kept: read the range again. */
+  /** The revision was compacted: read the range again. */
   COMPACTED: false,
-  /** The watcher read too slowly and its next batch is gone: read the range again. */
+  /** The watcher was too slow, and its next batch was compacted: read the range again. */
   SLOW: false,
-  /** The revision has not happened yet. */
+  /** The revision is in the future. */
   FUTURE_REVISION: true,
   LEASE_NOT_FOUND: false,
-  /** Too many transactions wait for the disk; nothing was done. */
+  /** Too many transactions wait for the disk. The call had no effect. */
   OVERLOADED: true,
-  /** Too little free space; nothing was done. */
+  /** There is too little free space. The call had no effect. */
   NO_SPACE: true,
-  /** The database can't be reached; nothing was done. */
+  /** The database is unreachable. The call had no effect. */
   UNAVAILABLE: true,
-  /** The database did not confirm the write in time. It may have been made, or be made later. */
+  /** The database did not confirm the write in time. The write may have been made, or be made later. */
   UNCONFIRMED: true,
-  /** A write failed; its outcome is unknown, and the store stays read-only until it is opened again. */
+  /** A write failed. Its outcome is unknown, and the store is read-only until it is opened again. */
   IO_ERROR: false,
-  /** Another coordinator leads. The outcome of a write is unknown, and the store stays read-only until it is opened again. */
+  /** Another coordinator leads. The outcome of a write is unknown, and the store is read-only until it is opened again. */
   LEAD_LOST: false,
   CLOSED: false,
-  /** Another process, or this one, has the store open. */
+  /** The store is open in another process or in this one. */
   LOCKED: true,
-  /** The content on disk is not what was written. The message names the record. */
+  /** The stored content differs from what was written. The message names the record. */
   CORRUPT: false,
   /** The database's version or layout is not supported. */
   UNSUPPORTED: false,
-  /** There is no store, and the caller doesn't allow creating one. */
+  /** There is no store, and the caller doesn't permit creating one. */
   MISSING: false,
   /** The place to create or restore a store in is not empty. */
   NOT_EMPTY: false,
@@ -56,7 +55,7 @@ export class StoreError extends Error {
     this.compactRevision = options.compactRevision;
   }
 
-  /** Anything else that was thrown while using the disk. */
+  /** Converts another error, such as one of the file system. */
   static from(error: unknown): StoreError {
     if (error instanceof StoreError) return error;
     const message = messageOf(error);

@@ -12,10 +12,10 @@ export function checkTxn(compares: readonly Compare[], ops: readonly Op[]): void
   let bytes = 0;
   for (const compare of compares) {
     checkKey(compare.key);
-    bytes += compare.key.length + (compare.kind === "value" ? compare.value.byteLength : 0);
+    bytes += compare.key.length + (compare.type === "value" ? compare.value.byteLength : 0);
   }
   for (const op of ops) {
-    if (op.kind === "deletePrefix") checkPrefix(op.prefix);
+    if (op.type === "delete-prefix") checkPrefix(op.prefix);
     else checkKey(op.key);
     bytes += opBytes(op);
   }
@@ -35,13 +35,13 @@ export function checkPrefix(prefix: string): void {
     throw new StoreError("TOO_LARGE", `a key has at most ${KEY_BYTES_MAX} bytes`);
   }
   if (UNPRINTABLE.test(prefix) || !prefix.isWellFormed()) {
-    throw new StoreError("INVALID_ARGUMENT", `a key holds a control character: ${JSON.stringify(prefix)}`);
+    throw new StoreError("INVALID_ARGUMENT", `a key contains a control character: ${JSON.stringify(prefix)}`);
   }
 }
 
 export function checkRevision(revision: number): void {
   if (!Number.isSafeInteger(revision) || revision < 0) {
-    throw new StoreError("INVALID_ARGUMENT", `a revision is a whole number from 0 on, not ${revision}`);
+    throw new StoreError("INVALID_ARGUMENT", `a revision must be a whole number from 0 on, not ${revision}`);
   }
 }
 
@@ -49,7 +49,7 @@ export function checkTtl(ttlMs: number): void {
   if (!(ttlMs >= LEASE_TTL_MIN_MS && ttlMs <= LEASE_TTL_MAX_MS)) {
     throw new StoreError(
       "INVALID_ARGUMENT",
-      `a lease lasts ${LEASE_TTL_MIN_MS} to ${LEASE_TTL_MAX_MS} ms, not ${ttlMs}`,
+      `the time to live of a lease must be ${LEASE_TTL_MIN_MS} to ${LEASE_TTL_MAX_MS} ms, not ${ttlMs}`,
     );
   }
 }
@@ -58,22 +58,22 @@ export function checkTtl(ttlMs: number): void {
 const UNPRINTABLE = /[\u0000-\u001f\u007f]/;
 
 function opBytes(op: Op): number {
-  if (op.kind === "deletePrefix") return op.prefix.length;
-  return op.key.length + (op.kind === "put" ? op.value.byteLength : 0);
+  if (op.type === "delete-prefix") return op.prefix.length;
+  return op.key.length + (op.type === "put" ? op.value.byteLength : 0);
 }
 
-/** Rejects two operations on one key unless both delete. As in etcd, which one wins would be undefined. */
+/** Rejects two operations on one key unless both delete. As in etcd, the result would be undefined. */
 function checkOverlap(ops: readonly Op[]): void {
   const puts = new Set<string>();
   for (const op of ops) {
-    if (op.kind !== "put") continue;
+    if (op.type !== "put") continue;
     if (puts.has(op.key)) throw overlap(op.key);
     puts.add(op.key);
   }
   if (puts.size === 0) return;
   for (const op of ops) {
-    if (op.kind === "delete" && puts.has(op.key)) throw overlap(op.key);
-    if (op.kind !== "deletePrefix") continue;
+    if (op.type === "delete" && puts.has(op.key)) throw overlap(op.key);
+    if (op.type !== "delete-prefix") continue;
     for (const key of puts) if (key.startsWith(op.prefix)) throw overlap(key);
   }
 }
@@ -81,6 +81,6 @@ function checkOverlap(ops: readonly Op[]): void {
 function overlap(key: string): StoreError {
   return new StoreError(
     "INVALID_ARGUMENT",
-    `two ops of one transaction touch the key ${JSON.stringify(key)}`,
+    `two ops of one transaction change the key ${JSON.stringify(key)}`,
   );
 }

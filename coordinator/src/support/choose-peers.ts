@@ -2,12 +2,15 @@ import type { ExaminedPeer } from "@forage/proto/forage/agent/v1/agent";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { NodeEntry } from "../state/entries.ts";
 
-/** With every node examined, each is tried from this number of others: one of them with a fault of its own proves nothing. */
+/**
+ * The number of other nodes from which each node is tested if all are examined: a problem of one of
+ * them must not determine the result.
+ */
 const PEERS_PER_NODE = 4;
 
 /**
- * Returns the other nodes that a node is to try, from the records: the next ones in a ring of all nodes that are ready. Each has a port on
- * which a ready pod is served, if there is one.
+ * Returns the other nodes that a node should test: the next ones in a ring of all ready nodes. Each
+ * has a port of a ready pod if there is one.
  */
 export function choosePeers(
   node: string,

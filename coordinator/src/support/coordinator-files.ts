@@ -9,20 +9,26 @@ import type { Clock } from "../time/clock.ts";
 import type { SupportFile } from "./support-file.ts";
 
 export interface CoordinatorFilesOptions {
-  /** Returns a channel to the coordinator at HOST:PORT. It is closed here. */
+  /** Returns a channel to the coordinator at HOST:PORT, which the caller closes. */
   readonly connect: (address: string) => Promise<Client>;
   readonly clock: Pick<Clock, "schedule" | "nowMs">;
 }
 
 const LIMIT_MS = 20_000;
 const MAX_FILES = 20;
-/** All of the log lines that a coordinator keeps, and its metrics. */
+/** The size limit of all files of one coordinator: its kept log lines and its metrics. */
 const MAX_BYTES = 12 * 1024 * 1024;
 const FILE_NAME = /^[a-z0-9][a-z0-9._-]{0,60}$/;
-/** A host's name. Others are replaced: they become directories on the machine of whoever unpacks the archive. */
+/**
+ * Matches host names. Other names are replaced, because they become directories on the machine
+ * where the archive is unpacked.
+ */
 const DIRECTORY = /^[a-zA-Z0-9][a-zA-Z0-9.-]{0,62}$/;
 
-/** Returns the directory of each coordinator in the archive. Several of one host get numbers. */
+/**
+ * Returns the directory of each coordinator in the archive. Several coordinators of one host get
+ * numbers.
+ */
 export function directoriesOf(coordinators: readonly Pick<Coordinator, "name">[]): readonly string[] {
   const used = new Set<string>();
   return coordinators.map(({ name }) => {
@@ -34,7 +40,10 @@ export function directoriesOf(coordinators: readonly Pick<Coordinator, "name">[]
   });
 }
 
-/** Returns the files of a coordinator that follows. One that has no content says why something is missing. */
+/**
+ * Returns the files of a follower. A file without content contains the reason why something is
+ * missing.
+ */
 export async function coordinatorFiles(
   { addresses: [address] }: Pick<Coordinator, "addresses">,
   directory: string,
@@ -81,7 +90,7 @@ async function* request(
   const call: ClientReadableStream<GetSupportFilesResponse> = client.makeServerStreamRequest(
     ...([path, requestSerialize, responseDeserialize, {}, new Metadata(), options] as const),
   );
-  // The reader below gets it, unless it has left.
+  // The reader below receives the error, unless it has ended.
   call.on("error", () => {});
   const leave = (): void => call.cancel();
   signal.addEventListener("abort", leave, { once: true });

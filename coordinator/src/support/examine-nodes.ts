@@ -16,14 +16,14 @@ export interface ExamineNodesOptions {
   readonly clock: Clock;
 }
 
-/** The checks of a host take some seconds. */
+/** The time limit of an examination; the checks of a host take some seconds. */
 const NODE_LIMIT_MS = 45_000;
 const MAX_NODES = 100;
 const NODES_AT_ONCE = 10;
-/** Far above what an agent of this version sends. */
+/** The most findings of one node, far more than an agent of this version sends. */
 const MAX_FINDINGS = 200;
 
-/** Returns the call that has agents examine their hosts. One runs at a time. */
+/** Returns the RPC that lets agents examine their hosts. One examination runs at a time. */
 export function examineNodesHandler(
   options: ExamineNodesOptions,
 ): (request: wire.ExamineNodesRequest, context: CallContext) => AsyncGenerator<ExamineNodesResponse> {
@@ -33,7 +33,7 @@ export function examineNodesHandler(
     if (isBusy)
       throw new CoordinatorError("RESOURCE_EXHAUSTED", "the nodes are being examined: try again in a minute");
     isBusy = true;
-    // Ends the sessions of a caller that has gone.
+    // Ends the sessions when the caller disconnects.
     const over = new AbortController();
     try {
       const either = AbortSignal.any([signal, over.signal]);
@@ -93,7 +93,7 @@ async function examineNode(
         if (frame?.$case !== "examination") continue;
         const { at, findings, peers } = frame.value;
         if (at !== undefined && found.clockAheadMs === undefined) {
-          // The agent read its clock at some moment of the round trip.
+          // The agent read its clock at some moment during the round trip.
           const halfMs = (clock.monotonicMs() - sent.monotonicMs) / 2;
           found.clockAheadMs = BigInt(Math.round(toEpochMs(at) - (sent.atMs + halfMs)));
           found.clockUncertaintyMs = Math.ceil(halfMs);

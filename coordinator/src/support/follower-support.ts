@@ -7,8 +7,8 @@ import type { SupportFile } from "./support-file.ts";
 import { readPlanned, supportParts } from "./support-parts.ts";
 
 /**
- * Returns the call by which the coordinator that leads collects this one's files. It leaves out texts that look like secrets; the
- * leader leaves out the secrets that are known. One call is answered at a time.
+ * Returns the RPC by which the leader collects this follower's files. Texts that resemble secrets
+ * are removed here; the leader removes the known secrets. One call is answered at a time.
  */
 export function followerSupport(sources: ProcessSources): Handlers<typeof FollowerServiceService> {
   let isBusy = false;

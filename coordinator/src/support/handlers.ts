@@ -13,7 +13,9 @@ import { readPlanned, supportParts } from "./support-parts.ts";
 
 export interface SupportOptions extends Omit<KnownValuesOptions, "workspaces">, NodeFilesOptions {
   readonly clock: Clock;
-  /** Undefined: this coordinator makes no support bundles, as in simulations. */
+  /**
+   * The sources of support bundles; undefined if this coordinator makes none, as in simulations.
+   */
   readonly support?: (SupportSources & Pick<CoordinatorFilesOptions, "connect">) | undefined;
 }
 
@@ -22,10 +24,13 @@ type Response = wire.GetSupportBundleResponse;
 const MAX_NAMED_NODES = 50;
 const MAX_CHOSEN_NODES = 20;
 const NODES_AT_ONCE = 4;
-/** Each one's files are in memory until they are sent. */
+/**
+ * The most coordinators whose files are collected at a time, because files are in memory until they
+ * are sent.
+ */
 const COORDINATORS_AT_ONCE = 2;
 
-/** Returns the call that sends a support bundle. One is made at a time. */
+/** Returns the RPC that sends a support bundle. One bundle is made at a time. */
 export function supportHandlers(
   options: SupportOptions,
   calls: SupportCalls,
@@ -76,7 +81,7 @@ function checkNodes(names: readonly string[], { state }: SupportOptions): void {
 }
 
 interface Others {
-  /** Their names; none: those with problems first. */
+  /** The names of the nodes; empty means those with problems first. */
   readonly nodes: readonly string[];
   readonly followers: readonly wire.Coordinator[];
   readonly connect: CoordinatorFilesOptions["connect"];
@@ -102,7 +107,7 @@ async function* files(
   }
 }
 
-/** Reads the files of so many at once, and returns them in order. */
+/** Reads the files of several items concurrently, and yields them in order. */
 async function* inTurn<T>(
   all: readonly T[],
   atOnce: number,

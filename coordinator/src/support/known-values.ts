@@ -6,23 +6,27 @@ import type { WorkspaceSource } from "./workspace-source.ts";
 export interface KnownValuesOptions {
   readonly state: ClusterView;
   readonly vault: Vault;
-  /** Default: there are no workspaces. */
+  /** The workspaces. Default: none. */
   readonly workspaces?: WorkspaceSource | undefined;
 }
 
-/** A shorter value of an environment variable is seldom a secret, and often a word of other texts, as `true` or `info` are. */
+/**
+ * The least length of an environment variable's value that counts as secret. Shorter values, such
+ * as `true` or `info`, are seldom secret and occur in other texts.
+ */
 const MIN_ENV_LENGTH = 8;
 
 /**
- * Returns what finds the values of all secrets, of registry credentials and of environment variables, also those of workspaces. Logs and messages are searched
- * for them.
- * @throws the error of the vault if a secret can't be decrypted.
+ * Returns a finder for the values of all secrets, registry credentials and environment variables,
+ * including those of workspaces, by which logs and messages are redacted. @throws the error of the
+ * vault if a secret can't be decrypted.
  */
 export function knownValues({ state, vault, workspaces }: KnownValuesOptions): KnownSecrets {
   const values = new Set<string>(workspaces?.secrets());
   for (const kind of ["secret", "registry_credential"] as const) {
     for (const { name, record } of state.objects.list({ kind })) {
-      // It holds names and paths as well, such as the id of the instance, without which no log can be read.
+      // Such a secret also contains names and paths, such as the id of the instance, without which
+      // logs are unreadable.
       if (workspaces?.isEnvironment(name, record.labels)) continue;
       for (const id of record.versions) {
         const version = state.objects.version(name, id);
@@ -36,7 +40,7 @@ export function knownValues({ state, vault, workspaces }: KnownValuesOptions): K
   return new KnownSecrets(values);
 }
 
-/** Adds the values of environment variables, wherever they stand in the message. */
+/** Adds the values of environment variables at any depth of the message. */
 function addEnvironment(message: unknown, values: Set<string>): void {
   if (typeof message !== "object" || message === null || message instanceof Uint8Array) return;
   for (const [name, inner] of Object.entries(message)) {

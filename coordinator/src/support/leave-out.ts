@@ -1,11 +1,12 @@
 import { LEFT_OUT } from "@forage/common/scrub-text";
 
 /**
- * The fields whose texts are kept. All others are left out, so that a new field is left out until it is named here. Among those that
- * may hold secrets are commands, arguments, values of environment variables, annotations and headers.
+ * The fields whose texts are kept. All others are removed, so that a new field must be added here
+ * explicitly. Secrets may be in commands, arguments, values of environment variables, annotations
+ * and headers.
  */
 const KEPT: ReadonlySet<string> = new Set([
-  // Names of things, and references to them.
+  // Names and references.
   ...[
     "namespace",
     "kind",
@@ -58,7 +59,7 @@ const KEPT: ReadonlySet<string> = new Set([
     "fieldRef",
     "resourceFieldRef",
   ],
-  // Labels and what selects by them.
+  // Labels and selectors.
   ...["labels", "nodeSelector", "matchLabels", "topologyKey", "namespaces", "operator", "effect"],
   // States.
   ...[
@@ -99,7 +100,7 @@ const KEPT: ReadonlySet<string> = new Set([
     "requested",
   ],
   ...["quota", "used", "maxUnavailable", "maxSurge", "targetValue", "targetType", "schedule", "timezone"],
-  // Places in the network.
+  // Addresses and ports.
   ...[
     "hostnames",
     "hostname",
@@ -126,12 +127,15 @@ const KEPT: ReadonlySet<string> = new Set([
   ...["profile", "hostPorts", "capabilities", "devices", "add", "drop", "mountPath", "fsGroupChangePolicy"],
   ...["seccompProfile", "seLinuxType", "field"],
 ]);
-/** Containers write what stands below these: a message of termination may be anything. */
+/** Fields below which containers write texts: a termination message may contain anything. */
 const WRITTEN_BY_CONTAINERS: ReadonlySet<string> = new Set(["terminated", "lastTermination", "terminations"]);
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]{1,20}Z$/;
 const NUMBER = /^-?\d{1,20}(\.\d{1,20})?$/;
 
-/** Returns the JSON form of a message without texts that may be secret. Numbers, times and switches are kept. */
+/**
+ * Returns the JSON form of a message without texts that may be secret. Numbers, times and booleans
+ * are kept.
+ */
 export function leaveOut(json: unknown, key = "", container = false): unknown {
   if (typeof json === "string") {
     const kept = (KEPT.has(key) && !(container && key === "message")) || TIME.test(json) || json === "";
@@ -140,13 +144,14 @@ export function leaveOut(json: unknown, key = "", container = false): unknown {
   if (Array.isArray(json)) return json.map((item) => leaveOut(item, key, container));
   if (typeof json !== "object" || json === null) return json;
   const fields = json as Record<string, unknown>;
-  // The filters of routes name headers and their values below `add`, the capabilities of containers stand there in a list.
+  // In filters of routes, `add` contains headers and their values; for containers, it is a list of
+  // capabilities.
   const isMap = KEPT.has(key) && key !== "add" && Object.values(fields).every((it) => typeof it === "string");
   if (isMap && MAPS.has(key)) return fields;
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [
       name,
-      // Wide numbers are texts in JSON.
+      // 64-bit numbers are texts in JSON.
       typeof value === "string" && WIDE_NUMBERS.has(name) && NUMBER.test(value)
         ? value
         : leaveOut(value, name, container || WRITTEN_BY_CONTAINERS.has(name)),
@@ -154,7 +159,7 @@ export function leaveOut(json: unknown, key = "", container = false): unknown {
   );
 }
 
-/** Fields whose values are kept under any name. */
+/** Fields whose values are kept under any key. */
 const MAPS: ReadonlySet<string> = new Set([
   ...[
     "labels",

@@ -10,13 +10,13 @@ export interface NodeFilesOptions {
   readonly clock: Pick<Clock, "schedule">;
 }
 
-/** The checks of a host take some seconds. */
+/** The time limit for a node's files; the checks of a host take some seconds. */
 const NODE_LIMIT_MS = 45_000;
 const MAX_NODE_FILES = 20;
 const MAX_NODE_LENGTH = 4 * 1024 * 1024;
 const FILE_NAME = /^[a-z0-9][a-z0-9._-]{0,60}$/;
 
-/** Chooses the nodes whose agents are asked: those that are named, or those with problems first. */
+/** Returns the nodes whose agents are queried: the given ones, or those with problems first. */
 export function chooseNodes(
   nodes: readonly NodeEntry[],
   names: readonly string[],
@@ -28,7 +28,10 @@ export function chooseNodes(
   return { chosen: ordered.slice(0, max), rest: ordered.slice(max) };
 }
 
-/** Returns the files of a node's agent. One that has no content says why something is missing. */
+/**
+ * Returns the files of a node's agent. A file without content contains the reason why something is
+ * missing.
+ */
 export async function nodeFiles(
   node: string,
   signal: AbortSignal,
@@ -63,7 +66,7 @@ export async function nodeFiles(
       return [...files, missing(over.signal.aborted ? late : "the agent's stream ended early")];
     } finally {
       tunnel.toAgent.close();
-      // An agent that still sends is not waited for.
+      // The rest of the agent's stream is cancelled.
       over.abort();
     }
   } catch (error) {

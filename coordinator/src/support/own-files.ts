@@ -6,7 +6,7 @@ import { leaveOut } from "./leave-out.ts";
 import { type PlannedFile, type ProcessSources, processFiles } from "./process-files.ts";
 import type { WorkspaceSource } from "./workspace-source.ts";
 
-/** The calls whose answers become files. */
+/** The RPCs whose answers become files. */
 export type SupportCalls = Pick<
   Handlers<typeof OperatorServiceService>,
   | "listResources"
@@ -27,7 +27,7 @@ export type SupportCalls = Pick<
 
 /** The sources of the coordinator's own files. */
 export interface SupportSources extends ProcessSources {
-  /** Undefined: the coordinator has no workspaces. */
+  /** The workspaces; undefined if the coordinator serves none. */
   readonly workspaces: WorkspaceSource | undefined;
 }
 
@@ -40,7 +40,7 @@ const MAX_AUDIT_LINES = 1_000;
 const MAX_WHY = 100;
 const ALL = { namespace: "", labels: {} };
 
-/** Returns the coordinator's own files. Those that are most worth having come first. */
+/** Returns the coordinator's own files, the most useful ones first. */
 export function ownFiles(options: OwnFilesOptions, context: CallContext): PlannedFile[] {
   const { calls, workspaces } = options;
   const lines = (path: string, read: () => Promise<readonly unknown[]>): PlannedFile => ({
@@ -108,7 +108,7 @@ async function auditText(calls: SupportCalls, context: CallContext): Promise<str
   return lines.map((line) => `${line}\n`).join("");
 }
 
-/** Explains what is not as it should be: nodes, resources and pods, as many as the limit allows. */
+/** Explains nodes, resources and pods with problems, as many as the limit allows. */
 async function whyLines(calls: SupportCalls, context: CallContext): Promise<unknown[]> {
   const { nodes } = await calls.listNodes({}, context);
   const { resources } = await calls.listResources(ALL, context);
@@ -123,7 +123,7 @@ async function whyLines(calls: SupportCalls, context: CallContext): Promise<unkn
   const found: unknown[] = [];
   for (const subject of subjects) {
     if (found.length >= MAX_WHY) break;
-    // An object that was removed meanwhile needs no explanation, and there are none for services.
+    // The object may have been removed since, and services have no explanation.
     const answer = await calls.why(subject, context).catch(() => undefined);
     if (answer !== undefined && !answer.healthy)
       found.push({ ...subject, ...(wire.WhyResponse.toJSON(answer) as object) });

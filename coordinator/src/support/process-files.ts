@@ -2,7 +2,7 @@ import type { RecentLines } from "@forage/common/recent-lines";
 import type { Config } from "../config.ts";
 import { shownConfig } from "./shown-config.ts";
 
-/** The sources of the files about one coordinator's process. */
+/** The sources of the files about one coordinator process. */
 export interface ProcessSources {
   readonly config: Config;
   readonly version: string;
@@ -12,18 +12,18 @@ export interface ProcessSources {
   readonly metrics: () => Promise<string>;
   readonly status: () => string;
   readonly nowMs: () => number;
-  /** Returns what is known about the store, as JSON. */
+  /** Returns the known state of the store as JSON. */
   readonly storeState: () => object;
 }
 
-/** A file whose content is made when its turn comes. */
+/** A file whose content is made when it is sent. */
 export interface PlannedFile {
   readonly path: string;
-  /** The content may be of any length. */
+  /** Returns the content, which may have any length. */
   readonly content: () => Promise<string>;
 }
 
-/** Returns the files about a coordinator's process. Those that are most worth having come first. */
+/** Returns the files about a coordinator process, the most useful ones first. */
 export function processFiles(sources: ProcessSources): PlannedFile[] {
   return [
     { path: "about.json", content: async () => aboutText(sources) },

@@ -10,7 +10,7 @@ interface JsonSchema {
   readonly anyOf?: readonly JsonSchema[];
 }
 
-test("every setting of coordinator.yaml is marked as shown or left out", () => {
+test("marks every setting of coordinator.yaml as shown or removed", () => {
   const schema = z.toJSONSchema(CONFIG_SCHEMA, { io: "input", unrepresentable: "any" });
   assert.deepEqual(unmarked(schema as JsonSchema, CONFIG_MARKS, ""), []);
   const { nodes: _, ...lacking } = CONFIG_MARKS;
@@ -19,7 +19,7 @@ test("every setting of coordinator.yaml is marked as shown or left out", () => {
   assert.deepEqual(unmarked(schema as JsonSchema, changed, ""), ["certificates.acme.email", "nodes"]);
 });
 
-test("a configuration is shown without arguments of workspaces and the paths of webhooks", () => {
+test("shows a configuration without arguments of workspaces and paths of webhooks", () => {
   const config = CONFIG_SCHEMA.parse({
     dataDir: "/var/lib/forage",
     workspaces: { args: ["--password=canary"] },
@@ -34,7 +34,10 @@ test("a configuration is shown without arguments of workspaces and the paths of 
   assert.match(shown, /"args":"1 left out"/);
 });
 
-/** Returns the paths of settings without a mark. A group needs marks of its own, so that a new setting in it has none. */
+/**
+ * Returns the paths of settings without a mark. A group needs marks for each setting, so that a new
+ * setting has none.
+ */
 function unmarked(schema: JsonSchema, marks: unknown, path: string): string[] {
   if (schema.items !== undefined) return unmarked(schema.items, marks, path);
   if (schema.properties === undefined) return typeof marks === "string" ? [] : [path];

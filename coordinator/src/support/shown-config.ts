@@ -3,8 +3,8 @@ import type { Config } from "../config.ts";
 import { WORKSPACE_MARKS } from "./workspace-marks.ts";
 
 /**
- * Marks what a support bundle shows of the configuration. Most secrets are in files, which the configuration only names. The path of a
- * webhook's URL is often one.
+ * Declares which settings a support bundle shows. Most secrets are in files, of which the
+ * configuration contains only the paths. The path of a webhook's URL is often a secret.
  */
 export const CONFIG_MARKS: SettingMarks<Config> = {
   dataDir: "shown",
@@ -61,7 +61,7 @@ export const CONFIG_MARKS: SettingMarks<Config> = {
   logLevel: "shown",
 };
 
-/** Returns the configuration without what may be secret. */
+/** Returns the configuration without possible secrets. */
 export function shownConfig(config: Config): object {
   return showSettings(config, CONFIG_MARKS);
 }

@@ -2,11 +2,11 @@
 export interface SupportFile {
   readonly path: string;
   readonly content: string;
-  /** The reason why the file, or the rest of it, is missing; empty: it is complete. */
+  /** The reason why the file or its end is missing; empty if it is complete. */
   readonly problem: string;
 }
 
-/** Returns the file without its end if it is too large, cut at the end of a line. */
+/** Returns the file, shortened at the end of a line if it is too long. */
 export function limited(file: SupportFile, maxLength: number): SupportFile {
   const { content, problem } = file;
   if (content.length <= maxLength) return file;

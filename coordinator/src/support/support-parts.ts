@@ -2,20 +2,25 @@ import { messageOf } from "@forage/common/message-of";
 import type { PlannedFile } from "./process-files.ts";
 import { limited, type SupportFile } from "./support-file.ts";
 
-/** A piece of a file. Messages in succession with the same path make one file. */
+/** A part of a file. Consecutive parts with the same path form one file. */
 export interface SupportPart {
   readonly path: string;
   readonly content: Buffer;
   readonly problem: string;
 }
 
-/** All of a busy cluster of a thousand nodes, except its oldest events. */
+/**
+ * The length limit of a file, enough for a busy cluster of a thousand nodes except for its oldest
+ * events.
+ */
 const MAX_FILE_LENGTH = 8 * 1024 * 1024;
 const MAX_TOTAL_LENGTH = 96 * 1024 * 1024;
-/** Fits a message of 4 MiB, also where each character takes three bytes. */
+/**
+ * The length of a part. It fits into a message of 4 MiB even if each character takes three bytes.
+ */
 const CHUNK_LENGTH = 256 * 1024;
 
-/** Returns the file, or the reason why there is none. */
+/** Reads the file. If that fails, the result contains the reason. */
 export function readPlanned({ path, content }: PlannedFile): Promise<SupportFile> {
   return content().then(
     (text) => ({ path, content: text, problem: "" }),
@@ -23,7 +28,7 @@ export function readPlanned({ path, content }: PlannedFile): Promise<SupportFile
   );
 }
 
-/** Returns as much of the files as the limits allow. `clean` leaves secrets out. */
+/** Yields as much of the files as the limits allow. `clean` removes secrets. */
 export async function* supportParts(
   files: AsyncIterable<SupportFile>,
   clean: (text: string) => string,

@@ -13,14 +13,14 @@ export interface SupportSourcesOptions
 }
 
 export interface LeaderSupport extends SupportSources {
-  /** Returns a channel to a coordinator that follows, at HOST:PORT. The caller closes it. */
+  /** Returns a channel to a follower at HOST:PORT, which the caller must close. */
   readonly connect: (address: string) => Promise<Client>;
 }
 
-/** Returns what a coordinator that leads makes support bundles from. */
+/** Returns the sources of a leader's support bundles. */
 export function supportSources(options: SupportSourcesOptions): LeaderSupport {
   const { config, version, recentLog, metrics, status, workspaces, store, clock, authority } = options;
-  // Followers need a certificate of a coordinator, and no particular one.
+  // Followers accept the certificate of any coordinator.
   const self = randomUUID();
   return {
     ...{ config, version, recentLog, metrics, status, workspaces },

@@ -1,7 +1,10 @@
 import type { SettingMarks } from "@forage/common/show-settings";
 import type { Config } from "../config.ts";
 
-/** Marks what a support bundle shows of the settings of workspaces. Their commands and arguments may contain secrets. */
+/**
+ * Declares which settings of workspaces a support bundle shows. Commands and arguments may contain
+ * secrets.
+ */
 export const WORKSPACE_MARKS: SettingMarks<Config["workspaces"]> = {
   enabled: "shown",
   namespace: "shown",

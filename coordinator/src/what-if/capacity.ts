@@ -19,18 +19,21 @@ import { amountText, type NodeUse, useOf } from "./node-use.ts";
 export interface CapacityOptions {
   readonly state: ClusterView;
   readonly profile: Profile;
-  /** Lets others have the process. */
+  /** Waits until other pending work has run. */
   readonly turn: () => Promise<void>;
 }
 
-/** Counting ends here. */
+/** The number of pods at which counting ends. */
 const MAX_PODS = 100_000;
 const PLACED_AT_ONCE = 500;
 const MAX_RESOURCES = 32;
-/** In the name of a pod that is placed to be counted. No real pod is called so: names are DNS labels. */
+/**
+ * The prefix of names of counted pods. Real pods do not have it, because their names are DNS
+ * labels.
+ */
 const PREFIX = "capacity_";
 
-/** Counts how many more pods of one shape find a node. Throws INVALID or NOT_FOUND. */
+/** Returns how many more pods of one shape fit. Throws INVALID or NOT_FOUND. */
 export async function capacityOf(
   request: CapacityRequest,
   options: CapacityOptions,
@@ -96,7 +99,10 @@ function shapeOf({ shape }: CapacityRequest, state: ClusterView): PodSpec {
   };
 }
 
-/** A workload that is scaled to nothing has a template still. Claims tie its pods to no node before there are any. */
+/**
+ * Returns the pod of a workload's template, for a workload without pods. Claims do not bind such
+ * pods to a node yet.
+ */
 function shapeOfTemplate({ namespace, kind, name, labels, template, templateHash }: Workload): PodSpec {
   const owner = { workloadKind: kind, workloadName: name };
   const record = {
@@ -119,7 +125,10 @@ function assertAmount(resource: string, text: string): void {
   }
 }
 
-/** Returns how many pods would fit if the free room of all nodes that only lack room were on one. */
+/**
+ * Returns how many pods would fit if the free amounts of all nodes that lack only space were on one
+ * node.
+ */
 function pooled(explanation: Explanation, requests: ReadonlyMap<string, number>, freeOn: FreeRoom): number {
   const roomy = explanation.rejections.filter(({ filter }) => filter === "NodeResourcesFit");
   const free = new Map<string, number>();
@@ -131,7 +140,7 @@ function pooled(explanation: Explanation, requests: ReadonlyMap<string, number>,
   return Math.min(MAX_PODS, ...pods);
 }
 
-/** Returns the resource that the most nodes lack for one more pod, after those that were placed. */
+/** Returns the resource that most nodes lack for one more pod after the counted ones. */
 function firstShortage(
   explanation: Explanation,
   requests: ReadonlyMap<string, number>,
@@ -149,10 +158,13 @@ function firstShortage(
   return [...short].sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";
 }
 
-/** Returns the amount that a node offers beyond the requests of its pods. */
+/**
+ * Returns the free amount of a resource on a node: its allocatable amount minus the requests of its
+ * pods.
+ */
 type FreeRoom = (node: string, resource: string) => number;
 
-/** Adds up each node once. */
+/** Returns a function that computes the free amounts of each node once. */
 function freeRoom(state: ClusterView): FreeRoom {
   const uses = new Map<string, NodeUse>();
   return (name, resource) => {

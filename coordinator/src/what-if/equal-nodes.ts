@@ -6,9 +6,10 @@ import { HOSTNAME_LABEL, labelsOf } from "../state/node-labels.ts";
 import type { PodShapes } from "./pod-shapes.ts";
 
 /**
- * Groups nodes whose losses have the same effect. Such nodes have the same capacity, labels and taints, run the same pods of the same
- * workloads in the same states, and are named by no pod. A node with a problem, with a running pod of a job or with a pod with claims
- * forms a group of its own. Pure.
+ * Groups nodes whose losses have the same effect. Such nodes have equal capacity, labels and
+ * taints, run the same pods of the same workloads in the same states, and no pod selects them by
+ * name. A node with a problem, with a running pod of a job or with a pod with claims is in its own
+ * group.
  */
 export function equalNodes(state: ClusterView, shapes: PodShapes): NodeEntry[][] {
   const named = new Set<string>();

@@ -4,14 +4,14 @@ import { ObjectFaults } from "../faults/object-faults.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 
 export interface FleetCopy {
-  /** The nodes and bound pods of the view, for the caller to change. */
+  /** The nodes and bound pods of the view, which the caller may change. */
   readonly fleet: Fleet;
   readonly view: FleetView;
-  /** Follows the view no more. */
+  /** Stops following the view. */
   close(): void;
 }
 
-/** Makes a scheduler's fleet of its own that follows the view. */
+/** Creates a separate scheduler fleet that follows the view. */
 export function openFleetCopy(state: ClusterView, profile: Profile): FleetCopy {
   const fleet = new Fleet({ profile });
   const view = new FleetView({ state, fleet, faults: new ObjectFaults({ loop: "what-if" }) });

@@ -3,7 +3,9 @@ import { usesNothing } from "../control/job/pod-state.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { PodShapes } from "./pod-shapes.ts";
 
-/** The room that bound pods leave on each node. It is negative on an overcommitted node. */
+/**
+ * The amounts on each node that bound pods leave free. They are negative on an overcommitted node.
+ */
 export class FreeRoom {
   readonly #free = new Map<string, ReadonlyMap<string, number>>();
 
@@ -21,7 +23,7 @@ export class FreeRoom {
     }
   }
 
-  /** Returns how many pods fit on the node that each request no more than these amounts. */
+  /** Returns how many pods with these requests fit on the node. */
   slots(node: string, requests: ReadonlyMap<string, number>): number {
     const free = this.#free.get(node);
     let slots = Number.MAX_SAFE_INTEGER;
@@ -35,7 +37,7 @@ function amountOf(resource: string, text: string): number {
   try {
     return parseAmount(resource, text);
   } catch {
-    // Such a node takes no pods.
+    // Such a node accepts no pods.
     return 0;
   }
 }

@@ -11,7 +11,7 @@ import { type LoseAnyNodeOptions, loseAnyNode } from "./lose-any-node.ts";
 import { isShort, newlyWaiting } from "./outcome.ts";
 
 const SEEDS = 14;
-test("the loss of any one node is what the loss of each node is, proved or tried out", async (t) => {
+test("returns the same effect for any one node as for the loss of each node, proved or simulated", async (t) => {
   const counts = { proved: 0, harmful: 0 };
   for (const { title, nodes, services } of fleets()) {
     const fleet = await aRestingFleet(t, nodes, services);
@@ -38,14 +38,14 @@ test("the loss of any one node is what the loss of each node is, proved or tried
       effects.every((effect) => effect === SAFE),
     );
   }
-  // Neither proofs nor harm are rare among these fleets, so that the comparison says something.
+  // The comparison is meaningful only if proofs and harm are frequent among these fleets.
   assert.ok(counts.proved > 2 * SEEDS, `${counts.proved} proved`);
   assert.ok(counts.harmful > 2 * SEEDS, `${counts.harmful} harmful`);
 });
 
 const SAFE = "safe";
 
-/** The pods that newly wait and the services that fall short, as a text. */
+/** Describes the newly waiting pods and the services below their minimum. */
 function effectOf({ workloads, safe }: WhatIfResponse): string {
   const lines = workloads.flatMap((outcome) => {
     const key = workloadKey(outcome.namespace, outcome.kind, outcome.name);
@@ -95,7 +95,10 @@ function* fleets(): Generator<Case> {
   }
 }
 
-/** A service whose pods take a quarter of a node each, and are spread by the topology key, if one is given. */
+/**
+ * Returns a service whose pods take a quarter of a node each. They are spread by the topology key
+ * if one is given.
+ */
 function aSpreadService({
   replicas,
   by,

@@ -18,21 +18,28 @@ import { restOf } from "./rest.ts";
 import { ServiceCounts } from "./service-counts.ts";
 import { tryOut } from "./try-out.ts";
 
-/** Losses in the response. */
+/** The most losses in the response. */
 const MAX_LOSSES = 100;
-/** Each trial copies the fleet. Trials of one request may copy this many nodes and pods together: about 1.5 s of CPU time. */
+/**
+ * The most nodes and pods that the dry runs of one request copy, which takes about 1.5 s of CPU
+ * time. Each dry run copies the fleet.
+ */
 const MAX_COPIED = 44_000;
-/** Losses that are described in full: the worst ones, though others were tried out. */
+/** The most losses that are described in full, the worst ones first. */
 const MAX_DESCRIBED = 10;
 
 export interface LoseAnyNodeOptions {
-  /** The number of losses that are tried out with all controllers. Default: as many as take a second or two, at least one. */
+  /**
+   * The most losses that are simulated with all controllers. Default: as many as take a second or
+   * two, but at least one.
+   */
   readonly maxTrials?: number;
 }
 
 /**
- * Evaluates the loss of each node that is ready, each on its own. Proves the result where possible, tries out the other losses with all
- * controllers within a limit of trials, beginning with the worst one, and estimates the rest by the scheduler alone.
+ * Evaluates the loss of each ready node separately. Proves the result if possible, simulates other
+ * losses with all controllers up to a limit, beginning with the worst one, and estimates the rest
+ * by the scheduler alone.
  */
 export async function loseAnyNode(
   plan: PlanOptions,
@@ -83,8 +90,8 @@ async function openTrial(plan: PlanOptions, copy: FleetCopy): Promise<Trial> {
 }
 
 /**
- * Returns the nodes whose loss is tried out: the worst one, then those of which nothing could be proved, then the others by the harm, for
- * their description.
+ * Returns the nodes whose loss is simulated: the worst one, then those without a proof, then the
+ * others by harm, for their description.
  */
 function chooseTrials(verdicts: ReadonlyMap<NodeEntry, LossVerdict>, most: number): NodeEntry[] {
   const ranked = [...verdicts].sort(([, a], [, b]) => byHarm(a, b));
@@ -95,7 +102,10 @@ function chooseTrials(verdicts: ReadonlyMap<NodeEntry, LossVerdict>, most: numbe
   return [...new Set([...first, ...unproved, ...harmful].map(([node]) => node))].slice(0, most);
 }
 
-/** The verdict of one node holds for all nodes that equal it; what it says of other nodes does not. */
+/**
+ * Returns the verdicts for all nodes of a group. They are equal, except for the parts that name
+ * other nodes.
+ */
 function verdictsOfGroup(
   group: readonly NodeEntry[],
   verdicts: ReadonlyMap<NodeEntry, LossVerdict>,
@@ -138,7 +148,9 @@ function lossOf(verdict: LossVerdict, isDescribed: boolean, trial: Trial): NodeL
   };
 }
 
-/** Returns the scheduler's reason why one more pod of the workload finds no node without this one. */
+/**
+ * Returns the scheduler's reason why one more pod of the workload finds no node without this one.
+ */
 function whyWaiting(workload: string, lost: string, { plan, copy }: Trial): string {
   const node = plan.state.node(lost);
   const pod = plan.state.podsOfWorkload(workload).find(({ record }) => record.node === lost);
@@ -148,7 +160,10 @@ function whyWaiting(workload: string, lost: string, { plan, copy }: Trial): stri
   return copy.view.whileLost(node, plan.nowMs, () => copy.fleet.explain(spec).summary);
 }
 
-/** Places the replacements by the scheduler alone, in the order of their importance and without preemption. */
+/**
+ * Estimates a loss: places the replacements by the scheduler alone, by priority and without
+ * preemption.
+ */
 function estimateOf(node: NodeEntry, { plan, copy, counts }: Trial): LossVerdict {
   const short = counts.shortWithout(node.name);
   const waiting = copy.view.whileLost(node, plan.nowMs, () => placeReplacements(node.name, copy.fleet, plan));
@@ -176,12 +191,12 @@ function placeReplacements(lost: string, fleet: Fleet, plan: PlanOptions): LossV
   return waiting;
 }
 
-/** No pod is called so: names of pods are DNS labels. */
+/** Returns a name that no real pod has, because names of pods are DNS labels. */
 function replacementName({ record }: PodEntry): string {
   return `${record.name}_replacement`;
 }
 
-/** The pods of the node that would be replaced if it were lost. */
+/** Returns the pods that would be replaced if the node were lost. */
 function replacedPods(name: string, { state, nowMs, control }: PlanOptions): PodEntry[] {
   const node = state.node(name);
   if (node === undefined) return [];

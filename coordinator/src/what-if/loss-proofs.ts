@@ -34,15 +34,18 @@ interface Displaced {
   readonly shape: PodShape;
 }
 
-/** Evictions later than this are close to the horizon of a trial, or beyond it. */
+/**
+ * The latest eviction that is considered, because later ones are close to the horizon of a dry run
+ * or beyond it.
+ */
 const LATEST_EVICTION_MS = 25 * 60_000;
 
 /**
- * Proves what the loss of a node does where that does not depend on the order in which pods are placed, nor on which of several
- * nodes the scheduler prefers. The controllers then could not decide otherwise, and need not be run.
- *
- * A replacement certainly finds a node if all other replacements together cannot fill every node that can take it now. It
- * certainly finds none if no node can take it now, nothing makes room elsewhere, and there is no pod that it could preempt.
+ * Proves the effect of a node's loss without a simulation of the controllers, if the effect depends
+ * neither on the order of placements nor on the scheduler's choice among several nodes. A
+ * replacement certainly finds a node if all other replacements together can't fill every node that
+ * accepts it now. It certainly finds none if no node accepts it now, no space becomes free
+ * elsewhere, and it could preempt no pod.
  */
 export class LossProofs {
   readonly #options: LossProofsOptions;
@@ -54,13 +57,13 @@ export class LossProofs {
     this.#options = options;
     const { plan, rest, shapes } = options;
     const { state } = plan;
-    // A pod that waits for others to be elsewhere may find a node once these are gone.
+    // A pod that must not run next to others may find a node once these have moved.
     const isPlain = (pod: PodEntry): boolean => shapes.of(pod).rules === "plain";
     this.#isPossible =
       rest.isAtRest && plan.control.rebalance === undefined && state.unboundPods().every(isPlain);
   }
 
-  /** Undefined: nothing can be proved, and only a trial shows it. */
+  /** Returns the proven effect; undefined if it can only be found by a simulation. */
   proofOf(node: NodeEntry): LossVerdict | undefined {
     const { plan, counts } = this.#options;
     if (!this.#isPossible) return undefined;
@@ -87,7 +90,7 @@ export class LossProofs {
       const shape = shapes.of(pod);
       if (eviction.atMs - nowMs > LATEST_EVICTION_MS || shape.rules === "other") return undefined;
       const { kind } = splitWorkloadKey(pod.workloadKey);
-      // Another part would replace it, which has no place in the copy.
+      // A component that the copy lacks would replace this pod.
       if (control.foreignKinds?.includes(kind)) continue;
       if (!this.#isSettled(pod)) return undefined;
       displaced.push({ pod, shape });
@@ -95,7 +98,10 @@ export class LossProofs {
     return displaced;
   }
 
-  /** Reports whether the workload is a service that replaces a lost pod at once by one of the same shape. */
+  /**
+   * Reports whether the workload is a service that immediately replaces a lost pod by one of the
+   * same shape.
+   */
   #isSettled({ workloadKey, record }: PodEntry): boolean {
     const known = this.#settled.get(workloadKey);
     if (known !== undefined) return known;
@@ -124,7 +130,9 @@ export class LossProofs {
     return settled;
   }
 
-  /** The replacements that certainly wait, by workload. Undefined: it depends. */
+  /**
+   * Returns the replacements that certainly wait, by workload; undefined if this can't be proved.
+   */
   #waitingOf(displaced: readonly Displaced[], lost: string): LossVerdict["waiting"] | undefined {
     const waiting = new Map<string, { pods: number }>();
     const wait = (workload: string, pods: number): void => {
@@ -146,7 +154,9 @@ export class LossProofs {
     return waiting;
   }
 
-  /** Returns how many of the pods at least find a place on nodes for this shape, in whatever order they are placed. */
+  /**
+   * Returns the least number of these pods that find a node, regardless of the order of placement.
+   */
   #slots(
     shape: PodShape,
     demand: { readonly shapes: ReadonlySet<PodShape>; readonly pods: number; readonly lost: string },
@@ -156,7 +166,7 @@ export class LossProofs {
     let slots = 0;
     for (const name of this.#feasibleFor(shape)) {
       if (name === demand.lost) continue;
-      // An untouched node takes at least one.
+      // An unchanged node accepts at least one.
       slots += isSpaced ? 1 : Math.max(1, this.#options.room.slots(name, largest));
       if (slots >= demand.pods) break;
     }
@@ -177,7 +187,7 @@ export class LossProofs {
   }
 }
 
-/** Returns the taints that evict pods from the node once it is lost. Pure. */
+/** Returns the taints that evict pods from the node after its loss. */
 export function taintsOfLost(node: NodeEntry, nowMs: number): NodeTaint[] {
   const addedAt = toTimestamp(nowMs);
   return [...noExecuteTaints(node), { key: UNREACHABLE_TAINT, value: "", effect: "NoExecute", addedAt }];

@@ -5,16 +5,16 @@ import { isShort, newlyWaiting } from "./outcome.ts";
 /** The effect of the loss of one node. */
 export interface LossVerdict {
   readonly node: string;
-  /** Pods that would newly wait for a node, by the workload's key. */
+  /** The pods that would newly wait for a node, by workload key. */
   readonly waiting: ReadonlyMap<string, { readonly pods: number; readonly why?: string }>;
   readonly short: readonly WorkloadShort[];
   readonly isSafe: boolean;
   readonly isEstimated: boolean;
-  /** The complete effect. Undefined if the loss was not tried out with all controllers. */
+  /** The complete effect; undefined if the loss was not simulated with all controllers. */
   readonly outcome?: WhatIfResponse;
 }
 
-/** Returns the verdict of a trial with all controllers. Pure. */
+/** Returns the verdict of a simulation with all controllers. */
 export function verdictOf(node: string, outcome: WhatIfResponse): LossVerdict {
   const waiting = new Map<string, { pods: number; why?: string }>();
   const short: WorkloadShort[] = [];
@@ -29,7 +29,10 @@ export function verdictOf(node: string, outcome: WhatIfResponse): LossVerdict {
   return { node, waiting, short, isSafe: outcome.safe, isEstimated: false, outcome };
 }
 
-/** Orders the worst first: the most pods that wait, then the most services below their minimum. Pure. */
+/**
+ * Compares verdicts, the worst first: the most waiting pods, then the most services below their
+ * minimum.
+ */
 export function byHarm(a: LossVerdict, b: LossVerdict): number {
   return (
     Number(a.isSafe) - Number(b.isSafe) ||

@@ -5,7 +5,7 @@ import { podSpecOf } from "../model/pod-spec.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { NodeEntry, PodEntry } from "../state/entries.ts";
 
-/** Amounts by resource, in the scheduler's units: thousandths for cpu, else whole units. */
+/** Amounts by resource in the scheduler's units: thousandths for cpu, otherwise whole units. */
 export type Amounts = Map<string, number>;
 
 export interface NodeUse {
@@ -18,7 +18,7 @@ export function takesPods({ health, record }: NodeEntry): boolean {
   return health.ready && !record.unschedulable;
 }
 
-/** Returns what a node offers, and what its pods request of it. Amounts that can't be read are left out. Pure. */
+/** Returns the allocatable and the requested amounts of a node. Unparsable amounts are ignored. */
 export function useOf(node: NodeEntry, state: ClusterView): NodeUse {
   const allocatable: Amounts = new Map();
   for (const [resource, text] of Object.entries(node.report?.report?.allocatable ?? {})) {
@@ -30,7 +30,7 @@ export function useOf(node: NodeEntry, state: ClusterView): NodeUse {
   return { requested, allocatable };
 }
 
-/** Adds up the use of all nodes that take pods. Pure. */
+/** Sums the use of all nodes that accept pods. */
 export function totalUse(state: ClusterView): NodeUse {
   const requested: Amounts = new Map();
   const allocatable: Amounts = new Map();
@@ -45,7 +45,7 @@ export function totalUse(state: ClusterView): NodeUse {
 
 const FIRST = ["cpu", "memory", "pods"];
 
-/** Compares two totals, resource by resource. Pure. */
+/** Compares two totals, resource by resource. */
 export function resourceOutcomes(before: NodeUse, after: NodeUse): ResourceOutcome[] {
   const names = new Set([...FIRST, ...[...before.allocatable.keys(), ...after.allocatable.keys()].sort()]);
   return [...names].map((resource) => {
@@ -60,7 +60,7 @@ export function resourceOutcomes(before: NodeUse, after: NodeUse): ResourceOutco
   });
 }
 
-/** Writes an amount as an exact quantity. */
+/** Formats an amount as an exact quantity. */
 export function amountText(resource: string, amount = 0): string {
   return resource === "cpu" ? formatMilliCpu(amount) : String(amount);
 }

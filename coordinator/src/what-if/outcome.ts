@@ -8,13 +8,16 @@ import type { ReadyCounts } from "./ready-counts.ts";
 
 /** The nodes of the pods of all workloads. */
 export interface Placement {
-  /** Pods of each node, by the workload's key. */
+  /** The number of pods on each node, by workload key. */
   readonly nodes: ReadonlyMap<string, ReadonlyMap<string, number>>;
-  /** Pods without a node, by the workload's key. */
+  /** The pods without a node, by workload key. */
   readonly unbound: ReadonlyMap<string, readonly PodEntry[]>;
 }
 
-/** Counts pods that are not being stopped, by workload and node. Pods of lost nodes count as gone. Pure. */
+/**
+ * Counts the pods that are not being stopped, by workload and node. Pods of lost nodes are not
+ * counted.
+ */
 export function placementOf(state: ClusterView, lost: ReadonlySet<string> = new Set()): Placement {
   const nodes = new Map<string, Map<string, number>>();
   const unbound = new Map<string, PodEntry[]>();
@@ -34,12 +37,12 @@ export interface OutcomeInput {
   readonly before: Placement;
   readonly after: Placement;
   readonly ready: ReadyCounts;
-  /** The copy in the end. */
+  /** The final state of the copy. */
   readonly state: ClusterView;
   readonly whyUnplaced: (pod: PodEntry) => string;
 }
 
-/** Returns an outcome for each workload for which something changes, by key. Pure. */
+/** Returns an outcome for each workload with a change, by key. */
 export function workloadOutcomes(input: OutcomeInput): WorkloadOutcome[] {
   const { before, after, ready } = input;
   const keys = new Set([
@@ -69,12 +72,15 @@ function outcomeOf(key: string, input: OutcomeInput): WorkloadOutcome | undefine
   return { namespace, kind, name, ...counts, minimum, left, came, waiting };
 }
 
-/** Reports whether no pod waits in the end that has a node now, and no minimum is broken that is kept now. Pure. */
+/**
+ * Reports whether no pod with a node waits at the end, and no workload falls below a minimum that
+ * it meets now.
+ */
 export function isSafe(outcomes: readonly WorkloadOutcome[]): boolean {
   return outcomes.every((outcome) => !isShort(outcome) && newlyWaiting(outcome) === 0);
 }
 
-/** Reports whether the workload falls below its minimum, and further than it is now. Pure. */
+/** Reports whether the workload falls below its minimum, and lower than it is now. */
 export function isShort({
   readyBefore,
   readyLowest,
@@ -83,7 +89,7 @@ export function isShort({
   return readyLowest < Math.min(minimum, readyBefore);
 }
 
-/** Returns how many pods wait in the end that have a node now. Pure. */
+/** Returns how many pods with a node wait at the end. */
 export function newlyWaiting({ waiting }: WorkloadOutcome): number {
   return waiting.reduce((sum, { pods, already }) => sum + pods - already, 0);
 }

@@ -3,22 +3,23 @@ import { podSpecOf } from "../model/pod-spec.ts";
 import type { PodEntry } from "../state/entries.ts";
 
 /**
- * The rules of a pod's placement. "plain": they concern one node and its room. "spaced": they also concern host ports or other pods on
- * the same node. "other": they concern pods or data on other nodes.
+ * The rules for a pod's placement. "plain" rules concern one node and its free amounts. "spaced"
+ * rules also concern host ports or other pods on the same node. "other" rules concern pods or data
+ * on other nodes.
  */
 export type PodRules = "plain" | "spaced" | "other";
 
-/** The common properties of pods of one template and priority. */
+/** The common properties of pods with the same template and priority. */
 export interface PodShape {
   readonly spec: PodSpec;
-  /** Amounts by resource in the scheduler's units, with one of `pods`. */
+  /** The requests by resource in the scheduler's units, including one of `pods`. */
   readonly requests: ReadonlyMap<string, number>;
   readonly rules: PodRules;
-  /** Names of nodes that the pod selects or avoids by name. */
+  /** The names of nodes that the pod selects or avoids by name. */
   readonly namedNodes: readonly string[];
 }
 
-/** Computes shapes, each once. */
+/** Computes shapes, and caches them. */
 export class PodShapes {
   readonly #shapes = new Map<string, PodShape>();
 
@@ -41,7 +42,8 @@ function shapeOf(pod: PodEntry): PodShape {
     const requests = new Map([...podRequests(spec), ["pods", 1] as const]);
     return { spec, requests, rules: hasClaims ? "other" : rulesOf(spec), namedNodes: namedNodesOf(spec) };
   } catch {
-    // The scheduler counts a bound pod whose amounts can't be read as one pod, and places no other one like it.
+    // The scheduler counts a bound pod with unparsable amounts as one pod, and places no further
+    // pods like it.
     return { spec, requests: new Map([["pods", 1]]), rules: "other", namedNodes: namedNodesOf(spec) };
   }
 }

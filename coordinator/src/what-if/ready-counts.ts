@@ -6,11 +6,13 @@ import { serves } from "../state/serves.ts";
 
 export interface ReadyCountsOptions {
   readonly state: ClusterView;
-  /** Nodes whose pods have ended, whatever the state says of them. They count from the first change on. */
+  /**
+   * Nodes whose pods count as ended regardless of their stored status, from the first change on.
+   */
   readonly lost: ReadonlySet<string>;
 }
 
-/** Follows how many pods of each container service are ready, and remembers the lowest numbers. */
+/** Tracks how many pods of each container service are ready, and records the lowest numbers. */
 export class ReadyCounts {
   readonly #options: ReadyCountsOptions;
   readonly #before = new Map<string, number>();
@@ -27,7 +29,7 @@ export class ReadyCounts {
     this.#unsubscribe = state.subscribe((changes) => this.#follow(changes));
   }
 
-  /** Keys of workloads: those that had pods at the beginning, or have had some since. */
+  /** Returns the keys of workloads that have or had pods since the beginning. */
   keys(): readonly string[] {
     return [...this.#lowest.keys()];
   }
@@ -57,8 +59,8 @@ export class ReadyCounts {
   #follow(changes: readonly Change[]): void {
     const touched = new Set<string>();
     for (const change of changes) {
-      if (change.kind === "pod") touched.add((change.after ?? change.before)?.workloadKey ?? "");
-      if (change.kind !== "node" || change.before?.health === change.after?.health) continue;
+      if (change.type === "pod") touched.add((change.after ?? change.before)?.workloadKey ?? "");
+      if (change.type !== "node" || change.before?.health === change.after?.health) continue;
       const name = (change.after ?? change.before)?.name ?? "";
       for (const pod of this.#options.state.podsOnNode(name)) touched.add(pod.workloadKey);
     }

@@ -6,15 +6,15 @@ import type { Change } from "../state/entries.ts";
 import { fleetHealthWith } from "./suppose.ts";
 import { letRun } from "./try-out.ts";
 
-/** The work that the controllers have left before the horizon if nothing changes. */
+/** The work of the controllers before the horizon if nothing else changes. */
 export interface Rest {
-  /** Whether all pods and nodes stay as they are. */
+  /** Whether all pods and nodes stay unchanged. */
   readonly isAtRest: boolean;
-  /** Keys of workloads whose rollout goes on. */
+  /** The keys of workloads with a rollout in progress. */
   readonly moving: ReadonlySet<string>;
 }
 
-/** Runs the controllers on a copy of the fleet in which nothing changes. */
+/** Runs the controllers on a copy of the fleet without any change. */
 export async function restOf(options: PlanOptions): Promise<Rest> {
   const sandbox = await Sandbox.open(options);
   const moving = new Set<string>();
@@ -38,9 +38,12 @@ export async function restOf(options: PlanOptions): Promise<Rest> {
   }
 }
 
-/** The key of the workload of which only the progress of its rollout is recorded; undefined: something else changes. */
+/**
+ * Returns the key of the workload if a change only records the progress of its rollout; undefined
+ * for other changes.
+ */
 function rolloutChangedBy(change: Change): string | undefined {
-  if (change.kind !== "workload-status" && change.kind !== "revision" && change.kind !== "resource")
+  if (change.type !== "workload-status" && change.type !== "revision" && change.type !== "resource")
     return undefined;
   const record = (change.after ?? change.before)?.record;
   return record && workloadKey(record.namespace, record.kind, record.name);

@@ -7,11 +7,11 @@ import type { ClusterView } from "../state/cluster-view.ts";
 import { serves } from "../state/serves.ts";
 import { isShort } from "./outcome.ts";
 
-/** Counts the ready pods of container services, in all and by node. */
+/** Counts the ready pods of container services, in total and by node. */
 export class ServiceCounts {
   readonly #state: ClusterView;
   readonly #ready = new Map<string, number>();
-  /** By node, then by workload. */
+  /** Counts by node, then by workload. */
   readonly #onNode = new Map<string, Map<string, number>>();
 
   constructor(state: ClusterView) {
@@ -27,7 +27,10 @@ export class ServiceCounts {
     }
   }
 
-  /** Returns the services that fall below their minimum, and further than they are now, at the moment when the node is lost. */
+  /**
+   * Returns the services that fall below their minimum, and lower than they are now, at the moment
+   * of the node's loss.
+   */
   shortWithout(node: string): WorkloadShort[] {
     return [...(this.#onNode.get(node) ?? [])]
       .map(([key, count]) => this.#without(key, count))

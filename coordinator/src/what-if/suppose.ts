@@ -15,7 +15,7 @@ import type { NodeEntry } from "../state/entries.ts";
 import { HOSTNAME_LABEL, labelOf } from "../state/node-labels.ts";
 import { namesLike, nodeLike } from "./supposed-nodes.ts";
 
-/** The limit of suppositions in one request. */
+/** The most suppositions in one request. */
 export const MAX_SUPPOSITIONS = 100;
 const MAX_ADDED = 1_000;
 const SHORT_LABELS: Readonly<Record<string, string>> = {
@@ -26,7 +26,7 @@ const HOW_TO_LIST = "`forage node ls` lists the nodes";
 
 type Change = Exclude<Supposition["supposition"], undefined>;
 
-/** Throws INVALID or NOT_FOUND with the path of a supposition that can't be tried out. Pure. */
+/** Validates suppositions. Throws INVALID or NOT_FOUND with the path of an invalid one. */
 export function checkSuppositions(suppositions: readonly Supposition[], state: ClusterView): void {
   if (suppositions.length === 0)
     throw new CoordinatorError("INVALID", "suppositions: at least one is needed");
@@ -79,7 +79,7 @@ function check(change: Change | undefined, path: string, state: ClusterView): vo
   }
 }
 
-/** Returns the names of the nodes that are supposed to be lost. Pure. */
+/** Returns the names of the nodes that are supposed to be lost. */
 export function lostNodes(suppositions: readonly Supposition[], state: ClusterView): ReadonlySet<string> {
   const lost = new Set<string>();
   for (const { supposition: change } of suppositions) {
@@ -89,7 +89,7 @@ export function lostNodes(suppositions: readonly Supposition[], state: ClusterVi
   return lost;
 }
 
-/** Returns how many nodes there are with the supposed losses, and how many of them are lost. Pure. */
+/** Returns the number of nodes, and how many of them are lost with the suppositions. */
 export function fleetHealthWith(lost: ReadonlySet<string>, state: ClusterView): FleetHealth {
   const nodes = state.nodes();
   return {
@@ -104,7 +104,7 @@ export interface SupposeOptions {
   readonly apply: Omit<ApplyOptions, "store" | "state" | "clock">;
 }
 
-/** Makes all of it so in the copy, before its controllers start. */
+/** Applies the suppositions to the copy, before its controllers start. */
 export async function suppose(
   suppositions: readonly Supposition[],
   { sandbox, lost, apply }: SupposeOptions,
@@ -157,7 +157,10 @@ async function drain(name: string, { state, store, clock }: Sandbox): Promise<vo
   await state.reached((await store.txn(write.compares, write.ops)).revision);
 }
 
-/** Returns the apply that sets the number of replicas. Throws what forbids it, with its path. */
+/**
+ * Returns the apply that sets the number of replicas. Throws with the path if the number can't be
+ * set.
+ */
 function scaled(
   wish: { readonly namespace: string; readonly name: string; readonly replicas: number },
   path: string,

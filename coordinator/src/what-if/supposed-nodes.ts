@@ -6,10 +6,10 @@ import { toTimestamp } from "../model/timestamp.ts";
 import type { NodeEntry } from "../state/entries.ts";
 import { HOSTNAME_LABEL } from "../state/node-labels.ts";
 
-/** Labels that name one machine. */
+/** Labels that identify one machine. */
 const OF_ONE_MACHINE: ReadonlySet<string> = new Set([HOSTNAME_LABEL, "hostname"]);
 
-/** Returns the names of so many nodes that do not exist yet. Pure. */
+/** Returns this number of names of nodes that do not exist yet. */
 export function namesLike(like: string, count: number, exists: (name: string) => boolean): string[] {
   const names: string[] = [];
   for (let number = 1; names.length < count; number++) {
@@ -19,7 +19,10 @@ export function namesLike(like: string, count: number, exists: (name: string) =>
   return names;
 }
 
-/** Returns the writes that add a copy of a node as if it had just joined: without pods and not cordoned. Pure. */
+/**
+ * Returns the writes that add a copy of a node as if it had just joined: without pods and not
+ * cordoned.
+ */
 export function nodeLike({ record, report }: NodeEntry, name: string, nowMs: number): StoreWrite {
   const { labels, taints } = record;
   const added = NodeRecord.fromPartial({
@@ -37,8 +40,8 @@ export function nodeLike({ record, report }: NodeEntry, name: string, nowMs: num
   return {
     compares: [],
     ops: [
-      { kind: "put", key: nodeKey(name), value: encodeRecord(NodeRecord, added) },
-      { kind: "put", key: reportKey(name), value: encodeRecord(NodeStatusRecord, reported) },
+      { type: "put", key: nodeKey(name), value: encodeRecord(NodeRecord, added) },
+      { type: "put", key: reportKey(name), value: encodeRecord(NodeStatusRecord, reported) },
     ],
   };
 }

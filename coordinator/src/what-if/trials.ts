@@ -16,7 +16,10 @@ export interface TrialsOptions {
   readonly planner: Pick<Planner, "inTurn">;
 }
 
-/** Answers what a change of the fleet would do, and how much more fits. Trials and plans have their turn one after the other. */
+/**
+ * Answers what a change of the fleet would do, and how many more pods fit. Plans and dry runs run
+ * one after the other.
+ */
 export class Trials {
   readonly #options: TrialsOptions;
 
@@ -25,21 +28,21 @@ export class Trials {
   }
 
   /**
-   * Throws INVALID, NOT_FOUND and FAILED_PRECONDITION with the path of a supposition that can't be tried out, and
-   * RESOURCE_EXHAUSTED when too many wait already.
+   * Evaluates suppositions. Throws INVALID, NOT_FOUND and FAILED_PRECONDITION with the path of an
+   * invalid supposition, and RESOURCE_EXHAUSTED if too many requests are waiting.
    */
   async whatIf({ suppositions }: WhatIfRequest, caller: string): Promise<WhatIfResponse> {
     const { state, planner } = this.#options;
     checkSuppositions(suppositions, state);
     return planner.inTurn(caller, async (options) => {
-      // Something may have changed while others had their turn.
+      // The state may have changed while the request was waiting.
       checkSuppositions(suppositions, state);
       const isAny = suppositions[0]?.supposition?.$case === "loseAnyNode";
       return isAny ? loseAnyNode(options) : tryOut(suppositions, options);
     });
   }
 
-  /** Throws INVALID, NOT_FOUND and RESOURCE_EXHAUSTED. */
+  /** Computes how many more pods fit. Throws INVALID, NOT_FOUND and RESOURCE_EXHAUSTED. */
   capacity(request: CapacityRequest, caller: string): Promise<CapacityResponse> {
     const { state, planner } = this.#options;
     return planner.inTurn(caller, ({ control, turn }) =>

@@ -10,14 +10,19 @@ import { isSafe, placementOf, workloadOutcomes } from "./outcome.ts";
 import { ReadyCounts } from "./ready-counts.ts";
 import { fleetHealthWith, lostNodes, suppose } from "./suppose.ts";
 
-/** The time after the change in which everything is decided that tolerations and deadlines put off. */
+/**
+ * The simulated time after the change. All tolerations and deadlines of default length end within
+ * it.
+ */
 export const HORIZON_MS = 30 * 60_000;
-/** Rounds in which pods report something new. A job of thousands of pods would take thousands. */
+/**
+ * The most rounds in which pods report changes. A job of thousands of pods would need thousands.
+ */
 const MAX_ROUNDS = 200;
-/** Waits for something that only time brings. */
+/** The most waits for events that depend only on time. */
 const MAX_WAITS = 5_000;
 
-/** Returns what would come of the suppositions, which have been checked. Everything happens on a copy. */
+/** Returns the effect of validated suppositions. Everything happens on a copy. */
 export async function tryOut(
   suppositions: readonly Supposition[],
   options: PlanOptions,
@@ -53,7 +58,10 @@ export async function tryOut(
   }
 }
 
-/** Lets the copy's controllers run until nothing is left to do before the horizon. Returns whether everything came to rest. */
+/**
+ * Lets the copy's controllers run until there is no work before the horizon. Returns whether they
+ * became idle.
+ */
 export async function letRun(sandbox: Sandbox): Promise<boolean> {
   const untilMs = sandbox.clock.nowMs() + HORIZON_MS;
   let reported = -1;

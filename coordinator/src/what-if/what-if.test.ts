@@ -13,7 +13,7 @@ import { CoordinatorError } from "../errors.ts";
 import { type Placement, workloadOutcomes } from "./outcome.ts";
 import type { ReadyCounts } from "./ready-counts.ts";
 
-test("pods of a lost node find places on the others, and a service dips meanwhile", async (t) => {
+test("moves pods of a lost node to other nodes, while a service dips", async (t) => {
   const fleet = await aFleet(t, [node("n1"), node("n2"), node("n3")], [web(6)]);
   const { workloads, resources, safe, notes } = await fleet.whatIf({ $case: "loseNode", value: "n2" });
   const [outcome] = workloads;
@@ -22,7 +22,7 @@ test("pods of a lost node find places on the others, and a service dips meanwhil
   assert.equal(podsOf(outcome.came), 2);
   assert.deepEqual([outcome.readyBefore, outcome.readyLowest, outcome.readyAfter], [6, 4, 6]);
   assert.deepEqual(outcome.waiting, []);
-  // A rolling update may miss a quarter of six: one. Two are missing for a while.
+  // A rolling update of six may miss a quarter of them, which is one. Two are missing for a while.
   assert.equal(outcome.minimum, 5);
   assert.equal(safe, false);
   const cpu = resources.find(({ resource }) => resource === "cpu");
@@ -33,17 +33,17 @@ test("pods of a lost node find places on the others, and a service dips meanwhil
   assert.deepEqual(notes, []);
 });
 
-test("pods that find no place wait, with the reason", async (t) => {
+test("lets pods wait that find no node, with the reason", async (t) => {
   const fleet = await aFleet(t, [node("n1"), node("n2")], [web(7)]);
   const { workloads, safe } = await fleet.whatIf({ $case: "loseNode", value: "n1" });
-  // Two nodes of three, of which one is lost, are no mass loss; four of seven fit on the one that is left.
+  // The loss of one of two nodes is not a mass loss. Four of seven pods fit on the remaining node.
   assert.equal(workloads[0]?.waiting[0]?.pods, 3);
   assert.match(workloads[0]?.waiting[0]?.why ?? "", /insufficient cpu/);
   assert.equal(workloads[0]?.waiting[0]?.already, 0);
   assert.equal(safe, false);
 });
 
-test("a label stands for all nodes that have it, and zone for the label of zones", async (t) => {
+test("loses all nodes with a label, and accepts zone for the zone's label", async (t) => {
   const zone = (name: string) => ({ "topology.kubernetes.io/zone": name });
   const nodes = [node("n1", zone("a")), node("n2", zone("a")), node("n3", zone("b")), node("n4", zone("b"))];
   const fleet = await aFleet(t, nodes, [web(4)]);
@@ -54,7 +54,7 @@ test("a label stands for all nodes that have it, and zone for the label of zones
   assert.equal(podsOf(left), podsOf(came));
 });
 
-test("when most nodes are lost at once, no pod is replaced, and a note says why", async (t) => {
+test("replaces no pod when most nodes are lost at once, and notes the reason", async (t) => {
   const fleet = await aFleet(t, [node("n1"), node("n2"), node("n3")], [web(3)]);
   const lose = ["n1", "n2"].map((value): Change => ({ $case: "loseNode", value }));
   const { workloads, notes, safe } = await fleet.whatIf(...lose);
@@ -64,7 +64,7 @@ test("when most nodes are lost at once, no pod is replaced, and a note says why"
   assert.equal(safe, false);
 });
 
-test("more nodes take pods that wait", async (t) => {
+test("assigns waiting pods to added nodes", async (t) => {
   const fleet = await aFleet(t, [node("n1")], [web(6)]);
   const { workloads, resources } = await fleet.whatIf({
     $case: "addNodes",
@@ -75,7 +75,7 @@ test("more nodes take pods that wait", async (t) => {
   assert.equal(resources.find(({ resource }) => resource === "cpu")?.allocatableAfter, "4");
 });
 
-test("a scaled service gets as many pods as fit; those that wait now, too, are counted apart", async (t) => {
+test("scales a service to as many pods as fit, and counts already waiting pods separately", async (t) => {
   const fleet = await aFleet(t, [node("n1")], [web(5)]);
   const value = { namespace: "shop", name: "web", replicas: 7 };
   const { workloads, safe } = await fleet.whatIf({ $case: "scale", value });
@@ -86,7 +86,7 @@ test("a scaled service gets as many pods as fit; those that wait now, too, are c
   assert.equal(safe, false);
 });
 
-test("a drained node is emptied without a service falling below its minimum", async (t) => {
+test("drains a node without a service falling below its minimum", async (t) => {
   const fleet = await aFleet(t, [node("n1"), node("n2"), node("n3")], [web(6)]);
   const { workloads, safe } = await fleet.whatIf({ $case: "drainNode", value: "n1" });
   assert.deepEqual(workloads[0]?.left, [{ node: "n1", pods: 2 }]);
@@ -95,7 +95,7 @@ test("a drained node is emptied without a service falling below its minimum", as
   assert.equal(safe, true);
 });
 
-test("suppositions of one request hold together", async (t) => {
+test("combines the suppositions of one request", async (t) => {
   const fleet = await aFleet(t, [node("n1"), node("n2")], [web(8)]);
   const { workloads } = await fleet.whatIf(
     { $case: "addNodes", value: { count: 1, like: "n2" } },
@@ -105,7 +105,7 @@ test("suppositions of one request hold together", async (t) => {
   assert.deepEqual(workloads[0]?.waiting, []);
 });
 
-test("any one node: the losses that leave pods without a node, the worst first", async (t) => {
+test("lists the losses of any one node that leave pods without a node, the worst first", async (t) => {
   const big = node("n3", {}, "4");
   const fleet = await aFleet(t, [node("n1"), node("n2"), big], [web(14)]);
   const { losses, nodesTried, safe } = await fleet.whatIf({ $case: "loseAnyNode", value: true });
@@ -118,11 +118,11 @@ test("any one node: the losses that leave pods without a node, the worst first",
     ].filter(([, pods]) => Number(pods) > 0),
   );
   assert.equal(safe, false);
-  // A trial leaves no trace in the next one.
+  // A dry run must not affect the next one.
   assert.deepEqual((await fleet.whatIf({ $case: "loseAnyNode", value: true })).losses, losses);
 });
 
-test("a workload is listed if a pod leaves, comes or waits, or if it dips, and else it is not", () => {
+test("lists only workloads of which a pod moves or waits, or that dip", () => {
   const key = "shop/forage_container_service/web";
   const pods = (...counts: readonly (readonly [string, number])[]) => new Map([[key, new Map(counts)]]);
   const placement = (nodes: ReturnType<typeof pods>, waiting = 0): Placement => ({
@@ -144,7 +144,7 @@ test("a workload is listed if a pod leaves, comes or waits, or if it dips, and e
   assert.equal(listed(still, placement(pods(["n1", 3]), 1)), true, "one comes and one waits");
 });
 
-test("nothing changes in the fleet itself", async (t) => {
+test("changes nothing in the fleet itself", async (t) => {
   const fleet = await aFleet(t, [node("n1"), node("n2")], [web(4)]);
   const before = fleet.store.revision;
   await fleet.whatIf({ $case: "drainNode", value: "n1" });
@@ -170,7 +170,7 @@ for (const [what, changes, message] of [
   [
     "an unknown service",
     [{ $case: "scale", value: { namespace: "shop", name: "api", replicas: 1 } }],
-    /scale: there is no container service "api"/,
+    /^suppositions\[0\]\.scale: there is no container service "api"/,
   ],
   [
     "too many replicas",
@@ -186,7 +186,7 @@ for (const [what, changes, message] of [
     /lose_any_node is tried out alone/,
   ],
 ] as const satisfies readonly (readonly [string, readonly Change[], RegExp])[]) {
-  test(`refused with its path: ${what}`, async (t) => {
+  test(`refuses ${what} with its path`, async (t) => {
     const fleet = await aFleet(t, [node("n1")], [web(1)]);
     await assert.rejects(fleet.whatIf(...changes), (error) => {
       assert.ok(error instanceof CoordinatorError);
@@ -196,7 +196,7 @@ for (const [what, changes, message] of [
   });
 }
 
-test("capacity: as many pods as fit, what runs out, and what fragmentation costs", async (t) => {
+test("returns how many pods fit, what runs out first, and the loss by fragmentation", async (t) => {
   const fleet = await aFleet(t, [node("n1"), node("n2"), node("n3")], []);
   const found = await fleet.capacity({ $case: "requests", value: { amounts: { cpu: "1500m" } } });
   assert.equal(found.pods, 3n);
@@ -210,7 +210,7 @@ test("capacity: as many pods as fit, what runs out, and what fragmentation costs
   ]);
 });
 
-test("capacity for more pods of a workload counts those that it has", async (t) => {
+test("counts existing pods in the capacity for a workload", async (t) => {
   const fleet = await aFleet(t, [node("n1"), node("n2")], [web(3)]);
   const like = { namespace: "shop", kind: "container_service", name: "web" };
   const found = await fleet.capacity({ $case: "like", value: like });
@@ -218,14 +218,14 @@ test("capacity for more pods of a workload counts those that it has", async (t) 
   assert.equal(found.requests.cpu, "500m");
 });
 
-test("capacity for pods of a workload that has none takes its template", async (t) => {
+test("computes the capacity for a workload without pods from its template", async (t) => {
   const fleet = await aFleet(t, [node("n1"), node("n2")], [web(0)]);
   const like = { namespace: "shop", kind: "container_service", name: "web" };
   const found = await fleet.capacity({ $case: "like", value: like });
   assert.deepEqual([found.pods, found.requests.cpu], [8n, "500m"]);
 });
 
-test("capacity refuses what it can't count", async (t) => {
+test("refuses requests that can't be counted", async (t) => {
   const fleet = await aFleet(t, [node("n1")], []);
   await assert.rejects(fleet.capacity(undefined), /requests: at least one resource/);
   await assert.rejects(

@@ -1,24 +1,24 @@
 /** A cause of an object's state. */
 export interface Cause {
-  /** One word in CamelCase. */
+  /** The reason as one word in CamelCase. */
   readonly reason: string;
   readonly message: string;
-  /** Lines of output, nodes with the reasons that exclude them, or the pods concerned. */
+  /** Lines of output, nodes with the reasons that exclude them, or the affected pods. */
   readonly details: readonly string[];
-  /** The advice. Empty if waiting is enough. */
+  /** The advice; empty if waiting is enough. */
   readonly advice: string;
 }
 
 export interface Explained {
-  /** One line: how it is. */
+  /** The state in one line. */
   readonly summary: string;
-  /** Whether the object is as it should be. */
+  /** Whether the object is in its desired state. */
   readonly healthy: boolean;
-  /** The most important first. */
+  /** The causes, the most important first. */
   readonly causes: readonly Cause[];
 }
 
-/** The limit of details of one kind; further ones are counted. */
+/** The most details of one kind. Further ones are only counted. */
 const MAX_DETAILS = 20;
 
 export function cause(reason: string, message: string, advice = "", details: readonly string[] = []): Cause {

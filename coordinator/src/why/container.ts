@@ -12,7 +12,7 @@ export interface ContainerInput {
   readonly nowMs: number;
 }
 
-/** Keyed by the word of a container that waits: what to do about it. */
+/** The advice for each reason of a waiting container. */
 const ADVICES: Readonly<Record<string, string>> = {
   ErrImageNotFound: "check the image's name and tag, then apply again",
   ErrImageInvalid: "check that the image is made for this host's architecture, then apply again",
@@ -32,7 +32,9 @@ function adviceFor(reason: string, namespace: string): string {
   return ADVICES[reason] ?? "";
 }
 
-/** Explains why one container isn't up; nothing for one that is, or that waits as it should. Pure. */
+/**
+ * Explains why a container is not ready; empty for a container that is ready or starting normally.
+ */
 export function containerCauses(container: ContainerStatus, input: ContainerInput): Cause[] {
   const { name, state, init, ready } = container;
   if (init && ready) return [];
@@ -51,7 +53,7 @@ export function containerCauses(container: ContainerStatus, input: ContainerInpu
   }
 }
 
-/** Returns the causes of a container's restarts, for pods that are up now. Pure. */
+/** Explains the restarts of a container that is now running. */
 export function restartCauses(container: ContainerStatus, input: ContainerInput): Cause[] {
   const last = container.lastTermination;
   if (container.restartCount === 0 || last === undefined) return [];
@@ -80,7 +82,10 @@ function waiting(
 
 type Time = { readonly seconds: bigint; readonly nanos: number } | undefined;
 
-/** Describes the end of a container, with its last lines and the command for more. */
+/**
+ * Describes the last termination of a container, with its last lines and the command that shows
+ * more.
+ */
 function ended(
   reason: string,
   { name }: ContainerStatus,

@@ -2,25 +2,25 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type CronJobInput, type EndedRun, explainCronJob } from "./cron-job.ts";
 
-test("a cron job whose newest run succeeded is healthy, whatever failed before", () => {
+test("treats a cron job as healthy if its newest run succeeded, regardless of earlier failures", () => {
   const { healthy, summary } = explainCronJob(aCronJob({ ended: [succeeded("b"), failed("a")] }));
   assert.equal(healthy, true);
   assert.equal(summary, "cron_job/nightly is as it should be; next run at 2030-01-01T00:00:00.000Z");
 });
 
-test("a cron job whose every run fails is not healthy, and its newest run is named", () => {
+test("treats a cron job as unhealthy if every run fails, and names the newest run", () => {
   const { healthy, causes } = explainCronJob(aCronJob({ ended: [failed("c"), failed("b"), failed("a")] }));
   assert.equal(healthy, false);
   assert.equal(causes[0]?.message, "its last 3 runs failed, the newest, c: c exited with code 1");
   assert.match(causes[0]?.advice ?? "", /^forage why job\/c --namespace shop/);
 });
 
-test("failures after the newest success count", () => {
+test("counts only failures after the newest success", () => {
   const { causes } = explainCronJob(aCronJob({ ended: [failed("c"), succeeded("b"), failed("a")] }));
   assert.match(causes[0]?.message ?? "", /^its last run failed, the newest, c/);
 });
 
-test("a suspended cron job is not healthy", () => {
+test("treats a suspended cron job as unhealthy", () => {
   const { healthy, causes, summary } = explainCronJob(aCronJob({ suspended: true, nextMs: undefined }));
   assert.equal(healthy, false);
   assert.deepEqual(
@@ -30,7 +30,7 @@ test("a suspended cron job is not healthy", () => {
   assert.doesNotMatch(summary, /next run|never due/);
 });
 
-test("a cron job that has not run yet is healthy", () => {
+test("treats a cron job without runs as healthy", () => {
   assert.equal(explainCronJob(aCronJob({ active: ["a"] })).healthy, true);
 });
 

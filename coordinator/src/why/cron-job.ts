@@ -5,11 +5,11 @@ export interface CronJobInput {
   readonly name: string;
   readonly deleting: boolean;
   readonly suspended: boolean;
-  /** Undefined: the schedule has no further time. */
+  /** The next run; undefined if the schedule has none. */
   readonly nextMs: number | undefined;
-  /** Runs that are under way, by name. */
+  /** The names of running runs. */
   readonly active: readonly string[];
-  /** Runs that have ended and are kept, the newest first. */
+  /** The ended runs that are kept, newest first. */
   readonly ended: readonly EndedRun[];
 }
 
@@ -19,7 +19,7 @@ export interface EndedRun {
   readonly message: string;
 }
 
-/** Explains why a cron job is not as it should be: it is suspended, or its newest runs failed. Pure. */
+/** Explains why a cron job is unhealthy: it is suspended, or its newest runs failed. */
 export function explainCronJob(input: CronJobInput): Explained {
   const causes = causesOf(input);
   const [first] = causes;

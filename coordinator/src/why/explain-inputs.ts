@@ -22,7 +22,10 @@ import type { PodCauses, RolloutFacts, WorkloadInput } from "./workload.ts";
 export interface ExplainOptions {
   readonly state: ClusterView;
   readonly unschedulable: { get(uid: string): UnschedulablePod | undefined };
-  /** Returns each node with the reason that excludes it. Undefined if the pod doesn't wait for a node. */
+  /**
+   * Returns each node with the reason that excludes it; undefined if the pod does not wait for a
+   * node.
+   */
   readonly explainPlacement: (pod: PodEntry) => Explanation | undefined;
   readonly rolloutView: (workloadKey: string) => RolloutView | undefined;
   readonly nowMs: number;
@@ -44,7 +47,7 @@ export function podInput(
   };
 }
 
-/** Undefined: the resource is no cron job. */
+/** Returns the inputs about a cron job; undefined for other resources. */
 export function cronJobInput(
   { record }: ResourceEntry,
   { state, nowMs }: ExplainOptions,
@@ -107,7 +110,9 @@ export function nodeInput(node: NodeEntry, options: ExplainOptions): NodeInput {
   return { node, pods: state.podsOnNode(node.name).length, drainWaits: waits, nowMs };
 }
 
-/** A pod of a job that has ended is as it should be, however it ended: the job says what that means. */
+/**
+ * Returns the causes of a pod. An ended pod of a job has none, because the job explains its result.
+ */
 function causesOf(pod: PodEntry, options: ExplainOptions): PodCauses {
   const ready = isReady(pod, (node) => options.state.node(node)?.health.ready ?? false);
   const counted = (pod.record.job?.counted ?? "") !== "";

@@ -5,12 +5,14 @@ import { type Cause, cause, type Explained } from "./cause.ts";
 export interface NodeInput {
   readonly node: NodeEntry;
   readonly pods: number;
-  /** The pods that a drain waits for, with the reasons. Undefined if the node isn't being drained. */
+  /**
+   * The pods for which a drain waits, with the reasons; undefined if the node is not being drained.
+   */
   readonly drainWaits: readonly string[] | undefined;
   readonly nowMs: number;
 }
 
-/** Explains why a node isn't ready, or takes no pods. Pure. */
+/** Explains why a node is not ready, or accepts no pods. */
 export function explainNode({ node, pods, drainWaits, nowMs }: NodeInput): Explained {
   const { name, health, record, report } = node;
   const causes: Cause[] = [];

@@ -7,7 +7,7 @@ import { containerCauses, restartCauses } from "./container.ts";
 
 export interface PodInput {
   readonly pod: PodEntry;
-  /** Undefined: it has none, or it was forgotten. */
+  /** The pod's node; undefined if the pod has none, or if the node was removed. */
   readonly node: NodeEntry | undefined;
   /** The reason why no node accepts the pod, while it is unschedulable. */
   readonly unschedulable: string | undefined;
@@ -17,7 +17,7 @@ export interface PodInput {
   readonly nowMs: number;
 }
 
-/** Reasons that a pod's node gives for the pod as a whole. */
+/** Reasons that a node gives for the pod as a whole. */
 const WHOLE_REASONS: ReadonlySet<string> = new Set([
   "Evicted",
   "InvalidSpec",
@@ -42,26 +42,26 @@ const WHOLE_ADVICE: Readonly<Record<string, string>> = {
   StopFailed: "read the agent's log on the node: journalctl -u forage-agent",
 };
 
-/** Explains why a pod waits, restarts, isn't ready or stops. Pure. */
+/** Explains why a pod waits, restarts, is not ready or stops. */
 export function explainPod(input: PodInput): Explained {
   const { pod } = input;
   const { name } = pod.record;
   const causes = podCauses(input);
   const done = pod.status?.phase === PodPhase.SUCCEEDED;
   const healthy = isServing(input) || (done && pod.record.stoppingSince === undefined);
-  const told = healthy ? [...causes, ...restarts(input)] : causes;
+  const shown = healthy ? [...causes, ...restarts(input)] : causes;
   if (healthy)
-    return { summary: `pod ${name} ${done ? "has done its work" : "is ready"}`, healthy, causes: told };
+    return { summary: `pod ${name} ${done ? "has done its work" : "is ready"}`, healthy, causes: shown };
   const state = pod.record.stoppingSince !== undefined ? "is stopping" : "is not ready";
-  const [first] = told;
+  const [first] = shown;
   return {
     summary: `pod ${name} ${state}${first === undefined ? "" : `: ${first.message}`}`,
     healthy,
-    causes: told,
+    causes: shown,
   };
 }
 
-/** Explains a failed pod that is gone and whose status and logs are kept. Pure. */
+/** Explains a failed pod that was removed, and whose status and logs are kept. */
 export function explainKeptPod({ pod, nowMs }: PodInput, keptUntilMs: number): Explained {
   const { namespace, name, node, stopReason } = pod.record;
   const containers = pod.status?.containers ?? [];
@@ -79,7 +79,7 @@ export function explainKeptPod({ pod, nowMs }: PodInput, keptUntilMs: number): E
   return { summary, healthy: false, causes: [...causes, kept] };
 }
 
-/** Returns the causes alone, most important first. Pure. */
+/** Returns only the causes, the most important first. */
 export function podCauses(input: PodInput): Cause[] {
   const { pod, node } = input;
   const { record, status } = pod;

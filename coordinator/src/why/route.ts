@@ -2,7 +2,9 @@ import type { Condition } from "../gateway/conditions.ts";
 import type { RouteStatus } from "../gateway/gateway-table.ts";
 import { type Cause, cause, type Explained } from "./cause.ts";
 
-/** Explains why a route is served as it is. `status`: undefined for one that is being removed. Pure. */
+/**
+ * Explains why a route is served as it is. `status` is undefined for a route that is being removed.
+ */
 export function explainRoute(name: string, namespace: string, status: RouteStatus | undefined): Explained {
   const title = `route/${name}`;
   if (status === undefined) return { summary: `${title} is being removed`, healthy: true, causes: [] };
@@ -15,12 +17,12 @@ export function explainRoute(name: string, namespace: string, status: RouteStatu
   return { summary, healthy: first === undefined, causes };
 }
 
-/** Returns the faults of a route or an inline route. Pure. */
+/** Returns the causes of problems of a route or an inline route. */
 export function routeCauses(namespace: string, { conditions, gateway, nodes }: RouteStatus): Cause[] {
   return conditions
     .filter(({ type, status }) => status === (type === "Conflicted"))
     .map(({ type, reason, message }) => {
-      const lacking = nodes.filter(({ ready, inForce }) => !(ready && inForce));
+      const lacking = nodes.filter(({ ready, applied }) => !(ready && applied));
       const details = type === "Programmed" ? lacking.map((it) => `${it.node}: ${it.message}`) : [];
       return cause(reason, message, adviceFor(type, reason, namespace, gateway), details);
     });

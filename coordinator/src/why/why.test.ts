@@ -380,7 +380,7 @@ describe("nodes", () => {
   }
 });
 
-test("many details are counted", () => {
+test("counts the details beyond the limit", () => {
   const { details } = cause(
     "Unschedulable",
     "",
@@ -390,7 +390,7 @@ test("many details are counted", () => {
   assert.deepEqual([details.length, details.at(-1)], [21, "and 10 more"]);
 });
 
-/** `Reason: message | detail → advice` */
+/** Formats causes as `Reason: message | detail → advice`. */
 function lines({ causes }: Explained): string[] {
   return causes.map(({ reason, message, details, advice }) => {
     return `${[`${reason}: ${message}`, ...details].join(" | ")}${advice === "" ? "" : ` → ${advice}`}`;

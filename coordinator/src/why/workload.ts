@@ -3,7 +3,7 @@ import { isImageFailure, onNodes } from "../model/image-failure.ts";
 import type { PodEntry } from "../state/entries.ts";
 import { type Cause, cause, type Explained } from "./cause.ts";
 
-/** A pod with its causes; none for one that is as it should be. */
+/** A pod with its causes; they are empty for a healthy pod. */
 export interface PodCauses {
   readonly pod: PodEntry;
   readonly ready: boolean;
@@ -12,13 +12,16 @@ export interface PodCauses {
 
 /** The facts about a workload's rollout. */
 export interface RolloutFacts {
-  /** "progressing", "succeeded", "rolling back", "rolled back", "failed"; empty: it has not begun. */
+  /**
+   * The state: "progressing", "succeeded", "rolling back", "rolled back", "failed", or empty before
+   * the start.
+   */
   readonly state: string;
   readonly message: string;
   readonly paused: boolean;
   readonly canary: boolean;
   readonly waitsForPromotion: boolean;
-  /** The reason why older pods have to stay for now. */
+  /** The reason why older pods must be kept for now. */
   readonly prefetchStatus: string;
   readonly rolledBackTo: number;
   /** The names of failed pods whose logs are kept. */
@@ -30,22 +33,22 @@ export interface WorkloadInput {
   readonly kind: string;
   readonly name: string;
   readonly deleting: boolean;
-  /** The desired number of pods. Undefined: the present number. */
+  /** The desired number of pods; undefined means the present number. */
   readonly replicas: number | undefined;
   readonly pods: readonly PodCauses[];
   /** The missing dependencies. */
   readonly waitsFor: readonly { readonly name: string; readonly why: string; readonly failed: boolean }[];
   readonly rollout: RolloutFacts | undefined;
-  /** The autoscaler's last decision, as text. */
+  /** The autoscaler's last decision as text. */
   readonly scaled: string | undefined;
-  /** The state of a job. Undefined for other kinds. */
+  /** The state of a job; undefined for other kinds. */
   readonly job: { readonly condition: string; readonly message: string } | undefined;
 }
 
-/** Names that a message gives. */
+/** The most names in a message. */
 const MAX_NAMED = 3;
 
-/** Explains why a container service or a job is not as it should be. Pure. */
+/** Explains why a container service or a job is unhealthy. */
 export function explainWorkload(input: WorkloadInput): Explained {
   const title = `${input.kind}/${input.name}`;
   const ready = input.pods.filter((pod) => pod.ready).length;
@@ -62,7 +65,7 @@ export function explainWorkload(input: WorkloadInput): Explained {
         ? "is as it should be"
         : "is not as it should be";
   const reason = healthy ? "" : (causes[0]?.message ?? "");
-  // A rollout's message begins with the counts.
+  // The message of a rollout begins with the counts.
   const parts = [`${title} ${state}`, reason.startsWith(counts) ? "" : counts, reason];
   return { summary: parts.filter((part) => part !== "").join("; "), healthy, causes: [...causes, ...scaled] };
 }
@@ -163,11 +166,11 @@ function grouped(pods: readonly PodCauses[]): Cause[] {
 interface Group {
   readonly first: Cause;
   readonly names: string[];
-  /** The nodes of the pods, if they matter. */
+  /** The nodes of the pods, if they are relevant. */
   readonly nodes: string[];
 }
 
-/** Returns the cause's weight. Pods that are starting or stopping matter least. */
+/** Returns the weight of a cause. Pods that are starting or stopping have the least. */
 function weight({ reason }: Cause): number {
   if (reason === "Stopping") return 2;
   return reason === "Starting" || reason === "Scheduling" ? 1 : 0;

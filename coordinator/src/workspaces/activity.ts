@@ -13,10 +13,10 @@ export interface ActivityOptions {
   readonly nowMs: () => number;
 }
 
-/** Heartbeats come every half minute. A client that calls more often costs no more writes than this. */
+/** The least time between two writes for one workspace. Clients send a heartbeat every 30 s. */
 const MIN_INTERVAL_MS = 1_000;
 
-/** Records the use of workspaces durably. */
+/** Stores when workspaces were last used. */
 export class ActivityWriter {
   readonly #options: ActivityOptions;
 
@@ -24,7 +24,9 @@ export class ActivityWriter {
     this.#options = options;
   }
 
-  /** Marks the workspace as used now. `closed`: its user has left it. Throws NOT_FOUND. */
+  /**
+   * Marks the workspace as used now. `closed` means that its user has left it. Throws NOT_FOUND.
+   */
   async mark(id: string, closed: boolean): Promise<void> {
     const { view, writer, nowMs } = this.#options;
     const entry = view.instance(id);
@@ -41,10 +43,10 @@ export class ActivityWriter {
       closed,
     });
     const key = activityKey(id);
-    // The instance must not go meanwhile, or its activity would stay for ever.
+    // The condition keeps an activity record from outliving its instance.
     await writer.transact(
-      [{ kind: "exists", key: entry.key }],
-      [{ kind: "put", key, value: encodeRecord(ActivityRecord, record) }],
+      [{ type: "exists", key: entry.key }],
+      [{ type: "put", key, value: encodeRecord(ActivityRecord, record) }],
     );
     if (conditionsOf(entry.record).firstUserActivity !== undefined) return;
     await writer.update(id, (it) =>

@@ -26,23 +26,27 @@ export interface Confirmation {
 export interface ConfirmInput {
   readonly record: InstanceRecord;
   readonly transfer: TransferRecord;
-  /** The object of the transfer in the content store. */
+  /** The transfer's object as the content store holds it; undefined if it is missing. */
   readonly stored: StoredObject | undefined;
-  /** The backups of the instance's owner and meta id. */
+  /** The backups of the workspace, which is named by owner and meta id. */
   readonly backup: RecordEntry<BackupRecord> | undefined;
   readonly storeName: string;
   readonly generations: number;
   readonly nowMs: number;
-  /** Grows with each change of the store, over restores as well. */
+  /** A number that grows with each change of the store, even after a restore from a backup. */
   readonly order: bigint;
 }
 
-/** Finished transfers that stay in the record; older ones are in the pointers and snapshots. */
+/**
+ * The number of finished transfers that a record keeps. Backups and snapshots keep what older ones
+ * stored.
+ */
 const KEPT_TRANSFERS = 10;
 
 /**
- * Returns what one transaction stores once a node reports a finished archive. The pointer moves only to an archive that the content store
- * holds with the reported size and digest. Otherwise the transfer is replaced by a new one.
+ * Returns the writes for a transfer whose archive a node reports as finished. They store the
+ * archive as a backup or snapshot only if the content store holds it with the reported size and
+ * digest. Otherwise a final transfer is removed from the record, and any other transfer fails.
  */
 export function confirmTransfer(input: ConfirmInput): Confirmation {
   const { record, transfer, stored, storeName } = input;
@@ -53,11 +57,11 @@ export function confirmTransfer(input: ConfirmInput): Confirmation {
   const isFinal = transfer.id.startsWith(FINAL_TRANSFER);
   const isSnapshot = transfer.kind === TransferKind.SNAPSHOT;
   const safe = isFinal ? { ...changed, contentSafe: true } : changed;
-  const told = withConditions(safe, {
+  const confirmed = withConditions(safe, {
     ...(isFinal && !isSnapshot && { finalBackupComplete: WorkspaceConditionBool.TRUE }),
     ...(isFinal && isSnapshot && isHeadless(record.type) && { snapshot: url }),
   });
-  return { record: told, writes: isSnapshot ? snapshotWrites(input, url) : pointerWrites(input) };
+  return { record: confirmed, writes: isSnapshot ? snapshotWrites(input, url) : pointerWrites(input) };
 }
 
 function isSame({ archive, object }: TransferRecord, stored: StoredObject | undefined): boolean {
@@ -70,7 +74,10 @@ function isSame({ archive, object }: TransferRecord, stored: StoredObject | unde
   );
 }
 
-/** The plan orders another final transfer, with another id. Others fail. */
+/**
+ * Removes a final transfer, so that the plan orders another one with a new id. Marks any other
+ * transfer as failed.
+ */
 function withoutLost(record: InstanceRecord, transfer: TransferRecord): InstanceRecord {
   if (transfer.id.startsWith(FINAL_TRANSFER))
     return { ...record, transfers: record.transfers.filter(({ id }) => id !== transfer.id) };
@@ -95,7 +102,7 @@ function snapshotWrites({ record, transfer, nowMs }: ConfirmInput, url: string):
     owner: record.metadata?.owner ?? "",
     at: toTimestamp(nowMs),
   });
-  return { ops: [{ kind: "put", key: snapshotKey(url), value: encodeRecord(SnapshotRecord, snapshot) }] };
+  return { ops: [{ type: "put", key: snapshotKey(url), value: encodeRecord(SnapshotRecord, snapshot) }] };
 }
 
 function pointerWrites({ record, transfer, backup, generations, nowMs, order }: ConfirmInput): Writes {
@@ -107,7 +114,8 @@ function pointerWrites({ record, transfer, backup, generations, nowMs, order }: 
     instanceId: record.id,
     kind: transfer.kind,
     at: isLate ? record.stoppedAt : toTimestamp(nowMs),
-    // No later instance had started when the pod was gone.
+    // Content that is saved after the stop dates from the end of the pod, before any later instance
+    // started.
     order: isLate ? record.podGoneVersion : order,
   });
   const older = (backup?.record.generations ?? []).filter(
@@ -116,14 +124,15 @@ function pointerWrites({ record, transfer, backup, generations, nowMs, order }: 
   const sorted = isLate ? inOrder(saved, older, generations) : [saved, ...older];
   const pointer = BackupRecord.fromPartial({ owner, metaId, generations: sorted.slice(0, generations) });
   return {
-    compares: [{ kind: "modRevision", key, revision: backup?.revision ?? 0 }],
-    ops: [{ kind: "put", key, value: encodeRecord(BackupRecord, pointer) }],
+    compares: [{ type: "mod-revision", key, revision: backup?.revision ?? 0 }],
+    ops: [{ type: "put", key, value: encodeRecord(BackupRecord, pointer) }],
   };
 }
 
 /**
- * Content that is saved long after its instance has stopped is older than the backups of instances that followed. It becomes one of
- * the kept generations, but not the newest. A clock that was wrong at the stop has no part in it.
+ * Inserts the generation by its order, newest first. Content saved long after its instance stopped
+ * may be older than backups of later instances; it is kept, but not as the newest. Wall-clock times
+ * are compared only if one of the generations has no order.
  */
 function inOrder(saved: Generation, others: readonly Generation[], kept: number): Generation[] {
   const savedMs = toEpochMs(saved.at) ?? 0;

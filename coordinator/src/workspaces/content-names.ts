@@ -12,7 +12,7 @@ export function transferObject({ id, metadata }: InstanceRecord, transfer: strin
   });
 }
 
-/** The objects of the content store that records name. Others are garbage. */
+/** The objects of the content store that records refer to. All others are garbage. */
 export class NamedObjects {
   readonly #view: WorkspaceView;
   #names: ReadonlySet<string> = new Set();
@@ -24,7 +24,7 @@ export class NamedObjects {
 
   has(object: string): boolean {
     const { changes } = this.#view;
-    // A sweep checks many objects, and records seldom change meanwhile.
+    // A sweep checks many objects, and the records seldom change during it.
     if (changes !== this.#changes) [this.#names, this.#changes] = [namedObjects(this.#view), changes];
     return this.#names.has(object);
   }

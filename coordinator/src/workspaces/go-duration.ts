@@ -10,12 +10,15 @@ const UNITS_NS: Readonly<Record<string, number>> = {
   h: 3600e9,
 };
 
-/** Go's durations end at about 292 years. */
+/** The longest Go duration in nanoseconds, about 292 years. */
 const MAX_NS = 2 ** 63;
-/** `time.Duration` prints at most 22 characters; a text of the longest sensible form fits as well. */
+/** The longest text that is parsed. `time.Duration` prints at most 22 characters. */
 const MAX_LENGTH = 100;
 
-/** Returns the milliseconds of a duration as Go's `time.ParseDuration` reads it, such as `1h30m`; undefined if it is none. */
+/**
+ * Parses a duration as Go's `time.ParseDuration` does, for example `1h30m`. Returns milliseconds,
+ * or undefined for other texts.
+ */
 export function parseGoDuration(text: string): number | undefined {
   const match = text.length <= MAX_LENGTH ? /^([+-]?)(.+)$/.exec(text) : null;
   if (match === null) return undefined;
@@ -29,7 +32,7 @@ export function parseGoDuration(text: string): number | undefined {
   return (sign === "-" ? -totalNs : totalNs) / 1e6;
 }
 
-/** Returns the milliseconds as Go prints a duration: `1h30m0s`, `2m0s`, `1.5s`, `500ms`. */
+/** Formats milliseconds as Go prints a duration: `1h30m0s`, `2m0s`, `1.5s`, `500ms`. */
 export function formatGoDuration(ms: number): string {
   if (ms === 0) return "0s";
   if (ms < 1000) return `${ms}ms`;
@@ -40,7 +43,7 @@ export function formatGoDuration(ms: number): string {
   return minutes > 0 ? `${minutes}m${seconds}` : seconds;
 }
 
-/** Returns `HHhMMm`, as time-out conditions show durations. */
+/** Formats milliseconds as `HHhMMm`, as in time-out conditions. */
 export function formatHoursMinutes(ms: number): string {
   const minutes = Math.floor(Math.max(0, ms) / 60_000);
   return `${String(Math.floor(minutes / 60)).padStart(2, "0")}h${String(minutes % 60).padStart(2, "0")}m`;

@@ -1,6 +1,9 @@
 import { PREFIXES } from "../model/keys.ts";
 
-/** Keys of the records of workspaces in the store. Instance ids are DNS labels; owners and meta ids are escaped. */
+/**
+ * The prefix of the keys of workspace records. Instance ids are DNS labels; owners and meta ids are
+ * escaped.
+ */
 export const WORKSPACES_PREFIX = "workspaces/";
 
 export const WORKSPACE_PREFIXES = {
@@ -17,7 +20,9 @@ export function instanceKey(id: string): string {
   return `${WORKSPACE_PREFIXES.instances}${id}`;
 }
 
-/** Returns the key of the secrets' record. The record's encryption is bound to it. */
+/**
+ * Returns the key of an instance's secrets record. The record's encryption is bound to this key.
+ */
 export function secretsKey(id: string): string {
   return `${WORKSPACE_PREFIXES.secrets}${id}`;
 }
@@ -26,7 +31,7 @@ export function activityKey(id: string): string {
   return `${WORKSPACE_PREFIXES.activity}${id}`;
 }
 
-/** The record of the one instance of a meta id that has not stopped. */
+/** Returns the key of the record that names the one instance of a meta id that has not stopped. */
 export function liveKey(metaId: string): string {
   return `${WORKSPACE_PREFIXES.live}${encodeURIComponent(metaId)}`;
 }
@@ -39,7 +44,7 @@ export function snapshotKey(url: string): string {
   return `${WORKSPACE_PREFIXES.snapshots}${encodeURIComponent(url)}`;
 }
 
-/** Nonces are hexadecimal. */
+/** Returns the key of a used one-time code. Nonces are hexadecimal. */
 export function usedCodeKey(nonce: string): string {
   return `${WORKSPACE_PREFIXES.usedCodes}${nonce}`;
 }

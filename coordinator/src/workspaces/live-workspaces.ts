@@ -1,7 +1,7 @@
 import type { LiveWorkspaces } from "../dashboard/live/workspace-row.ts";
 import type { Workspaces } from "./open-workspaces.ts";
 
-/** Returns the instances as the dashboard shows them. Owner tokens are left out. */
+/** Returns the instances for the dashboard, without owner tokens. */
 export function liveWorkspaces(
   { view, statuses }: Pick<Workspaces, "view" | "statuses">,
   namespace: string,
@@ -15,7 +15,7 @@ export function liveWorkspaces(
     },
     subscribe: (changed) =>
       view.subscribe((changes) => {
-        for (const { id, kind } of changes) if (kind === "instance") changed(id);
+        for (const { id, type } of changes) if (type === "instance") changed(id);
       }),
   };
 }

@@ -31,7 +31,7 @@ export function workspaceMetrics(
   });
   gauge(
     "forage_workspace_transfers",
-    "Backups and snapshots that are ordered and not complete, by state.",
+    "Backups and snapshots that are ordered and not yet complete, by state.",
     ["state"],
     (it) => {
       for (const { record } of view.instances())
@@ -41,7 +41,7 @@ export function workspaceMetrics(
   );
   gauge(
     "forage_workspace_content_bytes",
-    "Disk use of the content of workspaces by node, as the nodes measured it last. Content that is being deleted counts.",
+    "Disk use of the content of workspaces by node, as last measured by the nodes, including content that is being deleted.",
     ["node"],
     (it) => {
       for (const { record } of view.instances())
@@ -56,7 +56,7 @@ export function workspaceMetrics(
   );
   gauge(
     "forage_workspace_content_kept",
-    "Instances whose content could not be saved, and stays on its node until somebody decides.",
+    "Instances whose content could not be saved and stays on its node until an operator decides about it.",
     [],
     (it) => it.set(view.instances().filter(({ record }) => isKept(record)).length),
   );

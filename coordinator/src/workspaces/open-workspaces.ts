@@ -7,7 +7,7 @@ import type { Registry } from "prom-client";
 import type { ActingTime } from "../acting-time/acting-time.ts";
 import type { UnschedulablePods } from "../control/placement/unschedulable-pods.ts";
 import type { Vault } from "../objects/vault.ts";
-import { serve } from "../rpc/serve.ts";
+import { type Handlers, serve } from "../rpc/serve.ts";
 import type { FurtherService } from "../services.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { Store } from "../store/index.ts";
@@ -41,7 +41,7 @@ export interface WorkspacesOptions {
   readonly state: ClusterView;
   readonly vault: Vault;
   readonly clock: Clock;
-  /** The time that deadlines count. */
+  /** The clock for deadlines, which excludes time in which the coordinator could not act. */
   readonly time: ActingTime;
   readonly log: Log;
   readonly epoch: number;
@@ -57,24 +57,32 @@ export interface WorkspacesOptions {
 
 export interface Workspaces {
   readonly services: readonly FurtherService[];
+  /** The handlers of the services, for simulations, which have no port. */
+  readonly handlers: WorkspaceHandlers;
   readonly view: WorkspaceView;
   readonly activity: ActivityWriter;
   readonly statuses: StatusReader;
   readonly subscribers: Subscribers;
   /** Registers the metrics. */
   addMetrics(registers: Registry[]): void;
-  /** Steps in progress finish. The content store is closed as well. */
+  /** Waits for steps in progress, and closes the content store. */
   close(): Promise<void>;
 }
 
-/** The services that `openWorkspaces` adds. */
+export interface WorkspaceHandlers {
+  readonly manager: Handlers<typeof WorkspaceManagerService>;
+  readonly contents: Handlers<typeof WorkspaceContentServiceService>;
+  readonly node: Handlers<typeof WorkspaceNodeServiceService>;
+}
+
+/** The gRPC services that `openWorkspaces` implements. */
 export const workspaceDefinitions: readonly ServiceDefinition[] = [
   WorkspaceManagerService,
   WorkspaceContentServiceService,
   NODE_SERVICE,
 ];
 
-/** Puts the parts of workspaces together over the state of the coordinator. */
+/** Opens everything that serves workspaces, based on the coordinator's cluster view. */
 export async function openWorkspaces(options: WorkspacesOptions): Promise<Workspaces> {
   const { store, state, vault, clock, log, epoch, settings, content } = options;
   const { view, follow } = await WorkspaceView.load(store, log);
@@ -119,6 +127,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
   };
   return {
     ...{ view, activity, statuses, subscribers },
+    handlers: { manager, contents, node },
     services: [
       {
         definition: WorkspaceManagerService,

@@ -1,6 +1,9 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 
-/** Characters that cookies, headers and URLs hold as they are. There are 64, so that a random byte picks each equally often. */
+/**
+ * Characters that cookies, headers and URLs hold unescaped. There are 64 of them, so that a random
+ * byte selects each with equal probability.
+ */
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const TOKEN_LENGTH = 32;
 
@@ -9,7 +12,7 @@ export function ownerToken(randomBytes: (count: number) => Uint8Array): string {
   return Array.from(randomBytes(TOKEN_LENGTH), (byte) => ALPHABET[byte & 63]).join("");
 }
 
-/** Compares in a time that depends on neither text. */
+/** Compares two tokens in constant time. */
 export function isSameToken(given: string, expected: string): boolean {
   return expected !== "" && timingSafeEqual(digestOf(given), digestOf(expected));
 }

@@ -34,24 +34,30 @@ export interface ReconcilerOptions {
   readonly clock: Clock;
   readonly time: ActingTime;
   readonly log: Log;
-  /** Grows with each restore of the store. */
+  /** The epoch of the store, which grows with each restore. */
   readonly epoch: number;
   readonly unschedulable: Pick<UnschedulablePods, "get">;
   readonly randomName: (length: number) => string;
-  /** No pods are created before it resolves. */
+  /** Resolves when pods may be created. */
   readonly started?: Promise<void> | undefined;
 }
 
-/** Changes of one instance in one evaluation; what is left comes with the next. */
+/** The most plans that one evaluation executes for an instance. The next evaluation continues. */
 const MAX_ROUNDS = 10;
-/** A wake-up that was missed only delays this long. */
+/**
+ * The longest time between two evaluations of an instance, which bounds the delay after a missed
+ * event.
+ */
 const MAX_WAIT_MS = 60_000;
-/** The reason why a pod has no node changes without a wake-up. */
+/**
+ * The interval of evaluations while a pod has no node: the reason for that changes without an
+ * event.
+ */
 const PENDING_WAIT_MS = 5_000;
-/** Between two questions about an archive, while the content store can't be reached. */
+/** The interval of attempts to confirm an archive while the content store is unreachable. */
 const CONTENT_RETRY_MS = 5_000;
 
-/** Reconciles each instance from its request to its end. */
+/** Reconciles each workspace instance, from its request until its record is deleted. */
 export class WorkspaceReconciler {
   readonly #options: ReconcilerOptions;
   readonly #pods: PodWriter;
@@ -88,11 +94,11 @@ export class WorkspaceReconciler {
   #wakeFor(changes: readonly Change[]): void {
     const { view } = this.#options;
     for (const change of changes) {
-      if (change.kind === "pod") {
+      if (change.type === "pod") {
         const record = (change.after ?? change.before)?.record;
         if (record?.workloadKind === WORKSPACE_KIND) this.#loop.wake(record.workloadName);
       }
-      if (change.kind !== "node") continue;
+      if (change.type !== "node") continue;
       const { before, after } = change;
       const same =
         before?.health.ready === after?.health.ready && (before === undefined) === (after === undefined);
@@ -103,18 +109,22 @@ export class WorkspaceReconciler {
   }
 
   #wakeForInstances(changes: readonly InstanceChange[]): void {
-    // Activity only defers a deadline, unless it closes the workspace; the timer that is set evaluates it again.
-    for (const { id, kind, after } of changes)
-      if (after !== undefined && (kind === "instance" || this.#options.view.activity(id)?.record.closed))
+    // Other activity only defers a deadline, and the timer of the former deadline evaluates the
+    // instance anyway.
+    for (const { id, type, after } of changes)
+      if (after !== undefined && (type === "instance" || this.#options.view.activity(id)?.record.closed))
         this.#loop.wake(id);
   }
 
-  /** Returns the milliseconds after which time alone changes something. */
+  /**
+   * Reconciles an instance. Returns the milliseconds until the next evaluation; undefined if only
+   * events can change something.
+   */
   async #reconcile(id: string): Promise<number | undefined> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const entry = this.#options.view.instance(id);
       if (entry === undefined) return undefined;
-      // A record that names its pod is judged by a view that holds the pod.
+      // The pod that the record names must be in the cluster view before the plan is made.
       await this.#options.state.reached(entry.revision);
       const observation = this.#observe(entry.record);
       const plan = planWorkspace(entry.record, observation, transferObject);
@@ -153,7 +163,8 @@ export class WorkspaceReconciler {
     observation: Observation,
   ): Promise<"changed" | "idle" | "retry-later"> {
     const { writer, log, epoch } = this.#options;
-    // The record at this revision says that the pod is gone, and so do all orders from this version on.
+    // The record of this revision states that the pod is gone, and so do all orders from this
+    // version on.
     const isNewlyGone = entry.record.podGone && entry.record.podGoneVersion === 0n;
     let after = isNewlyGone ? { ...record, podGoneVersion: orderVersion(epoch, entry.revision) } : record;
     const writes: Writes[] = [];
@@ -200,7 +211,7 @@ export class WorkspaceReconciler {
     return "changed";
   }
 
-  /** Returns undefined if the content store can't be reached now. */
+  /** Confirms a transfer. Returns undefined if the content store is unreachable. */
   async #confirm(
     record: InstanceRecord,
     transfer: InstanceRecord["transfers"][number],

@@ -8,7 +8,7 @@ import { createMemoryStore } from "../store/index.ts";
 import { secretsKey } from "./keys.ts";
 import { openSecrets, secretsWrite } from "./records.ts";
 
-test("secrets of workspaces are encrypted again with a new key, and then the old key can go", async () => {
+test("encrypts secrets of workspaces again with a new key, after which the old key can be removed", async () => {
   const store = createMemoryStore({ clock: new VirtualClock() });
   const [old, fresh] = [
     { id: "old", bytes: Buffer.alloc(32, 1) },
@@ -19,7 +19,7 @@ test("secrets of workspaces are encrypted again with a new key, and then the old
     envvars: [{ name: "A", value: "secret" }],
   });
   const write = secretsWrite("instance", secrets, await openVault([old], store));
-  assert.ok(write.kind === "put" && !Buffer.from(write.value).includes("a token"));
+  assert.ok(write.type === "put" && !Buffer.from(write.value).includes("a token"));
   await store.txn([], [write]);
   assert.deepEqual(await reseal([fresh, old], store), { rewritten: 2, unreadable: [] });
   const stored = await store.get(secretsKey("instance"));

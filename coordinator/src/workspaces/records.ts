@@ -11,19 +11,23 @@ import type { Op } from "../store/index.ts";
 import { instanceKey, secretsKey } from "./keys.ts";
 import { statusOf } from "./phase/status.ts";
 
-/** Room for two million million updates before a restore of the store must count for more than one of them. */
+/**
+ * The shift of the store's epoch in a version: 2^40 updates fit between two restores of the store.
+ */
 const EPOCH_BITS = 40n;
 
-/** Returns the write of a record that changed. Its status version grows if its published status changed. */
+/**
+ * Returns the write of a changed record. Its status version grows if its published status changed.
+ */
 export function instanceWrite(before: InstanceRecord | undefined, after: InstanceRecord, epoch: number): Op {
   return {
-    kind: "put",
+    type: "put",
     key: instanceKey(after.id),
     value: encodeRecord(InstanceRecord, versioned(before, after, epoch)),
   };
 }
 
-/** Returns the record with the status version that it is stored with. */
+/** Returns the record with its new status version. */
 export function versioned(
   before: InstanceRecord | undefined,
   after: InstanceRecord,
@@ -31,7 +35,7 @@ export function versioned(
 ): InstanceRecord {
   if (before !== undefined && publishedHash(before) === publishedHash(after)) return after;
   const next = (before?.statusVersion ?? 0n) + 1n;
-  // A store that was restored from a backup lost versions that clients have seen.
+  // After a restore from a backup, versions must exceed those that clients received before.
   const first = BigInt(epoch) << EPOCH_BITS;
   return { ...after, statusVersion: next > first ? next : first };
 }
@@ -43,7 +47,7 @@ function publishedHash(record: InstanceRecord): string {
 export function secretsWrite(id: string, secrets: InstanceSecrets, vault: Vault): Op {
   const key = secretsKey(id);
   const sealed = vault.sealBytes(InstanceSecrets.encode(secrets).finish(), key);
-  return { kind: "put", key, value: encodeRecord(InstanceSecretsRecord, { key: sealed }) };
+  return { type: "put", key, value: encodeRecord(InstanceSecretsRecord, { key: sealed }) };
 }
 
 /** Throws INTERNAL if the record can't be decrypted. */

@@ -10,26 +10,26 @@ import type { WorkspaceView } from "./view.ts";
 
 const RECORD = InstanceRecord.fromPartial({ id: "i1", namespace: "dev", metadata: { metaId: "m1" } });
 
-test("the removal of an instance removes the secret with its environment if there is one", () => {
+test("removes the secret with the environment together with its instance if the secret exists", () => {
   const removed = (hasSecret: boolean) => {
     const objects = { get: () => (hasSecret ? {} : undefined) };
     return removalWrites(RECORD, { state: { objects } as unknown as ClusterView }).ops;
   };
-  const remove = (key: string) => ({ kind: "delete", key });
+  const remove = (key: string) => ({ type: "delete", key });
   const own = [instanceKey("i1"), secretsKey("i1"), activityKey("i1")].map(remove);
   assert.deepEqual(removed(false), own);
   assert.deepEqual(removed(true), [...own, remove(objectKey(secretNameOf(RECORD)))]);
 });
 
-test("only the instance that lives under a meta id releases it", () => {
+test("releases a meta id only for the instance that holds it", () => {
   const released = (instanceId: string | undefined) => {
     const entry =
       instanceId === undefined ? undefined : { key: liveKey("m1"), revision: 7, record: { instanceId } };
     return releaseWrites(RECORD, { live: () => entry } as unknown as WorkspaceView);
   };
   assert.deepEqual(released("i1"), {
-    compares: [{ kind: "modRevision", key: liveKey("m1"), revision: 7 }],
-    ops: [{ kind: "delete", key: liveKey("m1") }],
+    compares: [{ type: "mod-revision", key: liveKey("m1"), revision: 7 }],
+    ops: [{ type: "delete", key: liveKey("m1") }],
   });
   assert.deepEqual(released("i2"), {});
   assert.deepEqual(released(undefined), {});

@@ -6,28 +6,34 @@ import { secretNameOf } from "./pod/environment-secret.ts";
 import type { WorkspaceView } from "./view.ts";
 import type { Writes } from "./writer.ts";
 
-/** Lets another instance of the meta id start. */
+/**
+ * Returns the writes that allow another instance of the meta id to start. Empty if another instance
+ * already has it.
+ */
 export function releaseWrites(record: InstanceRecord, view: WorkspaceView): Writes {
   const metaId = record.metadata?.metaId ?? "";
   const live = view.live(metaId);
   if (live === undefined || live.record.instanceId !== record.id) return {};
   return {
-    compares: [{ kind: "modRevision", key: live.key, revision: live.revision }],
-    ops: [{ kind: "delete", key: liveKey(metaId) }],
+    compares: [{ type: "mod-revision", key: live.key, revision: live.revision }],
+    ops: [{ type: "delete", key: liveKey(metaId) }],
   };
 }
 
-/** Removes an instance that has stopped, with all that belongs to it alone. Backups and snapshots stay. */
+/**
+ * Returns the writes that remove a stopped instance and everything that belongs to it alone.
+ * Backups and snapshots stay.
+ */
 export function removalWrites(record: InstanceRecord, { state }: { readonly state: ClusterView }): Writes {
   const { id } = record;
   const secret = secretNameOf(record);
   const hasSecret = state.objects.get(secret) !== undefined;
   return {
     ops: [
-      { kind: "delete", key: instanceKey(id) },
-      { kind: "delete", key: secretsKey(id) },
-      { kind: "delete", key: activityKey(id) },
-      ...(hasSecret ? [{ kind: "delete", key: objectKey(secret) } as const] : []),
+      { type: "delete", key: instanceKey(id) },
+      { type: "delete", key: secretsKey(id) },
+      { type: "delete", key: activityKey(id) },
+      ...(hasSecret ? [{ type: "delete", key: objectKey(secret) } as const] : []),
     ],
   };
 }

@@ -4,7 +4,7 @@ import { INGRESS_SCHEMA } from "./ingress/ingress-settings.ts";
 import { SSH_SCHEMA } from "./ssh/ssh-settings.ts";
 
 const GIGABYTE = 1024n ** 3n;
-/** `{{.Name}}`, as Gitpod's installer writes the templates. */
+/** A variable in a URL template, such as `{{.Name}}`, in the syntax of Gitpod's installer. */
 const PLACEHOLDER = /\{\{\s*\.(\w+)\s*\}\}/g;
 const VARIABLES = ["ID", "Prefix", "Host", "IngressPort", "WorkspacePort"] as const;
 type Variable = (typeof VARIABLES)[number];
@@ -21,7 +21,8 @@ const template = (needed: readonly Variable[]) =>
     });
 
 const seconds = (byDefault: number, meaning: string) =>
-  // A month: longer than any workspace should live, and short enough to find typing errors.
+  // The limit is a month: longer than any workspace should live, and short enough to detect typing
+  // errors.
   z.number().min(1).max(2_678_400).default(byDefault).describe(meaning);
 
 const quantity = z
@@ -72,7 +73,7 @@ export const WORKSPACES_SCHEMA = z.strictObject({
   classes: z
     .array(workspaceClass)
     .min(1)
-    // A fleet has a handful of sizes.
+    // A fleet has only a few sizes.
     .max(100)
     .refine(
       (classes) => new Set(classes.map(({ id }) => id)).size === classes.length,
@@ -168,14 +169,14 @@ export const WORKSPACES_SCHEMA = z.strictObject({
 export type WorkspaceSettings = z.infer<typeof WORKSPACES_SCHEMA>;
 export type WorkspaceClassSettings = WorkspaceSettings["classes"][number];
 
-export interface UrlParts {
+export interface UrlValues {
   readonly id: string;
   readonly prefix: string;
   readonly port?: number;
 }
 
-/** Returns the URL of a workspace, or of a port of it if the parts name one. */
-export function workspaceUrl(settings: WorkspaceSettings, { id, prefix, port }: UrlParts): string {
+/** Returns the URL of a workspace, or of one of its ports if `port` is given. */
+export function workspaceUrl(settings: WorkspaceSettings, { id, prefix, port }: UrlValues): string {
   const values: Readonly<Record<string, string>> = {
     ID: id,
     Prefix: prefix,
@@ -187,12 +188,14 @@ export function workspaceUrl(settings: WorkspaceSettings, { id, prefix, port }: 
   return text.replace(PLACEHOLDER, (_all, name: string) => values[name] ?? "");
 }
 
-/** Returns the class with the id, or the default for an empty one. */
+/**
+ * Returns the class with the id, or the default class for an empty id; undefined for an unknown id.
+ */
 export function classOf(settings: WorkspaceSettings, id: string): WorkspaceClassSettings | undefined {
   return id === "" ? settings.classes[0] : settings.classes.find((it) => it.id === id);
 }
 
-/** Returns the size limit that the class sets for content; 0: none. */
+/** Returns the size limit in bytes that the class sets for content; 0 means none. */
 export function diskBytesOf(settings: WorkspaceSettings, id: string): bigint {
   return (BigInt(Math.round((classOf(settings, id)?.diskGigabytes ?? 0) * 1000)) * GIGABYTE) / 1000n;
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
 import { workspaceLines } from "./support-lines.ts";
 
-test("the output of a workspace container is left out, and its exit code stays", () => {
+test("leaves out the output of a workspace's container, and keeps its exit code", () => {
   const failed = "container workspace ran with an error: exit code 1 (Error): canary\nof two lines";
   const headlessTaskFailed = "exit code 137: canary";
   const conditions = { failed, headlessTaskFailed };
@@ -15,7 +15,7 @@ test("the output of a workspace container is left out, and its exit code stays",
   );
 });
 
-test("only fields that are known to hold no secret are shown", () => {
+test("shows only fields that are known to contain no secrets", () => {
   const canary = "canary";
   const [line] = linesOf([
     {
@@ -36,7 +36,7 @@ test("only fields that are known to hold no secret are shown", () => {
   });
 });
 
-test("of very many instances the newest ones are shown", () => {
+test("shows the newest instances if there are very many", () => {
   const lines = linesOf(
     Array.from({ length: 2_001 }, (_, at) => ({
       id: `i${at}`,

@@ -10,11 +10,15 @@ import type { WorkspaceView } from "./view.ts";
 
 export type WorkspaceRecords = Pick<WorkspaceView, "instance" | "instances" | "secrets" | "activity">;
 
-/** The newest ones: a coordinator keeps stopped instances for a while. */
+/**
+ * The most instances in a bundle, the newest ones. A coordinator keeps stopped instances for a
+ * while.
+ */
 const MAX_INSTANCES = 2_000;
 /**
- * The fields of a record that are kept. Others are left out, so that a new field is left out until it is named here. Among those that may
- * hold secrets are annotations, locations of repositories and objects, and names of changed files.
+ * The fields of a record that are kept. All others are left out, so that a new field must be added
+ * here explicitly. Secrets may be in annotations, locations of repositories and objects, and names
+ * of changed files.
  */
 const KEPT: readonly string[] = [
   ...["id", "type", "admission", "phase", "statusVersion", "namespace", "podName", "podUid", "podCreated"],
@@ -28,10 +32,13 @@ const KEPT_OF_SPEC: readonly string[] = ["workspaceImage", "headless", "type", "
 const KEPT_OF_TRANSFERS: readonly string[] = [
   ...["id", "kind", "state", "message", "orderedAt", "finishedAt", "tries"],
 ];
-/** In messages, an exit code is followed by the last lines of the container, which may hold secrets. */
+/**
+ * Matches the last lines of a container's output, which follow an exit code in messages and may
+ * contain secrets.
+ */
 const PRINTED = /(exit code -?\d+(?: \([^)]*\))?: ).+/s;
 
-/** Returns one object for each instance of a workspace, the newest ones first, without what may be secret. */
+/** Returns one object for each workspace instance, newest first, without possible secrets. */
 export function workspaceLines(view: WorkspaceRecords): readonly object[] {
   const newest = view
     .instances()
@@ -66,8 +73,8 @@ function withoutPrinted(value: unknown): unknown {
 }
 
 /**
- * Returns the tokens, requested values of environment variables, credentials and locations of downloads of all instances.
- * @throws the error of the vault if a record can't be decrypted.
+ * Returns the tokens, environment values, credentials and download locations of all instances, so
+ * that they can be redacted. @throws the error of the vault if a record can't be decrypted.
  */
 export function workspaceSecrets(view: WorkspaceRecords, vault: Vault): ReadonlySet<string> {
   const values = new Set<string>();
@@ -84,7 +91,7 @@ function addSecrets({ ownerToken, envvars, initializer }: InstanceSecrets, value
   addCredentials(initializer, values);
 }
 
-/** Adds the texts of an initializer that let somebody in, wherever they stand in it. */
+/** Adds the credentials in an initializer, at any depth. */
 function addCredentials(value: unknown, values: Set<string>): void {
   if (typeof value !== "object" || value === null || value instanceof Uint8Array) return;
   for (const [name, inner] of Object.entries(value)) {

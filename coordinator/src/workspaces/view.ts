@@ -26,16 +26,19 @@ export type InstanceEntry = RecordEntry<InstanceRecord>;
 /** One record of an instance that changed. */
 export interface InstanceChange {
   readonly id: string;
-  /** `instance` changes the published status; `activity` does not. */
-  readonly kind: "instance" | "activity";
+  /** `instance` may change the published status; `activity` does not. */
+  readonly type: "instance" | "activity";
   readonly before: InstanceEntry | undefined;
   readonly after: InstanceEntry | undefined;
 }
 
-/** Records that are read at once at the start. */
+/** The number of records that one read at the start returns. */
 const PAGE_SIZE = 1_000;
 
-/** The records of workspaces in memory, with indexes. It changes only by what the store's watch brings. */
+/**
+ * Holds the records of workspaces in memory, with indexes. It changes only through events of the
+ * store's watch.
+ */
 export class WorkspaceView {
   readonly #instances = new RecordView<InstanceRecord>(InstanceRecord, ({ podName, node, servicePrefix }) => [
     ...(servicePrefix === "" ? [] : [`prefix:${servicePrefix.toLowerCase()}`]),
@@ -58,7 +61,9 @@ export class WorkspaceView {
     this.#listeners = new Listeners((err) => log.error({ event: "workspace-listener-failed", err }));
   }
 
-  /** Fills the view, and returns a function that keeps it filled until the signal. */
+  /**
+   * Fills the view. Returns it with a function that keeps it up to date until the signal aborts.
+   */
   static async load(
     store: Store,
     log: Log,
@@ -77,13 +82,13 @@ export class WorkspaceView {
     }
     view.#revision = at;
     const follow = async (signal: AbortSignal): Promise<void> => {
-      // All revisions, so that a writer of other records can wait here as well.
+      // The watch covers all keys, so that `reached` also works for writers of other records.
       for await (const batch of store.watch("", at + 1, signal)) view.apply(batch.events, batch.revision);
     };
     return { view, follow };
   }
 
-  /** Grows with each change of a record. */
+  /** A counter that grows with each change of a record. */
   get changes(): number {
     return this.#changes;
   }
@@ -104,7 +109,7 @@ export class WorkspaceView {
     return this.#instances.group(`node:${node}`);
   }
 
-  /** The index key of a URL prefix, in lower case. */
+  /** Returns the instances whose URL has the prefix, which is compared in lower case. */
   instancesByPrefix(prefix: string): InstanceEntry[] {
     return this.#instances.group(`prefix:${prefix}`);
   }
@@ -145,12 +150,20 @@ export class WorkspaceView {
     return this.#snapshots.all();
   }
 
-  /** Called after each revision with the instances that it changed. Returns how to stop. */
+  /** The number of listeners that `subscribe` has added and that have not stopped. */
+  get listenerCount(): number {
+    return this.#listeners.size;
+  }
+
+  /**
+   * Calls the listener after each revision with the instances that it changed. Returns a function
+   * that ends the subscription.
+   */
   subscribe(listener: (changes: readonly InstanceChange[]) => void): () => void {
     return this.#listeners.add(listener);
   }
 
-  /** Resolves once the view holds the revision. */
+  /** Resolves once the view contains the revision. */
   reached(revision: number): Promise<void> {
     if (this.#revision >= revision) return Promise.resolve();
     return new Promise((resolve) => this.#waiters.push({ revision, resolve }));
@@ -158,7 +171,7 @@ export class WorkspaceView {
 
   apply(events: readonly WatchEvent[], revision: number): void {
     const changes = events.flatMap((event) =>
-      event.kind === "put" ? this.#apply(event.record.key, event.record) : this.#apply(event.key, undefined),
+      event.type === "put" ? this.#apply(event.record.key, event.record) : this.#apply(event.key, undefined),
     );
     this.#revision = Math.max(this.#revision, revision);
     if (changes.length > 0) this.#listeners.call(changes);
@@ -168,7 +181,7 @@ export class WorkspaceView {
     for (const waiter of due) waiter.resolve();
   }
 
-  /** The last readable state of a record stays if the new one can't be read. */
+  /** Applies an event. If the new record can't be decoded, the last decoded one stays. */
   #apply(key: string, stored: StoredRecord | undefined): InstanceChange[] {
     if (!key.startsWith(WORKSPACES_PREFIX)) return [];
     this.#changes += 1;
@@ -184,13 +197,13 @@ export class WorkspaceView {
     const { instances, secrets, activity, live, backups, snapshots } = WORKSPACE_PREFIXES;
     if (key.startsWith(instances)) {
       const id = key.slice(instances.length);
-      return [{ id, kind: "instance", ...this.#instances.apply(key, stored) }];
+      return [{ id, type: "instance", ...this.#instances.apply(key, stored) }];
     }
     if (key.startsWith(activity)) {
       const id = key.slice(activity.length);
       this.#activity.apply(key, stored);
       const entry = this.instance(id);
-      return [{ id, kind: "activity", before: entry, after: entry }];
+      return [{ id, type: "activity", before: entry, after: entry }];
     }
     if (key.startsWith(secrets)) this.#secrets.apply(key, stored);
     else if (key.startsWith(live)) this.#live.apply(key, stored);

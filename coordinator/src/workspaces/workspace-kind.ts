@@ -1,2 +1,5 @@
-/** Kind of the pods' workload. No resource has it: pods of workspaces are created and stopped by their own reconciler. */
+/**
+ * The kind of the pods' workload. No resource has this kind: pods of workspaces are created and
+ * stopped by their own reconciler.
+ */
 export const WORKSPACE_KIND = "workspace";

@@ -13,16 +13,19 @@ export interface WriterOptions {
   readonly epoch: number;
 }
 
-/** Further parts of a transaction that changes an instance. */
+/** Additional compares and operations of a transaction that changes an instance. */
 export interface Writes {
   readonly compares?: readonly Compare[];
   readonly ops?: readonly Op[];
 }
 
-/** Concurrent changes of one record are rare, and each try sees the change that made the last one fail. */
+/**
+ * The most attempts of an update. Concurrent changes of one record are rare, and each attempt reads
+ * the change that made the last one fail.
+ */
 const MAX_TRIES = 10;
 
-/** Writes the records of instances, each only if it is as it was read. */
+/** Writes the records of instances, each only if it has not changed since it was read. */
 export class WorkspaceWriter {
   readonly #options: WriterOptions;
 
@@ -30,18 +33,18 @@ export class WorkspaceWriter {
     this.#options = options;
   }
 
-  /** Stores a changed record. Returns false, and changes nothing, if a compare fails. */
+  /** Stores a changed record. Returns false without any change if a compare fails. */
   async replace(
     before: InstanceEntry,
     after: InstanceRecord,
     { compares = [], ops = [] }: Writes = {},
   ): Promise<boolean> {
-    const own = { kind: "modRevision", key: before.key, revision: before.revision } as const;
+    const own = { type: "mod-revision", key: before.key, revision: before.revision } as const;
     const changed = after === before.record ? [] : [instanceWrite(before.record, after, this.#options.epoch)];
     return this.transact([own, ...compares], [...changed, ...ops]);
   }
 
-  /** Runs one transaction, and waits until both views hold it. */
+  /** Runs one transaction, and waits until the cluster view and the workspace view contain it. */
   async transact(compares: readonly Compare[], ops: readonly Op[]): Promise<boolean> {
     if (ops.length === 0) return true;
     const { store, view, state } = this.#options;
@@ -51,8 +54,9 @@ export class WorkspaceWriter {
   }
 
   /**
-   * Changes an instance, with another try whenever somebody else changed it meanwhile. `change` returns the same record if there is
-   * nothing to do, and may throw. Returns the record as it is afterwards. Throws NOT_FOUND, CONFLICT.
+   * Changes an instance, and tries again after a concurrent change. `change` returns the same
+   * object if there is nothing to do, and may throw. Returns the record as stored. Throws
+   * NOT_FOUND, CONFLICT.
    */
   async update(id: string, change: (record: InstanceRecord) => InstanceRecord): Promise<InstanceRecord> {
     for (let tries = 0; tries < MAX_TRIES; tries++) {
@@ -62,13 +66,13 @@ export class WorkspaceWriter {
       if (after === entry.record) return after;
       if (await this.replace(entry, after)) return this.#options.view.instance(id)?.record ?? after;
     }
-    throw new CoordinatorError("CONFLICT", `others kept changing workspace ${id}; try again`);
+    throw new CoordinatorError("CONFLICT", `concurrent requests kept changing workspace ${id}; try again`);
   }
 
-  /** Returns the write and the compare of a new instance. */
+  /** Returns the write of a new instance, and the compare that it does not exist yet. */
   create(record: InstanceRecord): { readonly compare: Compare; readonly op: Op } {
     return {
-      compare: { kind: "absent", key: instanceKey(record.id) },
+      compare: { type: "absent", key: instanceKey(record.id) },
       op: instanceWrite(undefined, record, this.#options.epoch),
     };
   }

@@ -6,20 +6,20 @@ import type { Issuer, NewCertificate } from "../../src/certificates/issuer.ts";
 
 export interface IssuerUnderTest {
   readonly issuer: Issuer;
-  /** The wall clock by which certificates are valid. */
+  /** Returns the wall-clock time by which certificates are valid. */
   readonly nowMs: () => number;
-  /** Returns the hostnames of the certificate. Throws if its key is not the certificate's. */
+  /** Returns the hostnames of the certificate. Throws if its key does not match. */
   readonly hostnamesOf: (certificate: NewCertificate) => readonly string[];
-  /** Keeps the authority from issuing certificates from now on. */
+  /** Makes the authority unable to issue certificates from now on. */
   readonly stop: () => void | Promise<void>;
 }
 
 const HOST = "a.example.test";
 const OTHER = "b.example.test";
-/** The parts of a certificate's validity are whole seconds. */
+/** Certificates store times in whole seconds. */
 const SECOND_MS = 1_000;
 
-/** The contract of every Issuer. `make` makes one, with an authority of its own, for each test. */
+/** The contract of every Issuer. `make` creates one with its own authority for each test. */
 export function testIssuer(name: string, make: (t: TestContext) => Promise<IssuerUnderTest>): void {
   const check = (what: string, run: (it: IssuerUnderTest) => Promise<void>) =>
     test(`${name}: ${what}`, { timeout: 120_000 }, async (t) => run(await make(t)));
@@ -60,7 +60,7 @@ export function testIssuer(name: string, make: (t: TestContext) => Promise<Issue
   });
 }
 
-/** Returns the hostnames of a certificate in X.509. Throws if its key is not the certificate's. */
+/** Returns the hostnames of an X.509 certificate. Throws if its key does not match. */
 export function hostnamesOfPem({ chainPem, keyPem }: NewCertificate): string[] {
   const leaf = new X509Certificate(chainPem);
   assert.ok(leaf.checkPrivateKey(createPrivateKey(keyPem)));

@@ -15,14 +15,14 @@ import { RESTORE_REVISION_GAP } from "../../src/store/format/restored.ts";
 import { restoreLevelStore } from "../../src/store/index.ts";
 import { contentsOf, makeSample, openSample, tempDir } from "./sample-store.ts";
 
-test("a backup made while others write is one revision, and restores to just that", async (t) => {
+test("contains exactly one revision in a backup made during writes, and restores it", async (t) => {
   const root = tempDir(t);
   const [dir, file, to] = [join(root, "store"), join(root, "backup"), join(root, "restored")];
   await makeSample(dir, "closed");
   const store = await openSample(dir);
   const lease = await store.lease(60_000);
-  await store.txn([], [{ kind: "put", key: "leased", value: bytes("x"), lease: lease.id }]);
-  // Both halves are always alike: a backup that tears them apart would show.
+  await store.txn([], [{ type: "put", key: "leased", value: bytes("x"), lease: lease.id }]);
+  // Both halves are always equal, so a backup of two revisions would be detected.
   const pair = (i: number) => store.txn([], [put("left", `${i}`), put("right", `${i}`)]);
   const writes = Array.from({ length: 50 }, (_, i) => pair(i));
   const backup = store.backup(file);
@@ -64,7 +64,7 @@ test("a backup made while others write is one revision, and restores to just tha
   await again.close();
 });
 
-test("a backup with any byte changed is refused, and nothing is restored", async (t) => {
+test("refuses a backup with any changed byte, and restores nothing", async (t) => {
   const root = tempDir(t);
   const [dir, file] = [join(root, "store"), join(root, "backup")];
   const store = await openSample(dir);
@@ -90,7 +90,7 @@ test("a backup with any byte changed is refused, and nothing is restored", async
   assert.equal((await restoreLevelStore({ dir: to, file })).backup.records, 20);
 });
 
-test("an empty store is backed up and restored too", async (t) => {
+test("backs up and restores an empty store", async (t) => {
   const root = tempDir(t);
   const store = await openSample(join(root, "store"));
   await store.backup(join(root, "backup"));
@@ -102,7 +102,7 @@ test("an empty store is backed up and restored too", async (t) => {
   await restored.close();
 });
 
-test("nothing that exists is overwritten", async (t) => {
+test("overwrites nothing", async (t) => {
   const root = tempDir(t);
   const [dir, file] = [join(root, "store"), join(root, "backup")];
   const store = await openSample(dir);
@@ -120,7 +120,7 @@ test("nothing that exists is overwritten", async (t) => {
   assert.deepEqual(readdirSync(join(root, "full")), ["something"]);
 });
 
-test("a restore that was cut off does not open", async (t) => {
+test("does not open after an interrupted restore", async (t) => {
   const root = tempDir(t);
   const [dir, file, to] = [join(root, "store"), join(root, "backup"), join(root, "restored")];
   await makeSample(dir, "closed");
@@ -128,7 +128,7 @@ test("a restore that was cut off does not open", async (t) => {
   await store.backup(file);
   await store.close();
   await restoreLevelStore({ dir: to, file });
-  // As if it had ended just before its last step.
+  // The same state as if the restore had ended just before its last step.
   unlinkSync(join(to, "HEAD"));
   await rejectsWith("CORRUPT", openSample(to));
 });

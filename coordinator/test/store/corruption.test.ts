@@ -34,9 +34,10 @@ interface Case {
 const MISSING = /log entr(y|ies) of revisions? \d+.* missing|records as of revision|No such file/;
 const MOST = Number.POSITIVE_INFINITY;
 
-/** Must be refused, with such a message. */
+/** The cases in which the store must be refused, with a matching message. */
 const REFUSED: Record<string, Case> = {
-  // How much of the log the second half holds depends on how writes were grouped. The 200 keys of the first run are never lost.
+  // The amount of log in the second half depends on how writes were grouped. The 200 keys of the
+  // first run are never lost.
   "the log file is cut in half": { damage: cutNewestLog(0.5), message: MISSING, lost: 180 },
   "the log file is empty": { damage: cutNewestLog(0), message: MISSING, lost: MOST },
   "the log file is gone": { damage: removeNewestLog, message: MISSING, lost: MOST },
@@ -77,7 +78,7 @@ const REFUSED: Record<string, Case> = {
   },
   "a log entry is of another history": {
     damage: changeHistory,
-    message: /log entry of revision \d+ follows another history/,
+    message: /log entry of revision \d+ doesn't continue the history/,
     lost: 0,
   },
   "a record is deleted": {
@@ -92,7 +93,7 @@ const REFUSED: Record<string, Case> = {
   },
   "an older state of a record is back": {
     damage: bringBackOlder,
-    message: /the records as of revision \d+ do not add up/,
+    message: /the records as of revision \d+ have a wrong sum/,
     lost: 1,
   },
   "a description is deleted": {
@@ -102,7 +103,7 @@ const REFUSED: Record<string, Case> = {
   },
   "a stranger is in it": {
     damage: putStranger,
-    message: /unknown entry "x\/1" does not belong here/,
+    message: /unknown entry "x\/1" is unexpected/,
     lost: 0,
   },
 };
@@ -128,7 +129,7 @@ for (const kind of ["killed", "closed"] as const) {
       return dir;
     };
 
-    test("opens when nothing is wrong", async () => {
+    test("opens without damage", async () => {
       const store = await openSample(copy("intact"));
       assert.deepEqual(await contentsOf(store), contents);
       await store.verify();
@@ -136,7 +137,7 @@ for (const kind of ["killed", "closed"] as const) {
     });
 
     for (const [name, { damage, message, lost }] of Object.entries(REFUSED)) {
-      test(`${name}: refused by name, its files are left alone, salvage keeps the rest`, async () => {
+      test(`refuses the damage by name, keeps the files, and salvages the rest: ${name}`, async () => {
         const dir = copy(name);
         await damage(dir);
         const found = fingerprint(dir);
@@ -151,7 +152,7 @@ for (const kind of ["killed", "closed"] as const) {
     }
 
     for (const suffix of [".log", ".ldb"]) {
-      test(`flipped bytes in ${suffix}: refused by name, or all is served`, async (t) => {
+      test(`refuses flipped bytes in ${suffix} by name, or serves all data`, async (t) => {
         let refused = 0;
         for (let seed = 0; seed < FLIPS; seed++) {
           const dir = copy(`flip-${suffix}-${seed}`);
@@ -164,13 +165,13 @@ for (const kind of ["killed", "closed"] as const) {
       });
     }
 
-    test("CURRENT is gone: refused by name, or all is served", async () => {
+    test("refuses a missing CURRENT by name, or serves all data", async () => {
       const dir = copy("current-gone");
       await remove("CURRENT")(dir);
       await checkRefusedOrWhole(dir, contents);
     });
 
-    test("any .ldb gone: refused by name", async () => {
+    test("refuses any missing .ldb by name", async () => {
       for (const file of databaseFiles(sample, ".ldb")) {
         const dir = copy(`gone-${file}`);
         unlinkSync(join(dir, "db", file));
@@ -178,7 +179,7 @@ for (const kind of ["killed", "closed"] as const) {
       }
     });
 
-    test("one damaged slot of HEAD is a torn write, and opens", async () => {
+    test("opens with one damaged slot of HEAD, which is a torn write", async () => {
       for (const at of [0, 4096]) {
         const dir = copy(`slot-${at}`);
         const bytes = readFileSync(join(dir, "HEAD"));
@@ -192,7 +193,7 @@ for (const kind of ["killed", "closed"] as const) {
   });
 }
 
-/** A sample of the positions; each costs an opening. */
+/** The number of tested positions; each needs an opening of the store. */
 const FLIPS = 30;
 
 async function lineageOf(dir: string): Promise<string> {
@@ -208,7 +209,10 @@ async function refusal(dir: string): Promise<StoreError> {
   return store;
 }
 
-/** Returns 1 if the store was refused. A flip in unused bytes is harmless. */
+/**
+ * Returns 1 if the store was refused, and 0 if it has all data, because a flip in unused bytes is
+ * harmless.
+ */
 async function checkRefusedOrWhole(dir: string, contents: Contents): Promise<number> {
   const store = await openSample(dir).catch((error: unknown) => error);
   if (store instanceof StoreError) {
@@ -225,7 +229,10 @@ async function checkRefusedOrWhole(dir: string, contents: Contents): Promise<num
   return 0;
 }
 
-/** Checks that undamaged data is still there, and that the history continues if the report says that no data is lost. */
+/**
+ * Checks that undamaged data is still there, and that the history continues if the report states
+ * that no data is lost.
+ */
 async function checkSalvage(
   dir: string,
   { contents, lineage }: { readonly contents: Contents; readonly lineage: string },
@@ -250,7 +257,7 @@ async function checkSalvage(
     changed.length <= lost,
     `${changed.length} keys are not as they were: ${changed} (${report.problems})`,
   );
-  await store.txn([], [{ kind: "put", key: "after", value: Buffer.from("1") }]);
+  await store.txn([], [{ type: "put", key: "after", value: Buffer.from("1") }]);
   await store.verify();
   await store.close();
 }

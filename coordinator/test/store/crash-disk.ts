@@ -3,24 +3,24 @@ import type { Database } from "../../src/store/level/database.ts";
 import { type Disk, SYSTEM_DISK } from "../../src/store/level/disk.ts";
 import type { MemoryLocks } from "./memory-locks.ts";
 
-/** A disturbance of a run at one of its steps. Steps are counted from 1. */
+/** A fault at one of the steps of a run. Steps are counted from 1. */
 export interface Disturbance {
-  /** The process ends: this step and all after it do nothing. A write is cut in half. */
+  /** The process ends here: this step and all later ones have no effect. A write is cut in half. */
   readonly crashAt?: number;
-  /** This step fails once with an I/O error, and the process goes on. */
+  /** This step fails once with an I/O error, and the process continues. */
   readonly failAt?: number;
 }
 
 /**
- * The system's disk, whose process ends or fails at one step. A step is a system call that changes something, or a
- * write of LevelDB. Locks are in memory, because a real one starts a process.
+ * The system's disk, on which the process ends or fails at one step. A step is a system call with
+ * an effect, or a write of LevelDB. Locks are in memory, because a real one starts a process.
  */
 export class CrashDisk implements Disk {
   readonly #disturbance: Disturbance;
   readonly #locks: MemoryLocks;
-  /** Steps that were begun. */
+  /** The number of started steps. */
   steps = 0;
-  /** Whether the step at which something happens was reached. */
+  /** Whether the step of the fault was reached. */
   disturbed = false;
   /** The last step, for the message of a failed test. */
   last = "";
@@ -76,7 +76,10 @@ export class CrashDisk implements Disk {
     return SYSTEM_DISK.syncLater(fd);
   }
 
-  /** The kernel closes the files of a process that ends. */
+  /**
+   * Closes the file even after the crash, because the kernel closes the files of a process that
+   * ends.
+   */
   close(fd: number): void {
     SYSTEM_DISK.close(fd);
   }
@@ -86,7 +89,7 @@ export class CrashDisk implements Disk {
   }
 
   lock(dir: string): Promise<DirectoryLock | undefined> {
-    return this.#locks.take(dir);
+    return this.#locks.acquire(dir);
   }
 
   async openDatabase(dir: string): Promise<Database> {
@@ -98,7 +101,7 @@ export class CrashDisk implements Disk {
     await this.#step("repairDatabase", dir, () => SYSTEM_DISK.repairDatabase(dir));
   }
 
-  /** LevelDB's writes are steps too: at each of them it has changed its files already. */
+  /** Counts LevelDB's writes as steps as well; each has changed its files already. */
   #stepsOf(db: Database): Database {
     const put = db.put.bind(db);
     const batch = db.batch.bind(db);
@@ -133,7 +136,7 @@ export class CrashDisk implements Disk {
   }
 }
 
-/** The process has ended: nothing after this is run by it. */
+/** Thrown to end the run where the process would end. */
 export class Crash extends Error {
   constructor(step: string) {
     super(`the process ended before: ${step}`);

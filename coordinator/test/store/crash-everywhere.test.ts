@@ -12,27 +12,32 @@ import { CrashDisk, type Disturbance } from "./crash-disk.ts";
 import { databaseFiles } from "./damage.ts";
 import { MemoryLocks } from "./memory-locks.ts";
 
-/** Tries all second disturbances of each first one (minutes), not just one that a seed chooses. */
+/**
+ * Whether to test all second faults of each first one (minutes), instead of one chosen by a seed.
+ */
 const ALL = process.env.FORAGE_CRASH_ALL === "1";
 const LIMIT_MS = ALL ? 4 * 3_600_000 : 600_000;
-/** Each change of the sources chooses others, so that all are tried in time. A run that fails is repeated with its number. */
+/**
+ * The seed, which changes with the sources, so that all faults are tested over time. A failed run
+ * is repeated with its number.
+ */
 const SEED = Number(process.env.FORAGE_CRASH_SEED ?? seedOfSources(1_000_000));
 
-/** Shared by all openings: one that leaves its lock held makes the next one fail. */
+/** Locks that all openings share, so that a lock that stays held makes the next opening fail. */
 const LOCKS = new MemoryLocks();
 
-/** Synchronous writes cost nothing in memory. */
+/** A directory in memory, where synchronous writes are fast. */
 const TEMP = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
-/** Keys and values that a call returned for, so that they must never be missing. */
+/** The keys and values of acknowledged writes, which must never be missing. */
 type Ledger = Map<string, string>;
 
 interface Scenario {
   /** Prepares the directory from a copy of the sample. */
   readonly prepare: (dir: string) => void;
-  /** There was a store: an opening that finds none must not make one. */
+  /** Set to "refuse" if there was a store before: an opening must not create one. */
   readonly create?: "refuse";
-  /** Runs first, and is disturbed at each of its steps. */
+  /** The operation that runs first, with a fault at each of its steps. */
   readonly run: (world: World, disk: Disk) => Promise<void>;
 }
 
@@ -53,7 +58,7 @@ const SCENARIOS: Record<string, Scenario> = {
   "a first opening": { prepare: removeStore, run: openAndWrite },
 };
 
-describe("no acknowledged record is lost, whatever step the process ends or fails at, twice in a row", () => {
+describe("loses no acknowledged record when the process ends or fails at any step, twice in a row", () => {
   let root = "";
   before(async () => {
     root = mkdtempSync(join(TEMP, "forage-crash-everywhere-"));
@@ -82,7 +87,9 @@ describe("no acknowledged record is lost, whatever step the process ends or fail
   }
 });
 
-/** The store opens after a recovery that nothing disturbs, and holds everything in the ledger. */
+/**
+ * Opens the store after a recovery without faults, and checks that it has everything in the ledger.
+ */
 async function check(world: World, message: string): Promise<void> {
   const disk = new CrashDisk(LOCKS);
   await recover(world, disk).catch((cause: unknown) => {
@@ -107,14 +114,17 @@ async function openAndWrite(world: World, disk: Disk): Promise<void> {
   const store = await open(world, disk);
   try {
     const key = `w/${world.ledger.size}`;
-    await store.txn([], [{ kind: "put", key, value: Buffer.from(key) }]);
+    await store.txn([], [{ type: "put", key, value: Buffer.from(key) }]);
     world.ledger.set(key, key);
   } finally {
     await store.close();
   }
 }
 
-/** Does what an operator does: starts the store, follows the message if the start is refused for damage, and starts it again. */
+/**
+ * Acts like an operator: starts the store, follows the message if the start is refused for damage,
+ * and starts it again.
+ */
 async function recover(world: World, disk: Disk): Promise<void> {
   try {
     await openAndWrite(world, disk);
@@ -135,7 +145,7 @@ async function restore({ dir, backup }: World, disk: Disk): Promise<void> {
   await restoreLevelStore({ dir, file: backup, disk });
 }
 
-/** Runs it with a disturbance; returns what happened. */
+/** Runs the operation with a fault. Returns what happened. */
 async function disturbed(run: Scenario["run"], world: World, disturbance: Disturbance): Promise<string> {
   const disk = new CrashDisk(LOCKS, disturbance);
   const error = await run(world, disk).catch((error: unknown) => error);
@@ -143,7 +153,7 @@ async function disturbed(run: Scenario["run"], world: World, disturbance: Distur
   return `${JSON.stringify(disturbance)} at ${disk.last}: ${outcome}`;
 }
 
-/** A crash and a failure at each step that the scenario has. */
+/** Returns a crash and a failure for each step of the scenario. */
 async function disturbances(root: string, scenario: Scenario): Promise<Disturbance[]> {
   return disturbancesOf(scenario.run, prepared(root, "counted", scenario));
 }
@@ -164,19 +174,22 @@ async function disturbancesOf(run: Scenario["run"], world: World): Promise<Distu
 
 const SAMPLE_RECORDS = 12;
 
-/** A store that was written twice, the second time since its last opening, and a backup of it. */
+/**
+ * Creates a store that was written twice, the second time since its last opening, and a backup of
+ * it.
+ */
 async function makeSample(root: string): Promise<void> {
   const dir = join(root, "live");
   for (const half of [0, 1]) {
     const store = await open({ dir, create: "allow" });
     for (let i = 0; i < SAMPLE_RECORDS / 2; i++) {
       const key = `s/${half * (SAMPLE_RECORDS / 2) + i}`;
-      await store.txn([], [{ kind: "put", key, value: Buffer.from(key) }]);
+      await store.txn([], [{ type: "put", key, value: Buffer.from(key) }]);
     }
     if (half === 0) await store.compact(store.revision);
     else {
       await store.backup(join(root, "backup"));
-      // Never LOCK: reading it in this process would release it.
+      // LOCK is not copied: reading it in this process would release it.
       cpSync(dir, join(root, "sample"), { recursive: true, filter: (file) => !file.endsWith("/LOCK") });
     }
     await store.close();
@@ -191,7 +204,7 @@ function prepared(root: string, name: string, scenario: Scenario): World {
   for (let i = 0; i < SAMPLE_RECORDS; i++) ledger.set(`s/${i}`, `s/${i}`);
   scenario.prepare(dir);
   const { create = "allow" } = scenario;
-  // A first opening has nothing to keep; a restore must bring all of it back.
+  // A first opening has nothing to keep; a restore must restore everything.
   if (scenario.prepare === removeStore && create === "allow") ledger.clear();
   return { dir, backup: join(root, "backup"), ledger, create };
 }

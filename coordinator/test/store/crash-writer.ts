@@ -1,6 +1,7 @@
 /**
- * Run by the crash test, which kills it: `crash-writer.ts DIR WRITERS`. Each writer puts two keys of its own in one
- * transaction, again and again, and a line is printed for each acknowledgement: `WRITER SEQUENCE REVISION`.
+ * The crash test runs and kills this program: `crash-writer.ts DIR WRITERS`. Each writer repeatedly
+ * puts two keys of its own in one transaction. A line is printed for each acknowledgement: `WRITER
+ * SEQUENCE REVISION`.
  */
 import { writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
@@ -9,7 +10,7 @@ import { openLevelStore } from "../../src/store/index.ts";
 
 const [dir = "", writers = "1"] = process.argv.slice(2);
 
-/** Little, so that history is folded all the time and kills fall into that too. */
+/** A short history, so that it is folded constantly, and kills occur during folds as well. */
 const HISTORY_REVISIONS = 100;
 
 const store = await openLevelStore({
@@ -18,7 +19,7 @@ const store = await openLevelStore({
   historyRevisions: HISTORY_REVISIONS,
   ballastBytes: 4096,
 });
-// It would be written at exit, which never comes.
+// The cache would otherwise be written at exit, which never happens.
 flushCompileCache();
 writeSync(1, "ready\n");
 await Promise.all(Array.from({ length: Number(writers) }, (_, writer) => write(writer)));
@@ -30,13 +31,13 @@ async function write(writer: number): Promise<void> {
   let modRevision = last?.modRevision ?? 0;
   for (;;) {
     sequence++;
-    // The size varies, so a half of one value never fits over another.
+    // The size varies, so that half of one value never fits over another.
     const value = Buffer.from(String(sequence).padEnd(8 + ((sequence * 131) % 2000)));
     const { succeeded, revision } = await store.txn(
-      [{ kind: "modRevision", key: left, revision: modRevision }],
+      [{ type: "mod-revision", key: left, revision: modRevision }],
       [
-        { kind: "put", key: left, value },
-        { kind: "put", key: right, value },
+        { type: "put", key: left, value },
+        { type: "put", key: right, value },
       ],
     );
     if (!succeeded) throw new Error(`writer ${writer} lost its key at ${modRevision}`);

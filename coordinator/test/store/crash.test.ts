@@ -11,14 +11,19 @@ import { type Random, randomOf } from "@forage/common/random";
 import { openLevelStore, type Store } from "../../src/store/index.ts";
 
 const KILLS = 100;
-/** Writers of stores that are killed side by side: while one waits for the disk, another starts. */
+/**
+ * The numbers of writers of the stores that are killed concurrently: while one waits for the disk,
+ * another starts.
+ */
 const LANES = [1, 16, 1, 16];
 const WRITER = new URL("crash-writer.ts", import.meta.url).pathname;
 
-/** The lifetime of a writer; enough for hundreds of batches. */
+/** The longest lifetime of a writer, enough for hundreds of batches. */
 const LIFE_MS_MAX = 150;
 
-/** One in so many is killed at any moment after its start, so also while it opens the store. */
+/**
+ * One in this many is killed at any moment after its start, and so also while it opens the store.
+ */
 const KILL_EARLY = 5;
 const EARLY_MS_MAX = 300;
 
@@ -30,7 +35,7 @@ interface Acknowledged {
 /** The last write that each writer knows to be durable. */
 type Ledger = Map<number, Acknowledged>;
 
-test(`${KILLS} kills during writes: nothing acknowledged is lost, nothing is torn`, {
+test(`loses and tears no acknowledged write in ${KILLS} kills`, {
   timeout: 300_000,
 }, async (t) => {
   const lanes = LANES.map((writers, i) => lane(writers, KILLS / LANES.length, randomOf(20260101 + i)));
@@ -41,14 +46,17 @@ test(`${KILLS} kills during writes: nothing acknowledged is lost, nothing is tor
     `${total("kills")} kills, ${total("acknowledged")} acknowledged, ${total("unacknowledged")} durable without, revision ${total("revision")}`,
   );
   assert.equal(total("kills"), KILLS);
-  // A test in which hardly anything was written would show nothing.
+  // A run with hardly any writes would prove nothing.
   assert.ok(total("acknowledged") > 5 * KILLS, `only ${total("acknowledged")} writes were acknowledged`);
 });
 
 interface LaneResult {
   readonly kills: number;
   readonly acknowledged: number;
-  /** The number of writes that were stored although their writer was killed before their acknowledgement. */
+  /**
+   * The number of writes that were stored although their writer was killed before their
+   * acknowledgement.
+   */
   readonly unacknowledged: number;
   readonly revision: number;
 }
@@ -77,11 +85,12 @@ async function lane(writers: number, kills: number, random: Random): Promise<Lan
   return { kills, acknowledged, unacknowledged, revision };
 }
 
-/** Lets the writers write for a random time; returns how often they were acknowledged. */
+/** Lets the writers write for a random time. Returns the number of acknowledgements. */
 async function runAndKill(dir: string, writers: number, ledger: Ledger, random: Random): Promise<number> {
   const child = spawn(process.execPath, [WRITER, join(dir, "store"), String(writers)], {
     stdio: ["ignore", "pipe", "pipe"],
-    // A hundred starts: each is twice as fast with what the first one compiled.
+    // There are a hundred starts, each of which is twice as fast with the compile cache of the
+    // first one.
     env: { ...process.env, NODE_COMPILE_CACHE: join(dir, "compiled") },
   });
   const kill = (): boolean => child.kill("SIGKILL");
@@ -109,7 +118,10 @@ async function runAndKill(dir: string, writers: number, ledger: Ledger, random: 
   return acknowledged;
 }
 
-/** Checks that the keys of every writer hold its last acknowledged write or the next one. Returns the number of next ones. */
+/**
+ * Checks that the keys of every writer contain its last acknowledged write or the next one. Returns
+ * the number of next ones.
+ */
 async function check(store: Store, writers: number, ledger: Ledger): Promise<number> {
   let ahead = 0;
   for (let writer = 0; writer < writers; writer++) {
@@ -117,16 +129,16 @@ async function check(store: Store, writers: number, ledger: Ledger): Promise<num
     assert.equal(left?.modRevision, right?.modRevision, `writer ${writer}: half of a transaction is there`);
     assert.deepEqual(left?.value, right?.value, `writer ${writer}: the halves differ`);
     const sequence = left === undefined ? 0 : Number(Buffer.from(left.value).toString().trim());
-    const told = ledger.get(writer) ?? { sequence: 0, revision: 0 };
+    const acknowledged = ledger.get(writer) ?? { sequence: 0, revision: 0 };
     assert.ok(
-      sequence >= told.sequence,
-      `writer ${writer}: ${told.sequence} was acknowledged, ${sequence} is there`,
+      sequence >= acknowledged.sequence,
+      `writer ${writer}: ${acknowledged.sequence} was acknowledged, ${sequence} is there`,
     );
     assert.ok(
-      sequence <= told.sequence + 1,
-      `writer ${writer}: ${sequence} came out of nowhere after ${told.sequence}`,
+      sequence <= acknowledged.sequence + 1,
+      `writer ${writer}: ${sequence} came out of nowhere after ${acknowledged.sequence}`,
     );
-    if (sequence === told.sequence) assert.equal(left?.modRevision ?? 0, told.revision);
+    if (sequence === acknowledged.sequence) assert.equal(left?.modRevision ?? 0, acknowledged.revision);
     else ahead++;
     ledger.set(writer, { sequence, revision: left?.modRevision ?? 0 });
   }

@@ -51,7 +51,7 @@ export function removeNewestLog(dir: string): void {
   unlinkSync(join(dir, "db", databaseFiles(dir, ".log").at(-1) ?? ""));
 }
 
-/** The entry at that place among those with the prefix. */
+/** Deletes the entry at the given position among those with the prefix. */
 export function deleteEntry(prefix: string, at: number): Damage {
   return async (dir) => {
     await withDatabase(dir, async (db) => {
@@ -72,7 +72,10 @@ export async function putStranger(dir: string): Promise<void> {
   await withDatabase(dir, (db) => db.put("x/1", Buffer.from("hello")));
 }
 
-/** Puts back older tables, as LevelDB does when it loses a newer one: each record is well-formed, but outdated. */
+/**
+ * Restores older tables, as if LevelDB had lost a newer one: each record is well-formed, but
+ * outdated.
+ */
 export async function bringBackOlder(dir: string): Promise<void> {
   await withDatabase(dir, async (db) => {
     const [[dbKey, value] = ["", Buffer.alloc(0)]] = await db.iterator({ gte: "k/", limit: 1 }).all();

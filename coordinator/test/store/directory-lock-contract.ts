@@ -9,13 +9,13 @@ type LockDirectory = (dir: string) => Promise<DirectoryLock | undefined>;
 
 /** The contract of locks on directories. `open` is called for each test. */
 export function testDirectoryLock(name: string, open: () => LockDirectory): void {
-  test(`${name}: a directory has one lock at a time, also within a process`, async (t) => {
+  test(`${name}: grants one lock of a directory at a time, even within a process`, async (t) => {
     const lock = open();
     const dir = aDirectory(t);
     const first = await lock(dir);
     assert.ok(first);
     assert.equal(await lock(dir), undefined);
-    // An attempt in vain takes nothing from the holder.
+    // A failed attempt does not affect the holder.
     assert.equal(await lock(dir), undefined);
 
     first.release();
@@ -24,7 +24,7 @@ export function testDirectoryLock(name: string, open: () => LockDirectory): void
     second.release();
   });
 
-  test(`${name}: each directory has a lock of its own`, async (t) => {
+  test(`${name}: grants separate locks of different directories`, async (t) => {
     const lock = open();
     const dir = aDirectory(t);
     const inner = join(dir, "inner");
@@ -36,7 +36,7 @@ export function testDirectoryLock(name: string, open: () => LockDirectory): void
     }
   });
 
-  test(`${name}: a directory has the same lock by each of its paths`, async (t) => {
+  test(`${name}: grants one lock for all paths of a directory`, async (t) => {
     const lock = open();
     const dir = aDirectory(t);
     const other = join(aDirectory(t), "link");
@@ -47,7 +47,7 @@ export function testDirectoryLock(name: string, open: () => LockDirectory): void
     assert.equal(await lock(other), undefined);
   });
 
-  test(`${name}: a directory that is missing can't be locked`, async (t) => {
+  test(`${name}: refuses to lock a missing directory`, async (t) => {
     const lock = open();
     const dir = aDirectory(t);
     await assert.rejects(async () => lock(join(dir, "missing")), { code: "ENOENT" });

@@ -6,5 +6,5 @@ testDirectoryLock("the system's disk", () => (dir) => SYSTEM_DISK.lock(dir));
 
 testDirectoryLock("locks in memory", () => {
   const locks = new MemoryLocks();
-  return (dir) => locks.take(dir);
+  return (dir) => locks.acquire(dir);
 });

@@ -1,6 +1,7 @@
 /**
- * Run by the disk-full test in a mount namespace of its own: `disk-full-scenario.ts DIR`, DIR being a file system of
- * 48 MiB. Fails, as an uncaught assertion, where the store does not do what it should.
+ * The disk-full test runs this program in its own mount namespace: `disk-full-scenario.ts DIR`. DIR
+ * is a file system of 48 MiB. Fails with an uncaught assertion if the store does not behave as
+ * expected.
  */
 import assert from "node:assert/strict";
 import { closeSync, existsSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
@@ -17,7 +18,10 @@ const files = { store: join(dir, "store"), filler: join(dir, "filler") };
 await readOnlyBelowTheWatermark();
 await survivesAFullDisk();
 
-/** Free space falls below the watermark: refused, readable, and back by itself when space is freed. */
+/**
+ * Tests free space below the watermark: the store refuses writes, stays readable, and recovers by
+ * itself when space is freed.
+ */
 async function readOnlyBelowTheWatermark(): Promise<void> {
   const store = await open(8 * MIB);
   assert.ok(existsSync(join(files.store, "ballast")));
@@ -34,8 +38,8 @@ async function readOnlyBelowTheWatermark(): Promise<void> {
 }
 
 /**
- * Writes on a full disk without the watermark: a write fails, nothing acknowledged is lost, and the store opens on the full
- * disk.
+ * Tests a full disk without the watermark: a write fails, nothing acknowledged is lost, and the
+ * store opens on the full disk.
  */
 async function survivesAFullDisk(): Promise<void> {
   const store = await open(0);

@@ -5,10 +5,10 @@ import { tempDir } from "./sample-store.ts";
 
 const SCENARIO = new URL("disk-full-scenario.ts", import.meta.url).pathname;
 
-test("on a full disk: read-only, nothing lost, and back when there is space", async (t) => {
+test("becomes read-only on a full disk, loses nothing, and recovers when there is space", async (t) => {
   if (process.getuid?.() !== 0) return t.skip("mounting a small file system takes root");
   const dir = tempDir(t);
-  // The mount goes with its namespace, however the process ends.
+  // The mount disappears with its namespace, however the process ends.
   const script = 'mount -t tmpfs -o size=48m none "$1" && exec "$2" "$3" "$1"';
   await promisify(execFile)(
     "unshare",

@@ -11,7 +11,7 @@ import { ETCD_SCHEMA, etcdEndpoints } from "../../src/store/etcd/settings.ts";
 
 type OpenOptions = Partial<EtcdStoreOptions> & { readonly holder?: string };
 
-/** A client for keys under the prefix. */
+/** Returns a client for keys under the prefix. */
 export function connectEtcd(endpoint: string | readonly string[], prefix: string): Etcd {
   const settings = ETCD_SCHEMA.parse({ endpoints: [endpoint].flat(), prefix });
   return prefixed(new EtcdClient({ endpoints: etcdEndpoints(settings), nowMs: Date.now }), settings.prefix);
@@ -29,19 +29,22 @@ export function storeOptions(etcd: Etcd, { holder = "a", ...rest }: OpenOptions 
   };
 }
 
-/** Opens a store as a coordinator with that name. */
+/** Opens a store like a coordinator with this name. */
 export function openStore(etcd: Etcd, options: OpenOptions = {}): Promise<EtcdStore> {
   return openEtcdStore(storeOptions(etcd, options));
 }
 
-/** Ends the lease under which a coordinator leads, as etcd does when it is not kept alive. */
+/** Ends the lease under which a coordinator leads, as etcd does when it is not renewed. */
 export async function endLead(etcd: Etcd): Promise<void> {
   const { records } = await etcd.range({ from: LEADER_KEY });
   const { lease }: { lease?: string } = JSON.parse(records[0]?.value.toString() ?? "{}");
   await etcd.revokeLease(BigInt(lease ?? 0));
 }
 
-/** Loses one in `oneIn` transactions: half of them before they take effect, half of them only their answers. */
+/**
+ * Wraps etcd so that one in `oneIn` transactions is lost: half of them before they take effect,
+ * half of them only their answers.
+ */
 export function lossy(etcd: Etcd, random: Random, oneIn: number): Etcd {
   const lose = (): boolean => random.below(oneIn) === 0;
   return {
@@ -55,7 +58,10 @@ export function lossy(etcd: Etcd, random: Random, oneIn: number): Etcd {
   };
 }
 
-/** Ends, as the process would, at a transaction: before it takes effect, or after it without an answer. */
+/**
+ * Wraps etcd so that the process ends at a transaction: before it takes effect, or after it without
+ * an answer.
+ */
 export function crashing(etcd: Etcd, atTxn: number, when: "before" | "after"): Etcd & { crashed: boolean } {
   let txns = 0;
   const crashed = (): never => {
@@ -71,7 +77,7 @@ export function crashing(etcd: Etcd, atTxn: number, when: "before" | "after"): E
       if (when === "after") await etcd.txn(txn);
       return crashed();
     },
-    // Its lease stays, and the next process of the same coordinator doesn't wait for its end.
+    // The lease stays, and the next process of the same coordinator does not wait for its end.
     revokeLease: async (id: bigint) => (self.crashed ? undefined : etcd.revokeLease(id)),
   };
   return self;

@@ -6,18 +6,21 @@ import { EtcdError, type EtcdErrorCode } from "../../src/store/etcd/etcd-error.t
 const TEST_LIMIT_MS = 60_000;
 /** etcd's own limit (--max-txn-ops). */
 const OPS_MAX = 128;
-/** The shortest time to live that etcd grants is longer. */
+/** A time to live below the shortest one that etcd grants. */
 const SHORT_TTL_S = 1;
 const LONG_TTL_S = 600;
 
 export interface EtcdUnderTest {
-  /** With no keys. Others may use the same cluster. */
+  /** A client without any keys. Others may use the same cluster. */
   readonly etcd: Etcd;
-  /** Lets a little time pass. */
+  /** Waits a little. */
   readonly pause: () => Promise<void>;
 }
 
-/** Declares the tests of the port to etcd: the real one through its client, and the simulated one. */
+/**
+ * Declares the tests of the port to etcd, for the real one through its client and for the simulated
+ * one.
+ */
 export function testEtcd(name: string, open: (t: TestContext) => Promise<EtcdUnderTest>): void {
   const check = (what: string, run: (under: EtcdUnderTest) => Promise<void>) =>
     test(`${name}: ${what}`, { timeout: TEST_LIMIT_MS }, async (t) => {
@@ -52,7 +55,7 @@ function reads(check: Check): void {
     const first = await write(etcd, put("a", "1"));
     const second = await write(etcd, put("a", "2"), put("b"));
     assert.deepEqual(await contents(etcd, first), { a: "1" });
-    await write(etcd, { kind: "delete", from: "a" });
+    await write(etcd, { type: "delete", from: "a" });
     assert.deepEqual(await contents(etcd, second), { a: "2", b: "b" });
     await etcd.compact(second);
     assert.deepEqual(await contents(etcd, second), { a: "2", b: "b" });
@@ -89,8 +92,8 @@ function transactions(check: Check): void {
     const first = await write(etcd, put("a"));
     const txn: EtcdTxn = {
       compares: [
-        { kind: "modRevision", key: "a", revision: first },
-        { kind: "createRevision", key: "b", revision: first },
+        { type: "mod-revision", key: "a", revision: first },
+        { type: "create-revision", key: "b", revision: first },
       ],
       ops: [put("a", "2")],
       otherwise: ["b", "a"],
@@ -107,14 +110,14 @@ function transactions(check: Check): void {
   check("an absent key has the revisions 0, also after it was deleted", async ({ etcd }) => {
     const create: EtcdTxn = {
       compares: [
-        { kind: "createRevision", key: "a", revision: 0n },
-        { kind: "modRevision", key: "a", revision: 0n },
+        { type: "create-revision", key: "a", revision: 0n },
+        { type: "mod-revision", key: "a", revision: 0n },
       ],
       ops: [put("a")],
     };
     assert.equal((await etcd.txn(create)).succeeded, true);
     assert.equal((await etcd.txn(create)).succeeded, false);
-    await write(etcd, { kind: "delete", from: "a" });
+    await write(etcd, { type: "delete", from: "a" });
     const { succeeded, revision } = await etcd.txn(create);
     assert.equal(succeeded, true);
     assert.equal((await etcd.range({ from: "a" })).records[0]?.createRevision, revision);
@@ -122,14 +125,14 @@ function transactions(check: Check): void {
 
   check("a deletion takes a range of keys, and one of nothing moves no revision", async ({ etcd }) => {
     await write(etcd, put("a"), put("b"), put("c"));
-    const deleted = await write(etcd, { kind: "delete", from: "a", to: "c" });
+    const deleted = await write(etcd, { type: "delete", from: "a", to: "c" });
     assert.deepEqual(await contents(etcd), { c: "c" });
-    assert.equal(await write(etcd, { kind: "delete", from: "a", to: "c" }), deleted);
+    assert.equal(await write(etcd, { type: "delete", from: "a", to: "c" }), deleted);
   });
 
   check("refuses a transaction that writes a key twice", async ({ etcd }) => {
     await rejectsWith("REJECTED", write(etcd, put("a", "1"), put("a", "2")));
-    await rejectsWith("REJECTED", write(etcd, put("b"), { kind: "delete", from: "a", to: "c" }));
+    await rejectsWith("REJECTED", write(etcd, put("b"), { type: "delete", from: "a", to: "c" }));
     assert.deepEqual(await contents(etcd), {});
   });
 
@@ -211,7 +214,7 @@ function watches(check: Check): void {
 }
 
 function put(key: string, value = key, lease?: bigint): EtcdOp {
-  return { kind: "put", key, value: Buffer.from(value), ...(lease !== undefined && { lease }) };
+  return { type: "put", key, value: Buffer.from(value), ...(lease !== undefined && { lease }) };
 }
 
 async function write(etcd: Etcd, ...ops: readonly EtcdOp[]): Promise<bigint> {

@@ -13,7 +13,10 @@ import type { Store } from "../../src/store/index.ts";
 import { connectEtcd, crashing, endLead, lossy, openStore as openUnowned } from "./etcd-bench.ts";
 import { STEPS, stateOf, takeSteps } from "./etcd-steps.ts";
 
-/** Longer than any fault here: a write whose outcome is unknown can't be checked. */
+/**
+ * The time limit of writes, longer than any fault here, because a write with an unknown result
+ * can't be checked.
+ */
 const PATIENT_MS = 120_000;
 let server: EtcdServer;
 let prefixes = 0;
@@ -29,7 +32,7 @@ after(async () => {
   await server.close();
 });
 
-test("a history is linearizable while the member is killed, paused and started again", async () => {
+test("has a linearizable history while the member is killed, paused and restarted", async () => {
   const store = await open(connect(), { writeWaitMs: PATIENT_MS });
   const faults = async (): Promise<void> => {
     await until(() => store.revision > 20, "the clients write");
@@ -38,7 +41,7 @@ test("a history is linearizable while the member is killed, paused and started a
     const killedAt = store.revision;
     await until(() => store.revision > killedAt + 20, "the clients write again");
     server.pause();
-    // Longer than a call may take, so that calls fail while the member knows nothing of it.
+    // Longer than a call may take: calls must fail without the member's knowledge.
     await until(() => store.health().status !== "ok" || waitedFor(3_500), "calls have failed", 20_000);
     server.resume();
   };
@@ -48,7 +51,7 @@ test("a history is linearizable while the member is killed, paused and started a
   await store.close();
 });
 
-test("a history is linearizable while one of three members is killed, paused and cut off", async (t) => {
+test("has a linearizable history while one of three members is killed, paused and disconnected", async (t) => {
   const members = await startEtcdCluster(3);
   t.after(() => Promise.all(members.map((member) => member.close())));
   const ways = await Promise.all(members.map(({ endpoint }) => TcpRelay.start(() => addressOf(endpoint))));
@@ -85,7 +88,7 @@ test("a history is linearizable while one of three members is killed, paused and
   await store.close();
 });
 
-test("a history is linearizable while requests and answers are lost", async () => {
+test("has a linearizable history while requests and answers are lost", async () => {
   for (const seed of [1, 2, 3]) {
     const store = await open(lossy(connect(), randomOf(seed), 4), { writeWaitMs: PATIENT_MS });
     await checkedHistory(store, seed, 30);
@@ -94,7 +97,7 @@ test("a history is linearizable while requests and answers are lost", async () =
   }
 });
 
-test("without etcd writes fail with the reason, reads go on, and everything goes on after", async () => {
+test("fails writes without etcd with the reason, continues reads, and recovers", async () => {
   const store = await open(connect(), { writeWaitMs: 300 });
   await store.txn([], [put("a", "1")]);
   await server.kill();
@@ -110,12 +113,12 @@ test("without etcd writes fail with the reason, reads go on, and everything goes
   await until(() => store.health().status === "ok", "etcd answers", PATIENT_MS);
   await until(() => store.revision === 2, "the unconfirmed write is made", PATIENT_MS);
   await until(() => store.leadIsConfirmed === true, "it confirms that it leads", PATIENT_MS);
-  await store.txn([{ kind: "value", key: "a", value: bytes("2") }], [put("a", "4")]);
+  await store.txn([{ type: "value", key: "a", value: bytes("2") }], [put("a", "4")]);
   assert.deepEqual(await contents(store), { a: "4" });
   await store.close();
 });
 
-test("one coordinator leads; the next one waits, and fences the first one off", async () => {
+test("lets one coordinator lead while the next one waits, and fences the first one off", async () => {
   const prefix = nextPrefix();
   const direct = connect(prefix);
   const first = await open(connect(prefix));
@@ -142,21 +145,21 @@ test("one coordinator leads; the next one waits, and fences the first one off", 
   direct.close();
 });
 
-test("a lease that ended is taken again while no other coordinator has led", async () => {
+test("renews an expired lease while no other coordinator has led", async () => {
   const prefix = nextPrefix();
   const direct = connect(prefix);
   const store = await open(connect(prefix));
   await endLead(direct);
   await store.txn([], [put("a", "1")]);
   await endLead(direct);
-  // Also without a write, at the next renewal.
+  // The lease is renewed even without a write.
   await until(async () => (await direct.range({ from: "m/leader" })).records.length > 0, "it leads again");
   await store.txn([], [put("a", "2")]);
   await store.close();
   direct.close();
 });
 
-test("the rest of a large write that did not end is no part of a later one", async () => {
+test("does not apply the rest of an incomplete large write with a later one", async () => {
   const prefix = nextPrefix();
   const store = await open(connect(prefix));
   await store.txn([], [put("a", "1")]);
@@ -173,7 +176,7 @@ test("the rest of a large write that did not end is no part of a later one", asy
   await again.close();
 });
 
-test("at whichever transaction the process ends, a change is there as a whole or not at all", async () => {
+test("applies a change completely or not at all when the process ends at any transaction", async () => {
   let folds = 0;
   for (let at = 1; ; at++) {
     const prefix = nextPrefix();
@@ -201,7 +204,10 @@ test("at whichever transaction the process ends, a change is there as a whole or
   assert.ok(folds > 0, "a fold was cut off");
 });
 
-/** Runs clients and watchers until each client has done its calls or is to end, with faults beside them, and checks the history. */
+/**
+ * Runs clients and watchers, with concurrent faults, until each client has made its calls or must
+ * end, and checks the history.
+ */
 async function checkedHistory(
   store: Store,
   seed: number,
@@ -222,7 +228,7 @@ async function checkedHistory(
   await Promise.all([...clients, faults()]);
   const ops = [put("a/end")];
   const mark = async (): Promise<Call> => ({
-    kind: "txn",
+    type: "txn",
     compares: [],
     ops,
     result: await store.txn([], ops),

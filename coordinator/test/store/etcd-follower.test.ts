@@ -21,7 +21,7 @@ after(async () => {
   await server.close();
 });
 
-test("a follower reads and watches what the leader writes, and refuses writes", async () => {
+test("reads and watches the leader's writes, and refuses writes", async () => {
   const prefix = nextPrefix();
   const leader = await open(connect(prefix));
   await leader.txn([], [put("a", "1")]);
@@ -34,12 +34,12 @@ test("a follower reads and watches what the leader writes, and refuses writes", 
   assert.deepEqual([batch.revision, batch.events.length], [2, 2]);
   assert.deepEqual(await contents(follower), { a: "2", b: "1" });
   const refused = await rejectsWith("UNAVAILABLE", follower.txn([], [put("a", "3")]));
-  assert.match(refused.message, /leads: it alone writes/);
+  assert.match(refused.message, /leads, and only the leader writes/);
   await rejectsWith("UNAVAILABLE", follower.lease(1_000));
   stop.abort();
 });
 
-test("a follower forgets history as the leader does", async () => {
+test("drops history like the leader", async () => {
   const prefix = nextPrefix();
   const leader = await open(connect(prefix));
   const follower = await follow(connect(prefix));
@@ -50,7 +50,7 @@ test("a follower forgets history as the leader does", async () => {
   await rejectsWith("COMPACTED", follower.get("a", { at: 1 }));
 });
 
-test("a follower takes over with its watches, and fences the former leader off", async () => {
+test("takes over with its watches, and fences the former leader off", async () => {
   const prefix = nextPrefix();
   const direct = connect(prefix);
   const first = await open(connect(prefix));
@@ -68,7 +68,7 @@ test("a follower takes over with its watches, and fences the former leader off",
   assert.match(refused.message, /this coordinator has lost the lead: host-b leads/);
   await follower.txn([], [put("b", "1")]);
   const lease = await follower.lease(60_000);
-  await follower.txn([], [{ kind: "put", key: "c", value: Buffer.from("1"), lease: lease.id }]);
+  await follower.txn([], [{ type: "put", key: "c", value: Buffer.from("1"), lease: lease.id }]);
   await lease.revoke();
   assert.equal((await watch.next()).value.revision, 2);
   assert.equal(follower.behindMs, 0);
@@ -81,7 +81,7 @@ test("a follower takes over with its watches, and fences the former leader off",
   direct.close();
 });
 
-test("a follower follows the next leader, and fails when the store is gone", async () => {
+test("follows the next leader, and fails when the store is deleted", async () => {
   const prefix = nextPrefix();
   const first = await open(connect(prefix));
   await first.txn([], [put("a", "1")]);
@@ -93,7 +93,7 @@ test("a follower follows the next leader, and fails when the store is gone", asy
   const leading = follower.lead(() => {});
   const refused = rejectsWith("IO_ERROR", leading);
   const direct = connect(prefix);
-  await direct.txn({ compares: [], ops: [{ kind: "delete", from: "m/head" }] });
+  await direct.txn({ compares: [], ops: [{ type: "delete", from: "m/head" }] });
   await refused;
   const health = follower.health();
   assert.ok(health.status === "read-only" && health.reason === "io-error");
@@ -102,7 +102,7 @@ test("a follower follows the next leader, and fails when the store is gone", asy
   direct.close();
 });
 
-test("a follower takes over at whichever transaction the leader ends", async () => {
+test("takes over when the leader ends at any transaction", async () => {
   for (let at = 2; ; at += 3) {
     const prefix = nextPrefix();
     const made = await open(connect(prefix));

@@ -5,7 +5,10 @@ import type { Op, Store } from "../../src/store/index.ts";
 import { TXN_BYTES_MAX } from "../../src/store/limits.ts";
 import type { crashing } from "./etcd-bench.ts";
 
-/** Changes above the limits of one request, and many small ones that a fold takes several transactions for. */
+/**
+ * Changes above the limits of one request, and many small ones whose fold needs several
+ * transactions.
+ */
 export const STEPS: readonly { readonly ops: readonly Op[]; readonly state: string }[] = [
   { ops: [], state: "" },
   { ops: [large("big", "1")], state: "big=1" },
@@ -13,11 +16,11 @@ export const STEPS: readonly { readonly ops: readonly Op[]; readonly state: stri
   { ops: [large("big", "2")], state: "big=2 k*128=1" },
   { ops: [put("big", "3")], state: "big=3 k*128=1" },
   { ops: many("2", 128), state: "big=3 k*128=2" },
-  { ops: [{ kind: "deletePrefix", prefix: "k" }], state: "big=3" },
+  { ops: [{ type: "delete-prefix", prefix: "k" }], state: "big=3" },
   { ops: many("4", 60), state: "big=3 k*60=4" },
 ];
 
-/** Opens a store and takes the steps. Returns the number of those that were acknowledged. */
+/** Opens a store and executes the steps. Returns the number of acknowledged ones. */
 export async function takeSteps(
   etcd: ReturnType<typeof crashing>,
   open: (etcd: Etcd) => Promise<Store>,
@@ -43,7 +46,7 @@ export async function takeSteps(
   return done;
 }
 
-/** Describes the state in the words of the steps. */
+/** Describes the state by the names of the steps. */
 export async function stateOf(store: Store): Promise<string> {
   const { records } = await store.range("");
   const ofKey = (key: string) => records.filter((record) => record.key.startsWith(key));
@@ -54,7 +57,7 @@ export async function stateOf(store: Store): Promise<string> {
 }
 
 function large(key: string, fill: string): Op {
-  return { kind: "put", key, value: bytes(fill.repeat(TXN_BYTES_MAX - key.length)) };
+  return { type: "put", key, value: bytes(fill.repeat(TXN_BYTES_MAX - key.length)) };
 }
 
 function many(value: string, count: number): Op[] {

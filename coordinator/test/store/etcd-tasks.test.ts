@@ -17,7 +17,7 @@ import { connectEtcd, crashing, openStore, storeOptions } from "./etcd-bench.ts"
 import { tempDir } from "./sample-store.ts";
 
 const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
-/** The time of the lease, and what a start takes on a busy machine. */
+/** The duration of the lease, plus that of a start on a busy machine. */
 const TAKEOVER_MAX_MS = 60_000;
 let server: EtcdServer;
 let prefixes = 0;
@@ -28,12 +28,12 @@ before(async () => {
 
 after(() => server.close());
 
-test("a store moves from the disk to etcd and back, each time into a new epoch", async (t) => {
+test("moves a store from the disk to etcd and back, each time into a new epoch", async (t) => {
   const place = placeIn(tempDir(t));
   const onDisk = { ...place, store: {} };
   const first = await open(t, onDisk, false, { clock: systemClock });
   const lease = await first.lease(60_000);
-  await first.txn([], [put("a", "1"), { kind: "put", key: "l", value: Buffer.from("2"), lease: lease.id }]);
+  await first.txn([], [put("a", "1"), { type: "put", key: "l", value: Buffer.from("2"), lease: lease.id }]);
   const before = await first.range("");
   await first.close();
 
@@ -53,16 +53,16 @@ test("a store moves from the disk to etcd and back, each time into a new epoch",
   assert.deepEqual(await contents(again), { a: "1", b: "1", l: "2" });
   await again.close();
   await assert.rejects(open(t, place, false, { clock: systemClock }), /was moved to the coordinator's disk/);
-  // A store that was moved away makes room for the next move.
+  // A store that was moved away leaves the location free for the next move.
   assert.deepEqual(pick(await runMaintenance({ name: "migrate", to: "etcd" }, place, systemClock)), {
     ...{ epoch: 4, records: 3, movedTo: "etcd" },
   });
 });
 
-test("a backup of a store in etcd restores under another prefix, also after a restore that was cut off", async (t) => {
+test("restores a backup of a store in etcd under another prefix, even after an interrupted restore", async (t) => {
   const place = placeIn(tempDir(t));
   const store = await open(t, place, false, { clock: systemClock });
-  const large = { kind: "put", key: "large", value: Buffer.alloc(1_500_000, "x") } as const;
+  const large = { type: "put", key: "large", value: Buffer.alloc(1_500_000, "x") } as const;
   await store.txn([], [large]);
   await store.txn([], [put("a", "1")]);
   await store.close();
@@ -77,14 +77,14 @@ test("a backup of a store in etcd restores under another prefix, also after a re
     await assert.rejects(restoreEtcdStore(storeOptions(cut), { file }), /the process has ended/);
     if (at === 2) continue;
     const opened = openStore(connectEtcd(server.endpoint, prefix));
-    assert.match((await rejectsWith("CORRUPT", opened)).message, /its restore was cut off before its end/);
+    assert.match((await rejectsWith("CORRUPT", opened)).message, /the restore of the store was interrupted/);
   }
   await runMaintenance({ name: "restore", file, epoch: 7 }, other, systemClock).catch(
     async (error: unknown) => {
-      // The last cut-off process counts as another coordinator until its lease ends.
+      // The last interrupted process counts as another coordinator until its lease ends.
       assert.match(String(error), /the coordinator on host-a works with the store/);
       const direct = connectEtcd(server.endpoint, prefix);
-      await direct.txn({ compares: [], ops: [{ kind: "delete", from: "m/leader" }] });
+      await direct.txn({ compares: [], ops: [{ type: "delete", from: "m/leader" }] });
       direct.close();
       await runMaintenance({ name: "restore", file, epoch: 7 }, other, systemClock);
     },
@@ -96,7 +96,7 @@ test("a backup of a store in etcd restores under another prefix, also after a re
   await restored.close();
 });
 
-test("a damaged record is named, and nothing is changed", async (t) => {
+test("names a damaged record, and changes nothing", async (t) => {
   const place = placeIn(tempDir(t));
   const store = await open(t, place, false, { clock: systemClock });
   await store.txn([], [put("pods/a", "1"), put("pods/b", "1")]);
@@ -105,17 +105,17 @@ test("a damaged record is named, and nothing is changed", async (t) => {
   const { records } = await etcd.range({ from: "k/pods/a" });
   const value = Buffer.from(records[0]?.value ?? []);
   value[10] = (value[10] ?? 0) ^ 1;
-  await etcd.txn({ compares: [], ops: [{ kind: "put", key: "k/pods/a", value }] });
+  await etcd.txn({ compares: [], ops: [{ type: "put", key: "k/pods/a", value }] });
   assert.match((await rejectsWith("CORRUPT", store.verify())).message, /record "pods\/a": its checksum/);
   await store.close();
   await rejectsWith("CORRUPT", runMaintenance({ name: "verify" }, place, systemClock));
-  await etcd.txn({ compares: [], ops: [{ kind: "delete", from: "k/pods/a" }] });
+  await etcd.txn({ compares: [], ops: [{ type: "delete", from: "k/pods/a" }] });
   const missing = await rejectsWith("CORRUPT", runMaintenance({ name: "verify" }, place, systemClock));
   assert.match(missing.message, /of 2 records as of revision 1, 1 are there/);
   etcd.close();
 });
 
-test("etcd with TLS serves who has its authority's certificate, and refusals are named", async (t) => {
+test("accepts only clients with a certificate of etcd's authority, and reports refusals", async (t) => {
   const files = certificates(tempDir(t));
   const secured = await startEtcd({ tls: { cert: files.cert, key: files.key, clientCa: files.ca } });
   t.after(() => secured.close());
@@ -136,7 +136,7 @@ test("etcd with TLS serves who has its authority's certificate, and refusals are
   );
 });
 
-test("a second coordinator follows, and serves when the first one is killed", async (t) => {
+test("follows with a second coordinator, which serves when the first one is killed", async (t) => {
   const first = placeIn(tempDir(t));
   const leader = await startProgram(t, first);
   await until("the first one is ready", leader.isReady);
@@ -180,7 +180,8 @@ async function startProgram(t: TestContext, { dataDir, store }: StorePlace) {
   let text = "";
   let ended: ChildProcess | undefined;
   let isOver = false;
-  // As a service manager does, it starts a coordinator again that ends by itself, such as one that lost its lease on a busy machine.
+  // Restarts a coordinator that ends by itself, like a service manager, for example after it lost
+  // its lease on a busy machine.
   const launch = (): ChildProcess => {
     const program = spawn(process.execPath, [MAIN, "--config", file], {
       stdio: ["ignore", "pipe", "inherit"],
@@ -201,7 +202,7 @@ async function startProgram(t: TestContext, { dataDir, store }: StorePlace) {
     running.kill("SIGKILL");
   });
   return {
-    /** Sends the signal, and returns the exit code and the signal that ended it. */
+    /** Sends the signal. Returns the exit code and the signal that ended the process. */
     end: async (signal: NodeJS.Signals): Promise<readonly unknown[]> => {
       ended = running;
       const exit = once(running, "exit");
@@ -214,7 +215,7 @@ async function startProgram(t: TestContext, { dataDir, store }: StorePlace) {
         ({ ok }) => ok,
         () => false,
       ),
-    /** Returns whether it leads; undefined: it does not answer. */
+    /** Returns whether it leads; undefined if it does not answer. */
     leads: (): Promise<boolean | undefined> =>
       fetch(`http://127.0.0.1:${port}/readyz`)
         .then(async (response) => ((await response.json()) as Readiness).role?.leads)
@@ -222,7 +223,7 @@ async function startProgram(t: TestContext, { dataDir, store }: StorePlace) {
   };
 }
 
-/** An authority and one certificate, which etcd and its clients use. */
+/** Creates an authority and one certificate for etcd and its clients. */
 function certificates(dir: string) {
   const [ca, caKey, cert, key] = ["ca.pem", "ca.key", "cert.pem", "key.pem"].map((name) => join(dir, name));
   mkdirSync(dir, { recursive: true });

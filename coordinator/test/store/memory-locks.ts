@@ -1,12 +1,12 @@
 import { statSync } from "node:fs";
 import type { DirectoryLock } from "@forage/identity/directory-lock";
 
-/** Locks of real directories that are only in memory: they keep away those who share this object. */
+/** Locks of real directories that exist only in memory, among the users of this object. */
 export class MemoryLocks {
   readonly #held = new Set<string>();
 
-  /** Undefined: another caller holds the lock. */
-  async take(dir: string): Promise<DirectoryLock | undefined> {
+  /** Acquires a lock; undefined if another caller holds it. */
+  async acquire(dir: string): Promise<DirectoryLock | undefined> {
     // A directory can have several paths.
     const { dev, ino } = statSync(dir);
     const id = `${dev}:${ino}`;

@@ -6,18 +6,18 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { VirtualClock } from "@forage/common/virtual-clock";
-import { print, put, rejectsWith, take, until } from "../../src/store/conformance/fixture.ts";
+import { nextBatches, print, put, rejectsWith, until } from "../../src/store/conformance/fixture.ts";
 import { type LevelStoreOptions, openLevelStore, type StoreError } from "../../src/store/index.ts";
 import { flipLiveRecords } from "./damage.ts";
 import { contentsOf, makeSample, openSample, tempDir } from "./sample-store.ts";
 
 const WRITER = new URL("crash-writer.ts", import.meta.url).pathname;
 
-test("a reopened store goes on where it was, with its history", async (t) => {
+test("continues at its revision with its history when it is reopened", async (t) => {
   const dir = join(tempDir(t), "store");
   const first = await open(dir);
   for (let i = 1; i <= 30; i++) await first.txn([], [put(`k${i % 3}`, `${i}`)]);
-  await first.txn([], [{ kind: "delete", key: "k1" }]);
+  await first.txn([], [{ type: "delete", key: "k1" }]);
   await first.compact(10);
   await first.close();
 
@@ -36,7 +36,7 @@ test("a reopened store goes on where it was, with its history", async (t) => {
   );
   assert.equal(Buffer.from((await second.get("k1", { at: 20 }))?.value ?? []).toString(), "19");
   const watch = second.watch("", 30, new AbortController().signal)[Symbol.asyncIterator]();
-  assert.deepEqual((await take(watch, 2)).map(print), ["30 +k0=30", "31 -k1"]);
+  assert.deepEqual((await nextBatches(watch, 2)).map(print), ["30 +k0=30", "31 -k1"]);
   await rejectsWith("COMPACTED", second.get("k1", { at: 9 }));
   const record = await second.get("k2");
   assert.deepEqual([record?.createRevision, record?.modRevision, record?.version], [2, 29, 10]);
@@ -44,11 +44,11 @@ test("a reopened store goes on where it was, with its history", async (t) => {
   await second.close();
 });
 
-test("leases live on with all their time, and their ids are not given out again", async (t) => {
+test("restarts the duration of leases after a reopening, and does not reuse their ids", async (t) => {
   const dir = join(tempDir(t), "store");
   const first = await open(dir);
   const [used, unused] = [await first.lease(1000), await first.lease(1000)];
-  await first.txn([], [{ kind: "put", key: "leader", value: Buffer.from("a"), lease: used.id }]);
+  await first.txn([], [{ type: "put", key: "leader", value: Buffer.from("a"), lease: used.id }]);
   await first.close();
 
   const clock = new VirtualClock();
@@ -67,7 +67,7 @@ test("leases live on with all their time, and their ids are not given out again"
   await second.close();
 });
 
-test("a second opening is refused, and leaves the lock in place for other processes", async (t) => {
+test("refuses a second opening, and keeps the lock for other processes", async (t) => {
   const dir = join(tempDir(t), "store");
   const store = await open(dir);
   await rejectsWith("LOCKED", open(dir));
@@ -77,7 +77,8 @@ test("a second opening is refused, and leaves the lock in place for other proces
   const [code] = await once(child, "close");
   assert.equal(code, 1);
   assert.match((await complaint).join(""), /LOCKED/);
-  // Where network namespaces keep the first guard apart, LevelDB's lock does its part, more than once.
+  // Between network namespaces the first guard has no effect, and LevelDB's lock works, more than
+  // once.
   if (process.getuid?.() === 0) {
     for (let attempt = 0; attempt < 2; attempt++) assert.match(await complaintApart(dir), /LOCKED/);
   }
@@ -89,7 +90,7 @@ test("a second opening is refused, and leaves the lock in place for other proces
   await again.close();
 });
 
-test("its files are readable only by their owner", async (t) => {
+test("makes its files readable only by their owner", async (t) => {
   const dir = join(tempDir(t), "store");
   const store = await open(dir);
   assert.equal(statSync(dir).mode & 0o777, 0o700);
@@ -97,7 +98,7 @@ test("its files are readable only by their owner", async (t) => {
   await store.close();
 });
 
-test("an opening that was cut off leaves nothing behind that hinders the next", async (t) => {
+test("leaves nothing after an interrupted opening that prevents the next", async (t) => {
   const dir = join(tempDir(t), "store");
   const contents = await makeSample(dir, "killed");
   const store = await openSample(dir);
@@ -106,7 +107,7 @@ test("an opening that was cut off leaves nothing behind that hinders the next", 
   assert.ok(!existsSync(join(dir, "db.before-open")));
 });
 
-test("verify finds, while serving, what has changed on disk", async (t) => {
+test("detects changes on disk by verify while it serves", async (t) => {
   const dir = join(tempDir(t), "store");
   await makeSample(dir, "closed");
   const store = await openSample(dir);
@@ -117,7 +118,7 @@ test("verify finds, while serving, what has changed on disk", async (t) => {
   await store.close();
 });
 
-test("HEAD is readable, and names the newest revision", async (t) => {
+test("writes the newest revision to a readable HEAD", async (t) => {
   const dir = join(tempDir(t), "store");
   const store = await open(dir);
   for (let i = 0; i < 5; i++) await store.txn([], [put("a", `${i}`)]);
@@ -125,18 +126,21 @@ test("HEAD is readable, and names the newest revision", async (t) => {
   await store.close();
 });
 
-test("writes of one turn share a sync", async (t) => {
+test("shares a sync among writes of one turn", async (t) => {
   const dir = join(tempDir(t), "store");
   const store = await open(dir);
   const writes = Array.from({ length: 500 }, (_, i) => store.txn([], [put(`k${i}`)]));
-  // The first batch holds all: durable at once, or not at all.
+  // The first batch contains all writes: they become durable together.
   await Promise.race(writes);
   assert.equal(store.revision, 500);
   await Promise.all(writes);
   await store.close();
 });
 
-/** Returns the message of a writer that starts in a network namespace of its own. Kills the writer if it starts writing. */
+/**
+ * Returns the message of a writer that starts in its own network namespace. Kills the writer if it
+ * starts writing.
+ */
 async function complaintApart(dir: string): Promise<string> {
   const run = promisify(execFile)("unshare", ["--net", process.execPath, WRITER, dir, "1"], {
     timeout: 60_000,

@@ -6,13 +6,13 @@ import type { TestContext } from "node:test";
 import { systemClock } from "@forage/common/clock";
 import { openLevelStore, type Store } from "../../src/store/index.ts";
 
-/** Keys and values of a store, and its revision. */
+/** The keys and values of a store, and its revision. */
 export interface Contents {
   readonly revision: number;
   readonly values: ReadonlyMap<string, string>;
 }
 
-/** Enough revisions for records below the history and several LevelDB files. */
+/** Enough revisions for records below the history and for several LevelDB files. */
 const REVISIONS = 400;
 const HISTORY_REVISIONS = 150;
 const KEYS = 90;
@@ -33,8 +33,8 @@ export function openSample(
 }
 
 /**
- * A store in `dir` whose files are those of one that was closed in good order, or of a killed process: the same but
- * for LevelDB's log and whatever closing does.
+ * Creates a store in `dir` whose files are those of a closed store or of a killed process. They
+ * differ only in LevelDB's log and in the effects of closing.
  */
 export async function makeSample(dir: string, end: "closed" | "killed"): Promise<Contents> {
   const live = `${dir}.live`;
@@ -46,7 +46,7 @@ export async function makeSample(dir: string, end: "closed" | "killed"): Promise
   await fill(second, REVISIONS / 2 + 1, REVISIONS);
   const contents = await contentsOf(second);
   if (end === "closed") await second.close();
-  // Never LOCK: reading it in this process would release it.
+  // LOCK is not copied: reading it in this process would release it.
   cpSync(live, dir, { recursive: true, filter: (file) => !file.endsWith("/LOCK") });
   await second.close();
   rmSync(live, { recursive: true });
@@ -58,7 +58,9 @@ export async function contentsOf(store: Store): Promise<Contents> {
   return { revision, values: new Map(records.map(({ key, value }) => [key, Buffer.from(value).toString()])) };
 }
 
-/** Name, size and SHA-256 of every file below, but for LevelDB's lock and its texts for people. */
+/**
+ * Returns name, size and SHA-256 of every file in the directory except LevelDB's lock and its logs.
+ */
 export function fingerprint(dir: string): string[] {
   return readdirSync(dir, { recursive: true, encoding: "utf8" })
     .filter((name) => !/\/?(LOCK|LOG|LOG\.old)$/.test(name))
@@ -72,7 +74,10 @@ export function fingerprint(dir: string): string[] {
     );
 }
 
-/** Two keys a revision: some that stay, most that come again, some that go. */
+/**
+ * Writes two keys in each revision: some that stay, most that are overwritten, some that are
+ * deleted.
+ */
 async function fill(store: Store, from: number, through: number): Promise<void> {
   const pending: Promise<unknown>[] = [];
   for (let i = from; i <= through; i++) {
@@ -82,9 +87,9 @@ async function fill(store: Store, from: number, through: number): Promise<void> 
     const other = `o/${String((i * 7) % KEYS).padStart(3, "0")}`;
     const second =
       i % 10 === 0
-        ? ({ kind: "delete", key: other } as const)
-        : ({ kind: "put", key: other, value } as const);
-    pending.push(store.txn([], [{ kind: "put", key, value }, second]));
+        ? ({ type: "delete", key: other } as const)
+        : ({ type: "put", key: other, value } as const);
+    pending.push(store.txn([], [{ type: "put", key, value }, second]));
     if (pending.length === 20) await Promise.all(pending.splice(0));
   }
   await Promise.all(pending);

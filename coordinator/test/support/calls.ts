@@ -7,7 +7,7 @@ import type {
   ServiceDefinition,
 } from "@grpc/grpc-js";
 
-/** Unary methods as promises, server streams as iterables, streams both ways as they are. */
+/** Unary methods as promises, server streams as iterables, and bidirectional streams unchanged. */
 export type Calls<S> = { readonly [Name in keyof S]: Call<S[Name]> };
 
 type Call<D> = D extends {
@@ -23,7 +23,7 @@ type Call<D> = D extends {
       : (request: Request) => Promise<Response>
   : never;
 
-/** The methods of a service over a plain client, with the metadata sent along. */
+/** Returns the methods of a service over a plain client, which sends the metadata. */
 export function callsOf<S extends ServiceDefinition>(
   definition: S,
   client: Client,

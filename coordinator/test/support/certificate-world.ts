@@ -14,38 +14,40 @@ import { createMemoryStore } from "../../src/store/index.ts";
 import { systemClock } from "../../src/time/clock.ts";
 import { until } from "./until.ts";
 
-/** Certificates as a coordinator has them, with a server in the gateway's place, on the real clock. */
+/** The certificates of a coordinator, with a server in place of the gateway, on the real clock. */
 export interface CertificateWorld {
   readonly controller: CertificateController;
   readonly events: readonly EventInput[];
-  /** Lines of the log, all levels. */
+  /** The lines of the log at all levels. */
   readonly log: readonly string[];
-  /** Every answer to the authority, by path. */
-  readonly asked: readonly string[];
-  /** Sets the gateway's behaviour with challenges. */
+  /** The paths of the authority's requests. */
+  readonly requests: readonly string[];
+  /** Sets how the gateway answers challenges. */
   answer(how: "rightly" | "wrongly" | "never"): void;
   issued(hostname: string, other?: IssuedCertificate): Promise<IssuedCertificate>;
   pending(hostname: string, reason: string): Promise<string>;
   restart(settings?: Config["certificates"]): Promise<void>;
 }
 
-/** Short, so that attempts that fail come again within a test. */
+/** A short back-off, so that failed attempts are repeated within a test. */
 const BACK_OFF: BackOff = { baseMs: 300, capMs: 1_000 };
 
 export interface GatewayStandIn {
   readonly port: number;
-  readonly asked: readonly string[];
+  readonly requests: readonly string[];
   source: Pick<CertificateController, "challenges"> | undefined;
   how: "rightly" | "wrongly" | "never";
 }
 
-/** Answers on plain HTTP as gateways do. */
+/** Starts a server that answers on plain HTTP like gateways. */
 export async function startGatewayStandIn(t: TestContext): Promise<GatewayStandIn> {
-  const asked: string[] = [];
-  const gateway = { port: 0, asked, source: undefined, how: "rightly" } as GatewayStandIn & { port: number };
+  const requests: string[] = [];
+  const gateway = { port: 0, requests, source: undefined, how: "rightly" } as GatewayStandIn & {
+    port: number;
+  };
   const server: Server = createServer((request, response) => {
     const path = request.url ?? "";
-    asked.push(path);
+    requests.push(path);
     const token = path.split("/").at(-1);
     const challenge = gateway.source?.challenges().find((it) => it.token === token);
     response.statusCode = challenge === undefined ? 404 : 200;
@@ -107,7 +109,7 @@ export async function startCertificateWorld(
     },
     events,
     log: lines,
-    asked: gateway.asked,
+    requests: gateway.requests,
     answer: (how) => {
       gateway.how = how;
     },
@@ -117,7 +119,7 @@ export async function startCertificateWorld(
         `${hostname} has a certificate; ${JSON.stringify(certificateFor(hostname)).slice(0, 300)}`,
         () => {
           const answer = certificateFor(hostname);
-          if (answer.kind === "issued" && answer.chainPem !== other?.chainPem) found = answer;
+          if (answer.type === "issued" && answer.chainPem !== other?.chainPem) found = answer;
           return found !== undefined;
         },
       );
@@ -128,7 +130,7 @@ export async function startCertificateWorld(
       let message = "";
       await until(`${hostname} waits for ${reason}`, () => {
         const answer = certificateFor(hostname);
-        if (answer.kind === "pending" && answer.reason === reason) message = answer.message;
+        if (answer.type === "pending" && answer.reason === reason) message = answer.message;
         return message !== "";
       });
       return message;
@@ -137,7 +139,7 @@ export async function startCertificateWorld(
       const wanted = opened.controller.wanted;
       await opened.close();
       opened = await open(given);
-      opened.controller.want(wanted);
+      opened.controller.setHostnames(wanted);
     },
   };
 }

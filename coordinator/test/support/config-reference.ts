@@ -2,7 +2,7 @@ import { z } from "zod";
 import { settingsReference } from "../../../hack/reference/settings-reference.ts";
 import { CONFIG_SCHEMA } from "../../src/config.ts";
 
-/** Returns the reference of `coordinator.yaml`, made from its schema and the schema's source. */
+/** Returns the reference of `coordinator.yaml`, built from its schema and the schema's source. */
 export function configReference(source: string): string {
   return settingsReference({
     page: "docs/reference/coordinator.md",

@@ -7,34 +7,36 @@ import { bearerMetadata, channelCredentials } from "@forage/identity/credentials
 import { DestinationService } from "@forage/proto/destination";
 import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
-import { Client } from "@grpc/grpc-js";
+import { Client, type ServiceDefinition } from "@grpc/grpc-js";
 import { freePorts } from "../../../hack/lib/free-ports.ts";
 import { type Program, spawnProgram } from "../../../hack/lib/spawn-program.ts";
 import { waitFor } from "../../../hack/lib/wait-for.ts";
-import { callsOf } from "./calls.ts";
+import { type Calls, callsOf } from "./calls.ts";
 import type { AgentWorld } from "./hollow-agent.ts";
 import { Lookup } from "./lookup.ts";
 
 const CONFIG = "coordinator.yaml";
 const MAIN = join(import.meta.dirname, "../../src/main.ts");
-/** The machine may be busy with other tests. */
+/** The limit allows for other tests that run at the same time. */
 const LIMIT_MS = 90_000;
 
 export interface ClusterOptions {
-  /** The URLs of etcd for each coordinator. */
+  /** Returns the URLs of etcd for each coordinator. */
   readonly endpointsOf: (at: number) => readonly string[];
-  /** Further variables of the environment of each coordinator. Default: none. */
+  /** Returns further environment variables of each coordinator. Default: none. */
   readonly environmentOf?: (at: number) => Readonly<Record<string, string>>;
   /** Further settings of all coordinators. Default: none. */
   readonly settings?: Readonly<Record<string, unknown>>;
+  /** Returns further settings of each coordinator. Default: none. */
+  readonly settingsOf?: (at: number) => Readonly<Record<string, unknown>>;
 }
 
-/** A coordinator as a process, and clients of it. */
+/** A coordinator as a process, with clients of it. */
 export class Member implements AgentWorld {
   readonly address: string;
   readonly caPem: string;
   readonly forage: ReturnType<typeof callsOf<typeof ForageServiceService>>;
-  /** The number of times that it was started again. */
+  /** The number of restarts. */
   starts = 0;
   #program: Program;
   /** The program that the test has ended. */
@@ -42,13 +44,15 @@ export class Member implements AgentWorld {
   #isOver = false;
   readonly http: string;
   readonly #dir: string;
-  /** Variables of the environment of its next lives. */
+  /** The environment variables of its next runs. */
   environment: Environment;
   readonly #t: TestContext;
   readonly #client: Client;
   readonly #token: string;
 
-  /** Starts it and waits until it serves. The directory holds its configuration. */
+  /**
+   * Starts the coordinator, and waits until it serves. The directory contains its configuration.
+   */
   static async start(t: TestContext, dir: string, ports: Ports, environment: Environment): Promise<Member> {
     const program = spawn(dir, environment);
     try {
@@ -83,7 +87,7 @@ export class Member implements AgentWorld {
     this.forage = callsOf(ForageServiceService, this.#client, bearerMetadata(this.#token));
   }
 
-  /** Starts it again. `more`: further variables of the environment of this life. */
+  /** Starts it again. `more` are further environment variables of this run. */
   async start(more: Environment = {}): Promise<void> {
     const program = spawn(this.#dir, { ...this.environment, ...more });
     this.#program = program;
@@ -92,7 +96,7 @@ export class Member implements AgentWorld {
     await ready(this.http, program);
   }
 
-  /** Ends the program for good, and waits until it has ended. */
+  /** Ends the program permanently, and waits until it has ended. */
   async close(): Promise<void> {
     this.#isOver = true;
     this.#client.close();
@@ -100,14 +104,14 @@ export class Member implements AgentWorld {
     await this.#program.exited;
   }
 
-  /** Sends the signal to the program, which is not started again until `start`. */
+  /** Sends the signal to the program, which is not restarted until `start`. */
   end(signal: NodeJS.Signals): Program {
     this.#ended = this.#program;
     this.#program.kill(signal);
     return this.#program;
   }
 
-  /** Starts it again when it ends by itself, as a service manager does. */
+  /** Restarts the program when it ends by itself, like a service manager. */
   #supervise(program: Program): void {
     void program.exited.then(async () => {
       if (!this.#isOver && this.#ended !== program) await this.start().catch(() => {});
@@ -115,10 +119,14 @@ export class Member implements AgentWorld {
   }
 
   operator() {
-    return callsOf(OperatorServiceService, this.#client, bearerMetadata(this.#token));
+    return this.calls(OperatorServiceService);
   }
 
-  /** The roots that its clients need at the moment, PEM. */
+  calls<S extends ServiceDefinition>(definition: S): Calls<S> {
+    return callsOf(definition, this.#client, bearerMetadata(this.#token));
+  }
+
+  /** Returns the roots that its clients need at present, in PEM. */
   readRoots(): string {
     return readFileSync(join(this.#dir, "ca.crt"), "utf8");
   }
@@ -133,12 +141,12 @@ export class Member implements AgentWorld {
     };
   }
 
-  /** The lines of its log over all of its lives. */
+  /** Returns the lines of its log over all runs. */
   log(): string {
     return this.#program.readLog();
   }
 
-  /** The number of times that it began: as a process, or after it had lost the lead. */
+  /** The number of times that it started: as a process, or after it had lost the lead. */
   get lives(): number {
     return this.starts + this.log().split('"event":"lead-lost"').length;
   }
@@ -150,15 +158,27 @@ export class Member implements AgentWorld {
     return lookup;
   }
 
-  /** Returns whether it leads; undefined: it does not answer. */
-  leads(): Promise<boolean | undefined> {
+  /** Returns whether it leads; undefined if it does not answer. */
+  async leads(): Promise<boolean | undefined> {
+    return (await this.#role())?.leads;
+  }
+
+  /** Returns the time since which it leads; undefined if it does not lead or does not answer. */
+  async leadsSinceMs(): Promise<number | undefined> {
+    const { leads, since } = (await this.#role()) ?? {};
+    return leads === true && since !== undefined ? Date.parse(since) : undefined;
+  }
+
+  #role(): Promise<Role | undefined> {
     return fetch(`http://${this.http}/readyz`, { signal: AbortSignal.timeout(15_000) }).then(
-      async (response) => {
-        const { role } = (await response.json()) as { readonly role?: { readonly leads: boolean } };
-        return role?.leads;
-      },
+      async (response) => ((await response.json()) as { readonly role?: Role }).role,
       () => undefined,
     );
+  }
+
+  /** Returns the text of its metrics. */
+  async metrics(): Promise<string> {
+    return (await fetch(`http://${this.http}/metrics`, { signal: AbortSignal.timeout(15_000) })).text();
   }
 
   /** Returns the status of the answer to an HTTP request with the token. */
@@ -177,17 +197,22 @@ export class Member implements AgentWorld {
   }
 }
 
+interface Role {
+  readonly leads: boolean;
+  readonly since?: string;
+}
+
 interface Ports {
-  /** HOST:PORT. */
+  /** The address of the gRPC port, HOST:PORT. */
   readonly grpc: string;
   readonly http: string;
 }
 
 type Environment = Readonly<Record<string, string>>;
 
-/** Starts three coordinators. The first one makes the store. */
+/** Starts three coordinators. The first one creates the store. */
 export async function startCluster(t: TestContext, options: ClusterOptions): Promise<readonly Member[]> {
-  const { endpointsOf, environmentOf = () => ({}), settings = {} } = options;
+  const { endpointsOf, environmentOf = () => ({}), settings = {}, settingsOf = () => ({}) } = options;
   const root = mkdtempSync(join(tmpdir(), "forage-coordinators-"));
   const members: Member[] = [];
   t.after(async () => {
@@ -207,6 +232,7 @@ export async function startCluster(t: TestContext, options: ClusterOptions): Pro
       adminTokenFile: join(root, "token"),
       store: { etcd: { endpoints: endpointsOf(at) } },
       ...settings,
+      ...settingsOf(at),
     };
     writeFileSync(join(dir, CONFIG), JSON.stringify(config));
     if (known !== undefined) await joinWith(dir, known);
@@ -218,7 +244,10 @@ export async function startCluster(t: TestContext, options: ClusterOptions): Pro
   return [first, ...(await Promise.all([make(1, first), make(2, first)]))];
 }
 
-/** Gets the keys of the cluster, as an operator does on the host of a further coordinator. A busy machine may need several tries. */
+/**
+ * Obtains the keys of the cluster like an operator on the host of a further coordinator. A busy
+ * machine may need several attempts.
+ */
 async function joinWith(dir: string, known: Member): Promise<void> {
   const tokenFile = join(dir, "token");
   const args = ["join", known.address, "--token-file", tokenFile, "--config", join(dir, CONFIG)];
@@ -241,7 +270,10 @@ function spawn(dir: string, env: Environment): Program {
   return spawnProgram(process.execPath, args, { logPath: join(dir, "log"), env });
 }
 
-/** Rejects also as soon as the program has ended, so that nothing goes on asking after the test. */
+/**
+ * Waits until the program is ready. Rejects when the program has ended, so that no requests
+ * continue after the test.
+ */
 async function ready(http: string, program: Program): Promise<void> {
   const ended = new AbortController();
   const { signal } = ended;

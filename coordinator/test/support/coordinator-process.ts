@@ -11,10 +11,10 @@ import { type Calls, callsOf } from "./calls.ts";
 import type { AgentWorld } from "./hollow-agent.ts";
 
 const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
-/** A cold start takes a second; a loaded machine gets time. */
+/** The time limit of a start. A cold start takes a second, and more on a loaded machine. */
 const START_LIMIT_MS = 120_000;
 
-/** The coordinator as a process of its own, with a data directory that outlasts it. */
+/** A coordinator in its own process, with a data directory that survives it. */
 export class CoordinatorProcess implements AgentWorld {
   readonly dataDir: string;
   readonly address: string;
@@ -27,7 +27,7 @@ export class CoordinatorProcess implements AgentWorld {
     this.#child = child;
   }
 
-  /** `more`: further settings of its configuration. */
+  /** Starts a coordinator. `more` are further settings of its configuration. */
   static async start(
     t: TestContext,
     dir: string,
@@ -68,7 +68,7 @@ export class CoordinatorProcess implements AgentWorld {
     this.#closers.push(close);
   }
 
-  /** Ends the process at once, as a power failure would. */
+  /** Kills the process, as a power failure would. */
   async kill(): Promise<void> {
     this.#closeClients();
     const ended = once(this.#child, "close");
@@ -88,7 +88,7 @@ export class CoordinatorProcess implements AgentWorld {
   }
 }
 
-/** Runs a task of the program on the data directory of a coordinator that does not run. */
+/** Runs a task of the program on the data directory of a stopped coordinator. */
 export async function runTask(t: TestContext, dir: string, words: readonly string[]) {
   const args = [MAIN, ...words, "--data-dir", join(dir, "data")];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });

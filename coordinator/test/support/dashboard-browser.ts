@@ -3,7 +3,7 @@ import type { World } from "./world.ts";
 /** The headers that the page's script sends. */
 export const OWN = { "x-forage-dashboard": "1", "content-type": "application/json" };
 
-/** A browser's view of the port: it keeps the cookie and sends what the page's script sends. */
+/** A browser at the port: it keeps the cookie, and sends the requests of the page's script. */
 export class Browser {
   readonly base: string;
   cookie = "";

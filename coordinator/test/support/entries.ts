@@ -12,7 +12,10 @@ import { toTimestamp } from "../../src/model/timestamp.ts";
 import { workloadOf } from "../../src/model/workload.ts";
 import type { NodeEntry, PodEntry, ResourceEntry, RolloutEntry } from "../../src/state/entries.ts";
 
-/** Entries of the view as they would come from the store, for tests of what decides by them. */
+/**
+ * The fields of a pod entry, as it would come from the store, for tests of decisions based on
+ * entries.
+ */
 
 export interface PodFields {
   readonly name?: string;
@@ -24,10 +27,10 @@ export interface PodFields {
   readonly labels?: Readonly<Record<string, string>>;
   readonly stopping?: boolean;
   readonly revision?: number;
-  /** Undefined: its node has reported no status. */
+  /** The status; undefined if the node has reported none. */
   readonly status?: Parameters<typeof PodStatus.fromPartial>[0];
   readonly observedAtMs?: number;
-  /** Annotations of the template. */
+  /** The annotations of the template. */
   readonly annotations?: Readonly<Record<string, string>>;
   readonly job?: Parameters<typeof PodRecord.fromPartial>[0]["job"];
 }

@@ -19,7 +19,7 @@ export async function everyEvent(log: EventLog): Promise<readonly EventRecord[]>
   return (await log.read(0, 1_000_000)).events;
 }
 
-/** `7 pod/web-1 Started ×2: container main has started` */
+/** Formats an event as `7 pod/web-1 Started ×2: container main has started`. */
 export function eventLine({ sequence, kind, name, reason, message, count }: EventRecord): string {
   return `${sequence} ${kind}/${name} ${reason}${count > 1 ? ` ×${count}` : ""}: ${message}`;
 }

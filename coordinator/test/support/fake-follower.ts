@@ -11,13 +11,13 @@ import { serverMaterial } from "../../src/identity.ts";
 import { callsOf } from "./calls.ts";
 import type { World } from "./world.ts";
 
-/** The pieces of files that a follower sends, and the error that ends them, if any. */
+/** The file parts that a follower sends, and the error that ends them, if any. */
 export interface FollowerAnswer {
   readonly parts: readonly (readonly [path: string, content: string, problem?: string])[];
   readonly error?: { readonly code: number; readonly details: string };
 }
 
-/** Serves as a coordinator that follows, and reports to the leader under this name. Returns its address. */
+/** Serves like a follower, and reports to the leader under this name. Returns its address. */
 export async function startFakeFollower(
   t: TestContext,
   { authority, address: leader, caPem }: World,

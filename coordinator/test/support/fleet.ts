@@ -6,7 +6,7 @@ import { aRequest, watchToEnd } from "./requests.ts";
 import { until } from "./until.ts";
 import { startWorld, type World } from "./world.ts";
 
-/** Losses are seen and acted on within seconds. */
+/** Settings with which losses are detected and handled within seconds. */
 export const QUICK_LOSSES = {
   heartbeatIntervalSeconds: 0.5,
   nodes: {
@@ -18,12 +18,12 @@ export const QUICK_LOSSES = {
   },
 };
 
-/** A coordinator with hollow agents of these names that are connected. */
+/** A coordinator with connected hollow agents of these names. */
 export class Fleet {
   readonly world: World;
   readonly agents = new Map<string, HollowAgent>();
   #applies = 0;
-  /** One for all calls: tests ask again and again. */
+  /** One client for all calls, because tests poll. */
   #operator: ReturnType<World["operator"]>;
 
   private constructor(world: World) {
@@ -66,7 +66,7 @@ export class Fleet {
     return agent;
   }
 
-  /** Another process of the agent, which has kept its pods. */
+  /** Starts another process of the agent, which has kept its pods. */
   reconnect(name: string): HollowAgent {
     const before = this.agent(name);
     const agent = before.again({ pods: [...before.assignments.values()].map((pod) => before.running(pod)) });
@@ -122,7 +122,10 @@ export class Fleet {
     });
   }
 
-  /** Counts again and again until it is called; then the fewest ready pods that were seen. */
+  /**
+   * Counts ready pods repeatedly until the returned function is called, which returns the lowest
+   * count.
+   */
   watchLeast(): () => Promise<number> {
     let least = Number.POSITIVE_INFINITY;
     let over = false;

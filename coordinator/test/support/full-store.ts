@@ -1,6 +1,6 @@
 import { type Store, StoreError } from "../../src/store/index.ts";
 
-/** The store as it is while its disk is full: it can be read, and every write is rejected. */
+/** Returns the store as it behaves with a full disk: it can be read, and rejects every write. */
 export function fullStore(store: Store): Store {
   return new Proxy(store, {
     get: (target, name) => {

@@ -2,7 +2,10 @@ import { ClusterView } from "../../src/state/cluster-view.ts";
 import type { Op, WatchEvent } from "../../src/store/index.ts";
 import { type Contents, opsOf } from "./view.ts";
 
-/** A view without a store: what a test puts is in it at once, one revision for each call. */
+/**
+ * A view without a store. Entries that a test puts are in it at once, with one revision for each
+ * call.
+ */
 export class HandFedState {
   readonly state = new ClusterView();
   #revision = 0;
@@ -11,17 +14,17 @@ export class HandFedState {
     this.put(contents);
   }
 
-  /** Puts the entries' records; nodes also get their health. */
+  /** Puts the entries' records. Nodes also get their health. */
   put(contents: Contents): void {
     this.#apply(opsOf(contents));
     for (const { name, health } of contents.nodes ?? []) this.state.setNodeHealth(name, health, true);
   }
 
   remove(...keys: readonly string[]): void {
-    this.#apply(keys.map((key) => ({ kind: "delete", key })));
+    this.#apply(keys.map((key) => ({ type: "delete", key })));
   }
 
-  /** Records of any kind. */
+  /** Writes records of any kind. */
   write(...ops: readonly Op[]): void {
     this.#apply(ops);
   }
@@ -29,10 +32,10 @@ export class HandFedState {
   #apply(ops: readonly Op[]): void {
     const revision = ++this.#revision;
     const events = ops.flatMap((op): WatchEvent[] => {
-      if (op.kind === "delete") return [{ kind: "delete", key: op.key }];
-      if (op.kind !== "put") return [];
+      if (op.type === "delete") return [{ type: "delete", key: op.key }];
+      if (op.type !== "put") return [];
       const record = { key: op.key, value: op.value, createRevision: 1, modRevision: revision, version: 1 };
-      return [{ kind: "put", record }];
+      return [{ type: "put", record }];
     });
     this.state.apply(events, revision);
   }

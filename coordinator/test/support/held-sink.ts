@@ -1,6 +1,6 @@
 import type { Sink } from "../../src/rpc/push.ts";
 
-/** A transport that takes a message only when the test releases it. */
+/** A transport that accepts a message only when the test releases it. */
 export class HeldSink implements Sink<Buffer> {
   readonly messages: Buffer[] = [];
   failure: unknown;
@@ -16,21 +16,21 @@ export class HeldSink implements Sink<Buffer> {
     this.failure = error;
   }
 
-  /** Reports whether there was one to take. */
-  take(): boolean {
+  /** Accepts one message. Reports whether there was one. */
+  accept(): boolean {
     const taken = this.#taken;
     this.#taken = undefined;
     taken?.();
     return taken !== undefined;
   }
 
-  /** Until there is nothing on its way. */
+  /** Accepts messages until none is pending. */
   takeAll(): void {
-    while (this.take());
+    while (this.accept());
   }
 }
 
-/** Runs deferred work when a test says so. */
+/** Runs deferred work when a test requests it. */
 export class Deferred {
   #work: (() => void)[] = [];
 
@@ -42,7 +42,7 @@ export class Deferred {
     return this.#work.length;
   }
 
-  /** Until nothing is left, with what comes of it. */
+  /** Runs deferred work, including the work that it defers, until none is left. */
   runAll(): void {
     for (let limit = 10_000; this.#work.length > 0; limit--) {
       if (limit === 0) throw new Error("deferred work never ends");

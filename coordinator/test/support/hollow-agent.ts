@@ -8,7 +8,6 @@ import {
   type ConnectRequest,
   type ConnectResponse,
   EnrollmentServiceClient,
-  type HostPort,
   type IdentityToken,
   type ImagePrefetch,
   ImagePull,
@@ -16,8 +15,7 @@ import {
   type PodAssignment,
   type PodMetricsRequest,
   PodMetricsSample,
-  PodPhase,
-  PodStatus,
+  type PodStatus,
   type RenewResponse,
   type ServiceState,
   type SessionRequest,
@@ -25,28 +23,31 @@ import {
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
 import { type ClientDuplexStream, Metadata } from "@grpc/grpc-js";
 import { type Calls, callsOf } from "./calls.ts";
-import { ReceivedGateway } from "./gateway/told-gateway.ts";
+import { ReceivedGateway } from "./gateway/received-gateway.ts";
+import { removedPod, runningPod } from "./hollow-statuses.ts";
 import type { World } from "./world.ts";
 
-/** Returns the status that a hollow agent reports for an assigned pod; undefined: none. */
+export { endedPod, removedPod, runningPod, waitingPod } from "./hollow-statuses.ts";
+
+/** Returns the status that a hollow agent reports for an assigned pod; undefined for none. */
 export type Behaviour = (pod: PodAssignment) => PodStatus | undefined;
 
 export interface HollowAgentOptions {
   readonly name?: string;
   readonly cpu?: string;
   readonly behaviour?: Behaviour;
-  /** Pods that it says to know when it connects. */
+  /** The pods that the agent reports when it connects. */
   readonly pods?: readonly PodStatus[];
   readonly address?: string;
-  /** Default: they are sent. */
+  /** Whether heartbeats are sent. Default: true. */
   readonly heartbeats?: boolean;
   /** The labels that the agent reports. */
   readonly labels?: Readonly<Record<string, string>>;
   /** The labels of its join token. */
   readonly tokenLabels?: Readonly<Record<string, string>>;
-  /** The last state of the coordinator that it reports to have seen. */
+  /** The last state of the coordinator that the agent reports to have seen. */
   readonly seen?: { readonly lineage: string; readonly assignmentRevision: bigint };
-  /** The networks in which it can announce addresses of load balancers. */
+  /** The networks in which the agent can announce addresses of load balancers. */
   readonly networks?: readonly string[];
 }
 
@@ -55,53 +56,58 @@ export interface KeyPair {
   readonly keyPem: string;
 }
 
-/** The part of a world that agents see. */
+/** The part of a world that agents need. */
 export type AgentWorld = Pick<World, "address" | "caPem" | "operator" | "atEnd">;
 
 /**
- * An agent without a host, for tests of the coordinator's wire: it joins and connects over TLS as a real agent does, and reports
- * each assigned pod as running, or as the test's `behaviour` says. Tests of what a real agent does with an assignment belong into
- * `sim/`, or use real containers.
+ * An agent without a host, for tests of the coordinator's wire protocol. It joins and connects over
+ * TLS like a real agent, and reports each assigned pod as running, or as the test's `behaviour`
+ * returns. Tests of a real agent's reactions belong in `sim/`, or use real containers.
  */
 export class HollowAgent {
   readonly name: string;
   readonly assignments = new Map<string, PodAssignment>();
   readonly sessions: SessionRequest[] = [];
-  /** Called for each session that the coordinator requests, in place of keeping it in `sessions`. */
+  /** Called for each session that the coordinator requests, instead of adding it to `sessions`. */
   onSession: ((session: SessionRequest) => void) | undefined;
-  /** The services that it has received, by `namespace/name`. */
+  /** The received services, by `namespace/name`. */
   readonly services = new Map<string, ServiceState>();
   readonly claimRemovals: ClaimRef[] = [];
   readonly identityTokens: Record<string, IdentityToken>[] = [];
   /** The last request for measurements. */
   metricsRequests: readonly PodMetricsRequest[] = [];
-  /** Returns the sample of a requested pod, sent with every heartbeat; undefined: none. */
+  /**
+   * Returns the sample of a requested pod, which is sent with every heartbeat; undefined for none.
+   */
   measure: ((request: PodMetricsRequest) => Parameters<typeof PodMetricsSample.fromPartial>[0]) | undefined;
   /** Whether the usage of every pod was requested. */
   measuresAllPods = false;
-  /** The usage of the host, sent with every heartbeat; undefined: none. */
+  /** The usage of the host, which is sent with every heartbeat; undefined for none. */
   hostUsage: { readonly cpuMilli: bigint; readonly memoryBytes: bigint; readonly pods: number } | undefined;
-  /** Returns the sample of any pod, sent with every heartbeat while the usage of every pod is requested. */
+  /**
+   * Returns the sample of any pod, which is sent with every heartbeat while the usage of every pod
+   * is requested.
+   */
   measureAny: ((podUid: string) => Parameters<typeof PodMetricsSample.fromPartial>[0]) | undefined;
-  /** Returns the reported progress of a requested image pull; undefined: none. */
+  /** Returns the reported progress of a requested image pull; undefined for none. */
   pull: (image: ImagePrefetch) => Parameters<typeof ImagePull.fromPartial>[0] | undefined = () => ({
     present: true,
   });
-  /** The gateway state that it has received. */
+  /** The received gateway state. */
   readonly gateway = new ReceivedGateway();
-  /** Whether it reports each gateway state as applied at once. */
+  /** Whether each gateway state is reported as applied at once. */
   appliesRoutes = true;
   /** The last requested image pulls. */
   prefetches: readonly ImagePrefetch[] = [];
   behaviour: Behaviour;
-  /** Returns the status of a pod that has to stop. */
+  /** Returns the status of a pod that must stop. */
   onStopping: Behaviour = removedPod;
-  /** The last state of the coordinator that it has received. */
+  /** The last received state of the coordinator. */
   received: { readonly lineage: string; readonly assignmentRevision: bigint } | undefined;
-  /** The number of requests to renew its certificate. */
+  /** The number of requests to renew the certificate. */
   renewalsAsked = 0;
   ended: Error | undefined;
-  /** The credentials that it connects with. */
+  /** The credentials with which the agent connects. */
   get pair(): KeyPair {
     return this.#pair;
   }
@@ -179,17 +185,20 @@ export class HollowAgent {
     return callsOf(AgentServiceService, this.#client, new Metadata()).renew({ csr });
   }
 
-  /** Another process with the same certificate. */
+  /** Starts another process with the same certificate. */
   again(options: HollowAgentOptions = this.#options): HollowAgent {
     return new HollowAgent(this.#world, this.name, this.#pair, options);
   }
 
-  /** Says something that the wire allows and an agent may not. */
+  /** Sends a message, even one that a real agent would not send. */
   say(message: NonNullable<ConnectRequest["message"]>): void {
     this.#send(message);
   }
 
-  /** Returns the status of a pod that runs and is ready, with a host port that no other pod of this agent has. */
+  /**
+   * Returns the status of a pod that runs and is ready, with a host port that no other pod of this
+   * agent has.
+   */
   running(pod: PodAssignment): PodStatus {
     const hostPort = this.#ports.get(pod.uid) ?? 20_000 + this.#ports.size;
     this.#ports.set(pod.uid, hostPort);
@@ -261,7 +270,7 @@ export class HollowAgent {
         this.services.set(`${service.namespace}/${service.name}`, service);
     }
     if (message?.$case === "gateway") {
-      this.gateway.take(message.value);
+      this.gateway.apply(message.value);
       if (this.appliesRoutes && this.gateway.gateway !== "" && !message.value.more) this.reportGateway();
     }
     if (message?.$case === "podMetrics") {
@@ -289,7 +298,7 @@ export class HollowAgent {
   }
 }
 
-/** Joins by the wire alone; rejects with the coordinator's error. */
+/** Joins over the wire. Rejects with the coordinator's error. */
 export async function join(
   world: Pick<World, "address" | "caPem">,
   token: string,
@@ -313,67 +322,6 @@ export async function join(
   } finally {
     client.close();
   }
-}
-
-export function runningPod(pod: PodAssignment, hostPort: number): PodStatus {
-  const name = pod.template?.container?.name ?? "";
-  const ports = [...(pod.template?.container?.ports ?? []), ...pod.servicePorts];
-  return PodStatus.fromPartial({
-    ...identityOf(pod),
-    phase: PodPhase.RUNNING,
-    ready: true,
-    podIp: "10.0.0.1",
-    containers: [{ name, ready: true, state: { $case: "running", value: {} } }],
-    hostPorts: ports.map((port): HostPort => {
-      return {
-        container: name,
-        containerPort: port.containerPort,
-        protocol: port.protocol || "TCP",
-        hostPort,
-      };
-    }),
-  });
-}
-
-export function waitingPod(
-  pod: PodAssignment,
-  reason: string,
-  message: string,
-  restartCount = 0,
-  exitCode?: number,
-): PodStatus {
-  const lastTermination =
-    exitCode === undefined ? undefined : { exitCode, reason: "Error", message: "last words" };
-  return PodStatus.fromPartial({
-    ...identityOf(pod),
-    phase: PodPhase.PENDING,
-    containers: [
-      {
-        name: pod.template?.container?.name ?? "",
-        restartCount,
-        state: { $case: "waiting", value: { reason, message } },
-        ...(lastTermination && { lastTermination }),
-      },
-    ],
-  });
-}
-
-/** Returns the status of a pod whose container has ended and whose policy forbids a restart. */
-export function endedPod(pod: PodAssignment, exitCode: number, message = ""): PodStatus {
-  const ended = { exitCode, reason: exitCode === 0 ? "Completed" : "Error", message };
-  return PodStatus.fromPartial({
-    ...identityOf(pod),
-    phase: exitCode === 0 ? PodPhase.SUCCEEDED : PodPhase.FAILED,
-    containers: [{ name: pod.template?.container?.name ?? "", state: { $case: "terminated", value: ended } }],
-  });
-}
-
-export function removedPod(pod: PodAssignment): PodStatus {
-  return PodStatus.fromPartial({ ...identityOf(pod), phase: PodPhase.REMOVED });
-}
-
-function identityOf({ uid, namespace, name, specHash }: PodAssignment) {
-  return { uid, namespace, name, specHash };
 }
 
 const EMPTY_HELLO = {

@@ -12,11 +12,11 @@ export interface LinkerdRequest {
   readonly method: "get" | "getProfile";
   readonly path: string;
   readonly contextToken?: string;
-  /** TLS settings. Without them the client uses plain text. */
+  /** The TLS settings. If absent, the client uses plain text. */
   readonly tls?: { readonly caFile: string; readonly bearer: string };
 }
 
-/** The parts of an answer that tests read, in protobuf's JSON. */
+/** The parts of an answer that tests read, in protobuf's JSON form. */
 export interface LinkerdMessage {
   readonly add?: {
     readonly addrs: readonly {
@@ -47,12 +47,12 @@ interface LinkerdAddress {
 
 type Line = { readonly message: LinkerdMessage } | { readonly code: string; readonly text: string };
 
-/** The program that asks by Linkerd's own bindings; built when it isn't there yet. */
+/** Returns the path of the program that uses Linkerd's own bindings, and builds it if necessary. */
 export function linkerdClient(): Promise<string> {
   return ensureGoProgram(sources, "client", { quick: true });
 }
 
-/** One stream, opened by Linkerd's own bindings in a separate process. */
+/** A stream that Linkerd's own bindings opened in a separate process. */
 export class LinkerdStream {
   readonly #process: ChildProcess;
   readonly #lines: AsyncIterator<string>;
@@ -74,7 +74,7 @@ export class LinkerdStream {
     return line.message;
   }
 
-  /** Reads to the end; gives the status by name. */
+  /** Reads to the end. Returns the name of the status. */
   async code(): Promise<string> {
     for (;;) {
       const line = await this.#read();

@@ -3,11 +3,11 @@ import type { Update } from "@forage/proto/destination";
 import type { TcpAddress } from "@forage/proto/net";
 import type { ClientReadableStream, StatusObject } from "@grpc/grpc-js";
 
-/** A proxy's side of one Destination stream: what it knows from the updates it has read. */
+/** A proxy's side of one Destination stream, with the state from the updates that it has read. */
 export class Lookup {
-  /** `address:port pod` of each endpoint. */
+  /** The endpoints as `address:port`, with their pods. */
   readonly endpoints = new Map<string, string>();
-  /** Undefined until the first update. */
+  /** Whether the service exists; undefined until the first update. */
   exists: boolean | undefined;
   /** The kinds of the received updates, in order. */
   readonly updates: string[] = [];
@@ -22,7 +22,7 @@ export class Lookup {
     this.#iterator = stream[Symbol.asyncIterator]();
   }
 
-  /** Reads one update; false at the end of the stream. */
+  /** Reads one update. Returns false at the end of the stream. */
   async read(): Promise<boolean> {
     const next = await this.#iterator.next();
     if (next.done) return false;
@@ -30,7 +30,7 @@ export class Lookup {
     return true;
   }
 
-  /** Reads updates until it holds; the test's time limit ends the wait. */
+  /** Reads updates until the condition holds. The test's time limit bounds the wait. */
   async until(holds: () => boolean): Promise<void> {
     while (!holds()) assert.ok(await this.read(), "the stream ended before it held");
   }

@@ -1,4 +1,4 @@
-/** Makes any code that reads the property of the object throw. Copies of the object are not affected: making one throws. */
+/** Makes the object throw when the property is read. Copies throw when they are made. */
 export function poison(object: object | undefined, property: string): void {
   if (object === undefined) throw new Error("there is nothing to poison");
   Object.defineProperty(object, property, {

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import type { Update, WeightedAddr } from "@forage/proto/destination";
 import type { TcpAddress } from "@forage/proto/net";
 
-/** Applies updates as a proxy does. Fails on updates that a proxy would misunderstand. */
+/** Applies updates like a proxy. Fails on updates that a proxy would misinterpret. */
 export class ReplayedClient {
   readonly #addresses = new Map<string, WeightedAddr>();
   exists: boolean | undefined;
 
-  /** `wanted`: addresses that must not be removed; undefined: not known. */
-  take({ update }: Update, wanted: readonly string[] = []): void {
+  /** Applies an update. `wanted` are the addresses that must not be removed, if known. */
+  apply({ update }: Update, wanted: readonly string[] = []): void {
     const first = this.exists === undefined;
     switch (update?.$case) {
       case "add":
@@ -37,7 +37,7 @@ export class ReplayedClient {
     return new Map([...this.#addresses].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** `address:port pod@node` of each. */
+  /** Returns each address as `address:port pod@node`. */
   known(): string[] {
     const described = [...this.#addresses].map(
       ([address, { metricLabels }]) => `${address} ${metricLabels.pod}@${metricLabels.node}`,

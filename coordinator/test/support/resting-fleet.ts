@@ -18,7 +18,7 @@ import { aView } from "./view.ts";
 
 export type Change = Exclude<Supposition["supposition"], undefined>;
 
-/** A node for four pods of 500m, unless it has more cpu. */
+/** Returns a node for four pods of 500m, or for more with more cpu. */
 export function aSizedNode(
   name: string,
   labels: Readonly<Record<string, string>> = {},
@@ -34,7 +34,7 @@ export function aSizedNode(
 /** Longer than pods must stay ready for their rollout to end. */
 const RESTING_MS = 5_000;
 
-/** Nodes on which the resources run. Their rollouts have ended. */
+/** Starts nodes on which the resources run, and whose rollouts have ended. */
 export async function aRestingFleet(
   t: TestContext,
   nodes: readonly NodeEntry[],
@@ -56,7 +56,7 @@ export async function aRestingFleet(
   const running = startControl({
     ...control,
     ...{ store, state, clock, metrics, log },
-    steps: { take: () => {} },
+    steps: { report: () => {} },
     events: { record: () => {} },
     readyEndpoints: () => 0,
   });
@@ -70,7 +70,7 @@ export async function aRestingFleet(
     }
   }
   await clock.run(RESTING_MS);
-  // The fleet rests; only the trials' copies move.
+  // The fleet is idle; only the copies of dry runs change.
   await running.close();
   metrics.close();
   const planner = new Planner({
@@ -83,7 +83,7 @@ export async function aRestingFleet(
     state,
     planner,
     podsOn,
-    /** Room for pods on the other nodes. */
+    /** Returns how many pods fit on the other nodes. */
     free: (name: string): number =>
       nodes
         .filter((other) => other.name !== name)

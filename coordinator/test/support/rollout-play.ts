@@ -16,7 +16,10 @@ import { aPod, aWorkloadEntry } from "./entries.ts";
 
 type StatusFields = Parameters<typeof PodStatus.fromPartial>[0];
 
-/** One container service through its rollouts, in memory and step by step. Its pods are named `p0`, `p1`, … as they are made. */
+/**
+ * Rolls out one container service in memory, step by step. Its pods are named `p0`, `p1`, … in the
+ * order of creation.
+ */
 export class RolloutPlay {
   pods: PodEntry[] = [];
   revisions: RevisionRecord[] = [];
@@ -30,7 +33,7 @@ export class RolloutPlay {
   #generation = 0n;
   #names = 0;
 
-  /** Applies the image; `annotations` are those of the pod_config. */
+  /** Applies the image. `annotations` are those of the pod_config. */
   apply(image: string, spec: object = {}, annotations: Readonly<Record<string, string>> = {}): void {
     const podConfig = { annotations };
     const entry = aWorkloadEntry({ spec: { container: { name: "main", image }, podConfig, ...spec } });
@@ -52,25 +55,27 @@ export class RolloutPlay {
     return this.status.attempt;
   }
 
-  /** One look: what it does, in words, done. */
-  look(): string[] {
+  /** Evaluates the workload once and executes the steps. Returns their descriptions. */
+  evaluate(): string[] {
     const steps = planWorkload(this.input());
     for (const step of steps) this.#take(step);
     return steps.map((step) => this.#wordsOf(step));
   }
 
-  /** Looks until there is nothing to do; what was done. */
+  /** Evaluates until there is nothing to do. Returns all steps. */
   settle(): string[] {
     const done: string[] = [];
     for (let looks = 0; looks < 50; looks++) {
-      const words = this.look();
+      const words = this.evaluate();
       if (words.length === 0) return done;
       done.push(...words);
     }
     return assert.fail(`it never settles: ${done.slice(-10).join(", ")}`);
   }
 
-  /** Lets all pods run and stopping pods go, repeatedly, until no step is left. Returns the steps. */
+  /**
+   * Lets all pods run and stopping pods end, repeatedly, until no step is left. Returns the steps.
+   */
   finish(): string[] {
     const done: string[] = [];
     for (let rounds = 0; rounds < 50; rounds++) {
@@ -81,7 +86,7 @@ export class RolloutPlay {
     return assert.fail(`it never ends: ${done.slice(-10).join(", ")}`);
   }
 
-  /** Every pod that isn't ready becomes so, and every stopping one is removed. Whether that changed anything. */
+  /** Makes every pod ready, and removes every stopping one. Returns whether anything changed. */
   runAll(): boolean {
     const before = this.pods;
     this.pods = this.pods.filter((pod) => pod.record.stoppingSince === undefined);
@@ -89,13 +94,13 @@ export class RolloutPlay {
     return before.length !== this.pods.length || before.some((pod) => !this.pods.includes(pod));
   }
 
-  /** A node says something of a pod, which is on it from then on. */
+  /** Reports a pod's status from a node, to which the pod belongs from then on. */
   says(name: string, status: StatusFields, node = "n1"): void {
     this.#change(name, (pod) => {
       const { templateHash: hash, stoppingSince, template } = pod.record;
       const stopping = stoppingSince !== undefined;
-      const told = { phase: PodPhase.RUNNING, ...status };
-      const made = aPod({ name, hash, node, stopping, status: told, observedAtMs: this.nowMs });
+      const reported = { phase: PodPhase.RUNNING, ...status };
+      const made = aPod({ name, hash, node, stopping, status: reported, observedAtMs: this.nowMs });
       return { ...made, record: { ...made.record, template } };
     });
   }
@@ -115,7 +120,7 @@ export class RolloutPlay {
     this.pods = this.pods.filter((pod) => pod.record.name !== name);
   }
 
-  /** Returns the present pods, such as `p0 app:v1 ready`. */
+  /** Describes the present pods, such as `p0 app:v1 ready`. */
   picture(): string[] {
     return this.pods.map((pod) => {
       const image = pod.record.template?.container?.image;
@@ -124,7 +129,7 @@ export class RolloutPlay {
     });
   }
 
-  /** `SUCCEEDED`, `ROLLED_BACK`, … */
+  /** Returns the state of the rollout: `SUCCEEDED`, `ROLLED_BACK`, … */
   state(): string {
     const word = Object.entries(AttemptState).find(([, value]) => value === this.attempt.state);
     return word?.[0] ?? "";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-/** Tests a rule that answers what is wrong, or undefined. */
+/** Tests a rule that returns the problem with a value, or undefined. */
 export function describeRule<T>(
   name: string,
   rule: (value: T) => string | undefined,
@@ -9,7 +9,7 @@ export function describeRule<T>(
 ): void {
   describe(name, () => {
     for (const value of valid) {
-      test(`takes ${shown(value)}`, () => assert.equal(rule(value), undefined));
+      test(`accepts ${shown(value)}`, () => assert.equal(rule(value), undefined));
     }
     for (const value of invalid) {
       test(`refuses ${shown(value)}`, () => assert.match(rule(value) ?? "", /\w/));

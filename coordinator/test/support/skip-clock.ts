@@ -7,19 +7,19 @@ interface Timer {
   cancel: () => void;
 }
 
-/** The real time, of which a test can skip what it would have to wait for. */
+/** The real time, of which a test can skip parts for which it would have to wait. */
 export class SkipClock implements Clock {
   readonly #real: Clock;
   #skippedMs = 0;
   #wallOffsetMs = 0;
   readonly #timers = new Set<Timer>();
 
-  /** `real`: the machine's clock by default. */
+  /** Creates a clock. `real` is the machine's clock by default. */
   constructor(real: Clock = systemClock) {
     this.#real = real;
   }
 
-  // Arrow functions, because a clock's parts are passed on one by one.
+  // Arrow functions, because the methods of a clock are passed on individually.
   readonly nowMs = (): number => this.#real.nowMs() + this.#skippedMs + this.#wallOffsetMs;
 
   readonly monotonicMs = (): number => this.#real.monotonicMs() + this.#skippedMs;
@@ -31,17 +31,17 @@ export class SkipClock implements Clock {
     return () => this.#cancel(timer);
   };
 
-  /** Reports whether something of the kind waits for its time. */
+  /** Reports whether a matching timer is pending. */
   pending(matches: (delayMs: number) => boolean): boolean {
     return [...this.#timers].some(({ delayMs }) => matches(delayMs));
   }
 
-  /** Sets the wall clock, this far from the real time. The monotonic clock goes on. */
+  /** Sets the wall clock to this offset from the real time. The monotonic clock continues. */
   setWall(offsetMs: number): void {
     this.#wallOffsetMs = offsetMs;
   }
 
-  /** Runs timers that are due in this time now, in order, and moves the other timers nearer by it. */
+  /** Advances the time: runs due timers in order, and shortens the others. */
   skip(ms: number): void {
     this.#skippedMs += ms;
     const due = [...this.#timers].filter(({ dueMs }) => dueMs <= this.monotonicMs());

@@ -4,7 +4,10 @@ import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { CONTAINER } from "./forest/workload-samples.ts";
 import { verdictOnResource } from "./verdict.ts";
 
-/** A case: its name, the fields that it sets (in ts-proto's form), and the invalid paths within the spec. */
+/**
+ * A test case: its name, the fields that it sets (in ts-proto's form), and the invalid paths within
+ * the spec.
+ */
 export type SpecCase = readonly [what: string, fields: object, invalid: readonly string[]];
 
 const KINDS = {
@@ -15,12 +18,15 @@ const KINDS = {
   cron_job: { $case: "cronJob", base: { schedule: "@hourly", container: CONTAINER } },
 } as const;
 
-/** Tests validation of one kind of resource, each time with the fields of the case over a valid spec. */
+/**
+ * Tests the validation of one kind of resource, with the fields of each case merged into a valid
+ * spec.
+ */
 export function describeSpec(kind: keyof typeof KINDS, name: string, cases: readonly SpecCase[]): void {
   const { $case, base } = KINDS[kind];
   describe(name, () => {
     for (const [what, fields, invalid] of cases) {
-      test(`${what} ${invalid.length === 0 ? "is fine" : `is invalid at ${invalid.join(", ")}`}`, () => {
+      test(`${invalid.length === 0 ? "accepts" : `refuses ${invalid.join(", ")} of`} ${what}`, () => {
         const spec = { $case, value: { ...base, ...fields } };
         const resource = ForageResource.fromPartial({ name: "web", spec } as object);
         const { code, violations, message } = verdictOnResource(resource);
@@ -33,7 +39,7 @@ export function describeSpec(kind: keyof typeof KINDS, name: string, cases: read
   });
 }
 
-/** The fields over the main container of a valid spec. */
+/** Returns the fields merged into the main container of a valid spec. */
 export function inContainer(fields: object): object {
   return { container: { ...CONTAINER, ...fields } };
 }

@@ -33,7 +33,10 @@ export function tunnelToPort(port: number): Tunnel {
   return tunnel;
 }
 
-/** Plays an agent that serves an exec session with a process of this host. It has no terminal; sizes go to `onResize`. */
+/**
+ * Plays an agent that serves an exec session by a process of this host. It has no terminal; sizes
+ * are passed to `onResize`.
+ */
 export function tunnelToCommand(
   { command: [file = "", ...args] }: ExecOptions,
   onResize: (size: string) => void = () => {},

@@ -1,15 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Checks are eager for this long. Later ones leave the processor to the programs that the test waits for. */
+/**
+ * The time for which conditions are checked without delay. Later checks leave the processor to the
+ * programs for which the test waits.
+ */
 const EAGER_MS = 50;
 const EVERY_MS = 5;
 
-/** Lets everything run that can run without waiting for the world outside. */
+/** Lets all pending work run that does not wait for I/O. */
 export function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Waits until it holds; a test's own time limit ends the wait, and this one names what was waited for. */
+/**
+ * Waits until the condition holds. A test's own time limit bounds the wait, and this limit names
+ * the condition.
+ */
 export async function until(
   what: string,
   holds: () => boolean | Promise<boolean>,
@@ -23,7 +29,7 @@ export async function until(
   }
 }
 
-/** Collects everything until the end of the iteration. */
+/** Collects all items of the iteration. */
 export async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const item of items) all.push(item);

@@ -23,7 +23,7 @@ export interface Contents {
   readonly rollouts?: readonly RolloutEntry[];
 }
 
-/** A view that follows a store in memory in which the entries' records lie. */
+/** Returns a view that follows an in-memory store with the entries' records. */
 export async function aView(
   t: TestContext,
   contents: Contents = {},
@@ -44,7 +44,7 @@ export async function aView(
   return { store, state, clock };
 }
 
-/** Returns the ops that write the entries' records. */
+/** Returns the operations that write the entries' records. */
 export function opsOf({ resources = [], pods = [], nodes = [], rollouts = [] }: Contents): Op[] {
   return [
     ...resources.map((r): Op => put(r.key, encodeRecord(ResourceRecord, r.record))),
@@ -71,5 +71,5 @@ function statusOps({ record, status, observedAtMs }: PodEntry): Op[] {
 }
 
 function put(key: string, value: Uint8Array): Op {
-  return { kind: "put", key, value };
+  return { type: "put", key, value };
 }

@@ -1,7 +1,7 @@
 import { until } from "./until.ts";
 import type { World } from "./world.ts";
 
-/** A service's virtual IP; waits until it has one. */
+/** Waits until a service has a virtual IP, and returns it. */
 export async function virtualIpOf(world: World, name: string): Promise<string> {
   let ip = "";
   await until(`${name} has a virtual IP`, async () => {

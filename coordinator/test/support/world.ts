@@ -23,7 +23,7 @@ import { createMemoryStore, type Store } from "../../src/store/index.ts";
 import { type Calls, callsOf } from "./calls.ts";
 import { SkipClock } from "./skip-clock.ts";
 
-/** A real coordinator on loopback ports over a store in memory, with clients of each role. */
+/** A real coordinator on loopback ports with an in-memory store, and clients for each role. */
 export interface World {
   readonly coordinator: Coordinator;
   readonly store: Store;
@@ -31,21 +31,24 @@ export interface World {
   readonly authority: CertificateAuthority;
   readonly address: string;
   readonly caPem: string;
-  /** An API token that is known already. */
+  /** Returns a valid API token. */
   token(role: Role, namespaces?: "*" | readonly string[]): Promise<string>;
-  /** Returns a client with the admin's token by default; an empty token sends none. */
+  /** Returns a client, by default with the admin's token. An empty token sends none. */
   forage(token?: string): Calls<typeof ForageServiceService>;
   operator(token?: string): Calls<typeof OperatorServiceService>;
-  /** Returns the agents' API, for a client without a node's certificate. */
+  /** Returns the agents' API for a client without a node's certificate. */
   agents(token?: string): Calls<typeof AgentServiceService>;
   destination(token?: string): Calls<typeof DestinationService>;
   health(token?: string): Calls<typeof HealthService>;
   workspaces(token?: string): Calls<typeof WorkspaceManagerService>;
   workspaceContent(token?: string): Calls<typeof WorkspaceContentServiceService>;
   plainDestination(): Calls<typeof DestinationService>;
-  /** Before the coordinator closes. */
+  /** Calls the function before the coordinator closes. */
   atEnd(close: () => void): void;
-  /** Ends the coordinator and starts another one with the same store. `meanwhile` may change the store between the two. */
+  /**
+   * Ends the coordinator, and starts another one with the same store. `meanwhile` may change the
+   * store between the two.
+   */
   restart(meanwhile?: () => Promise<void>): Promise<void>;
 }
 
@@ -106,7 +109,7 @@ export async function startWorld(
     });
     await store.txn(
       [],
-      [{ kind: "put", key: apiTokenKey(minted.record.id), value: encodeJsonRecord(minted.record) }],
+      [{ type: "put", key: apiTokenKey(minted.record.id), value: encodeJsonRecord(minted.record) }],
     );
     return minted.token;
   };

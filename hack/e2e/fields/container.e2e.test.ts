@@ -8,7 +8,7 @@ const LIMIT = { timeout: 180_000 };
 const ENTRY = "localhost/forage/entry:1";
 const SAY = { text: '#!/bin/sh\necho "$0: $*"\necho "(that is all)"\nexec sleep 1000000\n', mode: 0o755 };
 
-/** The largest memory limit that means none, and the places where cgroups v2 and v1 keep it. */
+/** The largest value of a memory limit that means no limit, and the files of it in cgroups v2 and v1. */
 const MEMORY_LIMIT =
   "cat /sys/fs/cgroup/memory.max 2>/dev/null || cat /sys/fs/cgroup/memory/memory.limit_in_bytes";
 const CPU_LIMIT =
@@ -86,13 +86,13 @@ describe("fields of containers on a real host", { concurrency: false }, () => {
   }, LIMIT);
   after(() => lab?.close(), LIMIT);
 
-  test("container.name: commands and logs find it by its name", LIMIT, async () => {
+  test("container.name: commands and logs identify it by its name", LIMIT, async () => {
     assert.match(await lab.output("named", "front"), /^named-/);
     const { stderr, exitCode } = await lab.exec("named", ["true"], "front");
     assert.equal(exitCode, 0, stderr);
   });
 
-  test("container.command and args: Kubernetes' way with ENTRYPOINT and CMD", LIMIT, async () => {
+  test("container.command and args: combine with ENTRYPOINT and CMD as in Kubernetes", LIMIT, async () => {
     assert.equal(await lab.output("neither"), "/say.sh: image default\n");
     assert.equal(await lab.output("only-args"), "/say.sh: image a b --privileged \n");
     assert.equal(await lab.output("only-command"), "/say.sh: own\n");
@@ -103,12 +103,12 @@ describe("fields of containers on a real host", { concurrency: false }, () => {
     assert.equal(await lab.output("expanded"), "/say.sh: image hello forage $(WHO) $(NOBODY) $(LAST) $WHO\n");
   });
 
-  test("env.name and value: any text arrives as it is", LIMIT, async () => {
+  test("env.name and value: any text arrives unchanged", LIMIT, async () => {
     const expected = `[][one\ntwo]["a" 'b' \\ $HOME]\nwith.dots-and=--privileged\n`;
     assert.equal(await lab.output("env"), expected);
   });
 
-  test("container.working_dir: where the process starts, made if it isn't there", LIMIT, async () => {
+  test("container.working_dir: the process starts in it, and it is made if missing", LIMIT, async () => {
     assert.equal(await lab.output("workdir"), "/bin\n");
     assert.equal(await lab.output("new-workdir"), "/made/for me\n");
   });
@@ -120,7 +120,7 @@ describe("fields of containers on a real host", { concurrency: false }, () => {
         ?.hostPort ?? 0;
     const answer = await fetch(`http://127.0.0.1:${hostPort(8080, "TCP")}/passwd`);
     assert.match(await answer.text(), /^root:/);
-    // No socket listens there, and the pod's network stack counts the datagrams.
+    // No socket listens there. The pod's network stack counts the datagrams.
     await knockUntil(hostPort(9090, "UDP"), async () => {
       const { stdout } = await lab.exec("ports", ["cat", "/proc/net/snmp"]);
       const [, , noPorts] = /^Udp: (\d+) (\d+) /m.exec(stdout) ?? [];
@@ -128,7 +128,7 @@ describe("fields of containers on a real host", { concurrency: false }, () => {
     });
   });
 
-  test("ports: SCTP is translated, or refused where the kernel has none", LIMIT, async () => {
+  test("ports: SCTP is translated, or refused if the kernel does not support it", LIMIT, async () => {
     const decided = await lab.until("sctp", "is ready or refused", ({ status }) => {
       return status?.ready === true || status?.reason === "InvalidSpec";
     });
@@ -142,12 +142,12 @@ describe("fields of containers on a real host", { concurrency: false }, () => {
     const [memory, quota, period, share] = lines.map(Number);
     assert.equal(memory, 48 * 1024 * 1024);
     assert.equal((quota ?? 0) / (period ?? 1), 0.75);
-    // 512 shares, in v2's weights.
+    // 512 shares, converted to v2's weights.
     assert.ok([512, 20].includes(share ?? 0), `${share}`);
   });
 
   test(
-    "resources.limits.memory: who takes more is killed, and the status says OOMKilled",
+    "resources.limits.memory: a container that exceeds it is killed, and the status contains OOMKilled",
     LIMIT,
     async () => {
       const pod = await lab.until(

@@ -32,7 +32,7 @@ describe("examples/everything.yaml", { concurrency: false }, () => {
     assert.equal(exitCode, 0, `${line}: ${stderr}${stdout}`);
   }
 
-  test("deploys as it stands, after the commands in its comments", LIMIT, async () => {
+  test("deploys unchanged after the commands in its comments", LIMIT, async () => {
     assert.ok(applied > 0);
     for (const command of commands.slice(0, applied)) await forage(command);
     const manifest = text.replaceAll("localhost/forage/hello:1", lab.host.image).replaceAll("#~ ", "");
@@ -54,7 +54,7 @@ describe("examples/everything.yaml", { concurrency: false }, () => {
   });
 
   test(
-    "is torn down without a trace: no container, mount, loop device, namespace or file",
+    "is removed completely: no container, mount, loop device, namespace or file remains",
     LIMIT,
     async () => {
       for (const command of commands.slice(applied + 1)) await forage(command);
@@ -76,11 +76,11 @@ describe("examples/everything.yaml", { concurrency: false }, () => {
     },
   );
 
-  /** Mounts of pods and claims, loop devices with images in the host's directory. */
+  /** Returns the remaining mounts of pods and claims, and the loop devices with images in the host's directory. */
   async function left(dir: string): Promise<string[]> {
     const { stdout } = await run("losetup", ["--list", "--noheadings", "--output", "BACK-FILE"]);
     const loops = stdout.split("\n").filter((file) => file.startsWith(dir));
-    // The tmpfs for secrets is the agent's own and stays, with nothing in it.
+    // The tmpfs for secrets belongs to the agent. It remains, but is empty.
     const own = `${dir}/agent/volumes/memory`;
     const mounts = listMounts().filter((it) => it.startsWith(`${dir}/agent/`) && it !== own);
     return [...loops, ...mounts];
@@ -92,7 +92,7 @@ interface Command {
   readonly input?: string;
 }
 
-/** The commands in the comments, in their order. */
+/** Returns the commands in the comments, in their order. */
 function documented(text: string): Command[] {
   return [...text.matchAll(/^# +(?:echo (\S+) \| )?forage (.*)$/gm)].map(([, input, line = ""]) => {
     return { line, ...(input !== undefined && { input: `${input}\n` }) };

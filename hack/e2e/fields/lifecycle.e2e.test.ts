@@ -14,7 +14,7 @@ const withVolume = (service: Json, path: string): Json => ({
 });
 const MOUNTED: Json = { volume_mounts: [{ name: "v", mount_path: "/v" }] };
 
-/** Ends at SIGTERM, and says so in the volume. */
+/** Ends at SIGTERM, and records that in the volume. */
 const POLITE =
   "trap 'echo stopped >> /v/log; exit 0' TERM; echo started >> /v/log; while :; do sleep 0.1; done";
 
@@ -94,7 +94,7 @@ describe("hooks and ends of containers on a real host", { concurrency: false }, 
     },
   );
 
-  test("lifecycle.post_start and pre_stop.http_get: asked with path and headers", LIMIT, async () => {
+  test("lifecycle.post_start and pre_stop.http_get: requested with path and headers", LIMIT, async () => {
     await lab.ready("http");
     assert.deepEqual(requests, ["/post-start yes"]);
     await remove("http");
@@ -120,7 +120,7 @@ describe("hooks and ends of containers on a real host", { concurrency: false }, 
   );
 
   test(
-    "termination_grace_period_seconds: counts from the start of pre_stop, then comes SIGKILL",
+    "termination_grace_period_seconds: counts from the start of pre_stop, and SIGKILL follows",
     LIMIT,
     async () => {
       await lab.ready("deaf");

@@ -19,11 +19,11 @@ import {
 const LIMIT = { timeout: 180_000 };
 
 const LOGIN = { username: "robot", password: "canary-7d1b90" };
-/** The login in the form that `htpasswd -B` writes. */
+/** The login in the form of `htpasswd -B`. */
 const USERS = "robot:$2y$05$Q0hZb2FnZVRlc3RTYWx0UuWkeGdtPbCBciHkOfscxqa5qP7NXUm1.\n";
 const REPOSITORY = "forage/locked:1";
 
-/** Runs until the file `go` is in its directory of the host, and ignores requests to stop. */
+/** Runs until the file `go` is in its directory of the host, and ignores SIGTERM. */
 const untilLetGo = (dir: string, name: string, script = ":"): Json => ({
   volumes: [{ name: "v", host_path: { path: join(dir, name), type: "DirectoryOrCreate" } }],
   container: {
@@ -57,14 +57,14 @@ describe("node fields of pods: images, disk and resources", { concurrency: false
     );
   }
   const letGo = (name: string): void => writeFileSync(join(lab.host.dir, name, "go"), "");
-  /** Files of the host's daemons, logs among them, in which the text stands. */
+  /** Returns the files of the host's daemons, including logs, that contain the text. */
   async function filesWith(text: string): Promise<string> {
     const search = ["-xdev", "-type", "f", "-exec", "grep", "-laF", text, "{}", "+"];
     return (await run("find", [lab.host.dir, ...search], { allowFailure: true })).stdout;
   }
 
   test(
-    "image_pull_secrets: the pull is denied without a login, and succeeds as soon as one exists, without a signal",
+    "image_pull_secrets: the pull is denied without a login, and succeeds once the secret exists, without a signal",
     LIMIT,
     async () => {
       const image = `${registry.address}/${REPOSITORY}`;
@@ -76,7 +76,7 @@ describe("node fields of pods: images, disk and resources", { concurrency: false
         status?.containers?.[0]?.waiting?.reason === "ErrImageDenied";
       const { status } = await lab.until("locked", "is denied", denied);
       assert.match(status?.containers?.[0]?.waiting?.message ?? "", /locked/);
-      // Later the image is on the host for all pods of the namespace.
+      // Once the image is on the host, all pods of the namespace can use it.
       await lab.until("locked-out", "is denied", denied);
       await putObject(lab.system, "e2e", {
         name: "login",
@@ -91,7 +91,7 @@ describe("node fields of pods: images, disk and resources", { concurrency: false
   );
 
   test(
-    "resources.limits.ephemeral_storage: who writes more over the image is evicted, and replaced",
+    "resources.limits.ephemeral_storage: a pod that exceeds it is evicted and replaced",
     LIMIT,
     async () => {
       const once = "mkdir /v/written && dd if=/dev/zero of=/big bs=1M count=30";
@@ -108,14 +108,14 @@ describe("node fields of pods: images, disk and resources", { concurrency: false
   );
 
   test(
-    "priority_class_name: a pod of a higher class takes the place of a lower one, unless its class forbids it",
+    "priority_class_name: a pod of a higher class preempts one of a lower class, unless its class forbids it",
     LIMIT,
     async () => {
       const [node] = await lab.system.ask<{ report: { allocatable: { cpu: string } } }[]>(["node", "ls"]);
       const { cpu } = node?.report.allocatable ?? { cpu: "" };
       assert.match(cpu, /^\d+m?$/);
       const milli = Number.parseInt(cpu, 10) * (cpu.endsWith("m") ? 1 : 1000);
-      // There is room for one of them.
+      // Only one of them fits.
       const resources = { requests: { cpu: `${Math.floor(milli * 0.6)}m` } };
       const sized = (spec: Json, pod_config: Json = {}): Json => ({
         ...spec,

@@ -104,7 +104,7 @@ describe("secrets, config maps, claims and identities in pods on a real host", {
   });
 
   test(
-    "env.secret_ref: a missing secret is waited for and named, and the container starts when it appears",
+    "env.secret_ref: a missing secret is named in the status, and the container starts once it exists",
     LIMIT,
     async () => {
       await trouble("late", /secret late doesn't exist/);
@@ -113,26 +113,30 @@ describe("secrets, config maps, claims and identities in pods on a real host", {
     },
   );
 
-  test("volumes.secret: files on tmpfs with their modes, every key or chosen ones", LIMIT, async () => {
+  test("volumes.secret: files on tmpfs with their modes, every key or selected ones", LIMIT, async () => {
     assert.equal(await lab.output("secret"), "tmpfs\n/v/password 644\n/v/user 644\nfirst");
     assert.equal(await lab.output("chosen"), "a/pw 440\nu 400\na\nu\n");
   });
 
-  test("volumes.secret.optional: starts without it", LIMIT, async () => {
+  test("volumes.secret.optional: starts without the secret", LIMIT, async () => {
     assert.match(await lab.output("optional"), /^(\.\..*\n)*$/);
   });
 
-  test("volumes.config_map: read-only files, every key or chosen ones, with their modes", LIMIT, async () => {
-    assert.match(await lab.output("config"), /^fast.*Read-only file system\n$/);
-    assert.equal(await lab.output("config-chosen"), "fast444\nthe\n");
-  });
+  test(
+    "volumes.config_map: read-only files, every key or selected ones, with their modes",
+    LIMIT,
+    async () => {
+      assert.match(await lab.output("config"), /^fast.*Read-only file system\n$/);
+      assert.equal(await lab.output("config-chosen"), "fast444\nthe\n");
+    },
+  );
 
-  test("volumes.config_map.optional: starts without it, or waits and says so", LIMIT, async () => {
+  test("volumes.config_map.optional: starts without it, or waits and reports that", LIMIT, async () => {
     await lab.output("config-optional");
     await trouble("config-missing", /config map none doesn't exist/);
   });
 
-  test("volumes.secret: a change shows in the files of running pods, all at once", LIMIT, async () => {
+  test("volumes.secret: a change reaches the files of running pods, all at once", LIMIT, async () => {
     await lab.output("secret");
     await putSecret("db", { user: "other", password: "second" });
     const cat = async () => (await lab.exec("secret", ["sh", "-c", "cat /v/user /v/password"])).stdout;
@@ -142,21 +146,17 @@ describe("secrets, config maps, claims and identities in pods on a real host", {
     });
   });
 
-  test(
-    "volumes.pvc: what is written stays for the pods that come later, read_only for who asks so",
-    LIMIT,
-    async () => {
-      assert.equal(await lab.output("claimed"), "");
-      assert.match(await lab.output("claim-read"), /Read-only file system/);
-      const args = ["delete", "container_service/claimed", "-n", "e2e", "--wait", "--timeout", "120s"];
-      assert.equal((await lab.system.forage(args)).exitCode, 0);
-      const { claimed } = services;
-      await lab.apply({ later: claimed ?? {} });
-      assert.equal(await lab.output("later"), "kept\n");
-    },
-  );
+  test("volumes.pvc: content remains for later pods, and read_only forbids writing", LIMIT, async () => {
+    assert.equal(await lab.output("claimed"), "");
+    assert.match(await lab.output("claim-read"), /Read-only file system/);
+    const args = ["delete", "container_service/claimed", "-n", "e2e", "--wait", "--timeout", "120s"];
+    assert.equal((await lab.system.forage(args)).exitCode, 0);
+    const { claimed } = services;
+    await lab.apply({ later: claimed ?? {} });
+    assert.equal(await lab.output("later"), "kept\n");
+  });
 
-  test("volumes.pvc: a claim that isn't declared is waited for and named", LIMIT, async () => {
+  test("volumes.pvc: a missing claim is named in the status", LIMIT, async () => {
     await trouble("claim-missing", /claim .*none.*doesn't exist/);
   });
 
@@ -168,9 +168,9 @@ describe("secrets, config maps, claims and identities in pods on a real host", {
     assert.ok(claims.exp * 1000 > Date.now());
   });
 
-  test("secrets: no value lies on a disk in the clear", LIMIT, async () => {
+  test("secrets: no value is on a disk unencrypted", LIMIT, async () => {
     await lab.output("secret");
-    // Other file systems, as the tmpfs with the files of pods, are left out.
+    // Other file systems, such as the tmpfs with the files of pods, are skipped.
     const search = ["-xdev", "-type", "f", "-exec", "grep", "-la", CANARY, "{}", "+"];
     const { stdout } = await run("find", [lab.host.dir, ...search], { allowFailure: true });
     assert.equal(stdout, "");

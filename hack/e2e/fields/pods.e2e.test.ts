@@ -12,7 +12,7 @@ const note = (text: string, more = ""): Json => ({
   ...LOG,
   command: ["sh", "-c", `echo ${text} >> /v/log${more}`],
 });
-/** Records its start and its request to stop. */
+/** Records its start and its SIGTERM. */
 const noting = (name: string): Json =>
   note(
     `${name} started`,
@@ -87,7 +87,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     dir = lab.host.dir;
     const [free = ""] = await freeAddresses(1);
     freePort = Number(free.split(":")[1]);
-    // The agent's own: whoever else listens there can't.
+    // The agent's own port, on which no other program can listen.
     const takenPort = Number(lab.system.agentHttp.split(":")[1]);
     await lab.apply(services(dir, freePort, takenPort));
   }, LIMIT);
@@ -96,7 +96,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
   const lines = (name: string): string[] => readFileSync(`${dir}/${name}/log`, "utf8").trim().split("\n");
 
   test(
-    "init_containers: in their order, each to its end, again when one fails, before all others",
+    "init_containers: each runs to its end in order, again if it fails, before all other containers",
     LIMIT,
     async () => {
       const { status } = await lab.ready("order");
@@ -111,7 +111,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
   );
 
   test(
-    "init_containers: one that never succeeds keeps the pod from starting, and says why",
+    "init_containers: one that never succeeds keeps the pod from starting, and the status gives the reason",
     LIMIT,
     async () => {
       const pod = await lab.until("stuck", "waits", (it) => {
@@ -135,7 +135,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     ]);
   });
 
-  test("sidecars: restart on their own, and the main container runs on", LIMIT, async () => {
+  test("sidecars: restart independently while the main container continues to run", LIMIT, async () => {
     await lab.ready("alone");
     await lab.exec("alone", ["touch", "/tmp/die"], "side");
     const pod = await lab.until("alone", "its sidecar was restarted", (it) => {
@@ -145,7 +145,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
   });
 
   test(
-    "restart_policy: Never and OnFailure let pods end, which are replaced, and OnFailure restarts what failed",
+    "restart_policy: pods with Never and OnFailure may end and are replaced, and OnFailure restarts failed containers",
     LIMIT,
     async () => {
       const failed = await lab.until(
@@ -165,18 +165,18 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     },
   );
 
-  test("dns_policy: the host's servers, or none but those of dns_config", LIMIT, async () => {
+  test("dns_policy: the host's servers, or only those of dns_config", LIMIT, async () => {
     const hosts = readFileSync("/etc/resolv.conf", "utf8").match(/^nameserver .*$/gm) ?? [];
     const usable = hosts.filter((line) => !/ (127\.|::1)/.test(line));
     const inherited = await lab.output("dns-default");
     for (const line of usable.slice(0, 3)) assert.ok(inherited.includes(line), inherited);
-    // The agent's own, on the bridge that the pod's packets leave by.
+    // The agent's own server, on the bridge of the pod.
     assert.match(await lab.output("dns-first"), /^nameserver 10\.\d+\.\d+\.1$/m);
     const own = (await lab.output("dns-none")).match(/^nameserver .*$/gm);
     assert.deepEqual(own, ["nameserver 192.0.2.53"]);
   });
 
-  test("dns_config: servers, search domains and options, added to what the policy gives", LIMIT, async () => {
+  test("dns_config: adds servers, search domains and options to those of the policy", LIMIT, async () => {
     for (const service of ["dns-none", "dns-added"]) {
       const text = await lab.output(service);
       assert.match(text, /^nameserver 192\.0\.2\.53$/m);
@@ -185,14 +185,14 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     }
   });
 
-  test("host_network: the host's own network, and its ports as they are", LIMIT, async () => {
+  test("host_network: the host's own network, with unchanged ports", LIMIT, async () => {
     const pod = await lab.ready("host");
     const answer = await fetch(`http://127.0.0.1:${freePort}/passwd`);
     assert.match(await answer.text(), /^root:/);
     assert.equal(pod.status?.hostPorts?.[0]?.hostPort, freePort);
   });
 
-  test("host_network: a port that is taken on the host is reported", LIMIT, async () => {
+  test("host_network: a port that is in use on the host is reported", LIMIT, async () => {
     const pod = await lab.until("host-taken", "has failed or waits", (it) => {
       const container = containerOf(it);
       return container?.lastTermination !== undefined || (it.status?.message ?? "") !== "";
@@ -200,7 +200,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     assert.match(JSON.stringify(pod.status), /in use|taken/i);
   });
 
-  test("image_pull_policy: Never and IfNotPresent ask no registry for what is there", LIMIT, async () => {
+  test("image_pull_policy: Never and IfNotPresent request no image that is present", LIMIT, async () => {
     await lab.ready("present-only");
     const pod = await lab.until("never-pulled", "says why", (it) => {
       return (containerOf(it)?.waiting?.message ?? "") !== "";
@@ -208,7 +208,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     assert.match(containerOf(pod)?.waiting?.message ?? "", /not (present|here|there)|Never/i);
   });
 
-  test("image: one that can't be had is named with its registry's answer", LIMIT, async () => {
+  test("image: a failed pull is reported with the registry's answer", LIMIT, async () => {
     const pod = await lab.until("image-missing", "says why", (it) => {
       return (
         /ImagePull|ErrImage/.test(containerOf(it)?.waiting?.reason ?? "") &&
@@ -218,14 +218,14 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     assert.notEqual(pod.status?.ready, true);
   });
 
-  test("command: a program that isn't in the image is named", LIMIT, async () => {
+  test("command: a program that isn't in the image is named in the status", LIMIT, async () => {
     const pod = await lab.until("no-entrypoint", "says why", (it) => {
       return JSON.stringify(it.status ?? {}).includes("/no/such/program");
     });
     assert.notEqual(pod.status?.ready, true);
   });
 
-  test("command and args: what looks like an option is none", LIMIT, async () => {
+  test("command and args: text that looks like an option is passed on", LIMIT, async () => {
     const pod = await lab.until("like-an-option", "has ended", (it) => {
       return containerOf(it)?.lastTermination !== undefined;
     });
@@ -234,7 +234,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
   });
 
   test(
-    "image: a name that looks like an option, or a path out of a volume, is refused before anything is stored",
+    "image: a name that looks like an option, or a path out of a volume, is rejected before anything is stored",
     LIMIT,
     async () => {
       const image = await lab.refused({ bad: { container: { image: "--privileged", ...shell("true") } } });
@@ -246,7 +246,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
           volumes: [{ name: "v", empty_dir: {} }],
         },
       });
-      assert.match(path, /volume_mounts\[0\]\.sub_path: must not hold '\.\.'/);
+      assert.match(path, /volume_mounts\[0\]\.sub_path: must not contain '\.\.'/);
       const unknown = await lab.refused({
         bad: { container: { ...shell("true"), volume_mounts: [{ ...mount, sub_path: "" }] } },
       });

@@ -17,7 +17,7 @@ import {
 
 const LIMIT = { timeout: 180_000 };
 
-/** Quick, so that the tests are; every number is given. */
+/** Short periods make the tests fast. Every number is set. */
 const QUICK = { period_seconds: 1, timeout_seconds: 60, failure_threshold: 1, success_threshold: 1 };
 const exec = (script: string): Json => ({ exec: { command: ["sh", "-c", script] } });
 const pod = (probes: Json, script = "true", more: Json = {}): Json => ({
@@ -51,7 +51,7 @@ function services(http: number, https: number, grpc: number): Readonly<Record<st
     }),
     // The process lives until the test makes it fail.
     alive: pod({ liveness_probe: { ...QUICK, failure_threshold: 2, ...exec("test ! -e /tmp/sick") } }),
-    // Its liveness would fail at once if startup didn't hold it back.
+    // If startup did not delay it, liveness would fail at once.
     starting: pod({
       startup_probe: { ...QUICK, failure_threshold: 600, ...exec("test -e /tmp/started") },
       liveness_probe: { ...QUICK, ...exec("test -e /tmp/started") },
@@ -61,7 +61,7 @@ function services(http: number, https: number, grpc: number): Readonly<Record<st
   };
 }
 
-/** Says how often it was asked, and no for the fourth and fifth time. */
+/** Reports its number of calls, and fails the fourth and fifth one. */
 const COUNTING =
   "n=$(cat /tmp/asked 2>/dev/null || echo 0); n=$((n+1)); echo $n > /tmp/asked; test $n -lt 4 -o $n -gt 5";
 
@@ -92,7 +92,10 @@ describe("probes on a real host", { concurrency: false }, () => {
     await lab?.close();
   }, LIMIT);
 
-  /** Runs and is not ready, for the reason that its status gives: any pod is unready at its first moment. */
+  /**
+   * Waits until the pod runs and is not ready for the given reason. Without a reason, any pod that has just started
+   * would match.
+   */
   const notReady = (service: string, why: RegExp): Promise<LabPod> =>
     lab.until(service, `runs and isn't ready: ${why}`, ({ status: it }) => {
       const runs = it?.containers?.[0]?.running !== undefined;
@@ -115,7 +118,7 @@ describe("probes on a real host", { concurrency: false }, () => {
     await notReady("no-https", /readiness probe (fails|has not passed yet): /);
   });
 
-  test("readiness_probe.tcp_socket: passes when something listens", LIMIT, async () => {
+  test("readiness_probe.tcp_socket: passes if a program listens", LIMIT, async () => {
     await lab.ready("tcp");
     await notReady("tcp-closed", /readiness probe (fails|has not passed yet): .*ECONNREFUSED/);
   });
@@ -131,7 +134,7 @@ describe("probes on a real host", { concurrency: false }, () => {
     await lab.ready("exec");
   });
 
-  test("probe.timeout_seconds: what takes longer has failed", LIMIT, async () => {
+  test("probe.timeout_seconds: a probe that takes longer fails", LIMIT, async () => {
     const { status } = await notReady(
       "slow",
       /readiness probe (fails|has not passed yet): no end within 1000 ms/,
@@ -139,7 +142,7 @@ describe("probes on a real host", { concurrency: false }, () => {
     assert.equal(status?.containers?.[0]?.restartCount ?? 0, 0);
   });
 
-  test("probe.initial_delay_seconds: nothing is asked before", LIMIT, async () => {
+  test("probe.initial_delay_seconds: no probe is made before", LIMIT, async () => {
     await notReady("delayed", /readiness probe has not answered yet/);
     // A probe of the same period without a delay is made several times meanwhile.
     const asked = async () => Number((await lab.exec("patient", ["cat", "/tmp/asked"])).stdout);
@@ -151,13 +154,13 @@ describe("probes on a real host", { concurrency: false }, () => {
   });
 
   test(
-    "probe.period_seconds, success_threshold and failure_threshold: so many answers in a row",
+    "probe.period_seconds, success_threshold and failure_threshold: that many results in a row",
     LIMIT,
     async () => {
       await lab.ready("patient");
       const count = async () => Number((await lab.exec("patient", ["cat", "/tmp/asked"])).stdout);
       const first = await count();
-      // Two failures in a row, where three make it unready, don't.
+      // It takes three failures in a row to become unready, so two don't suffice.
       await lab.until("patient", "was asked more often", async () => (await count()) > Math.max(first, 6));
       assert.equal((await lab.ready("patient")).status?.ready, true);
     },
@@ -171,7 +174,7 @@ describe("probes on a real host", { concurrency: false }, () => {
     await lab.ready("alive");
   });
 
-  test("startup_probe: holds the others back until it has passed once", LIMIT, async () => {
+  test("startup_probe: delays the other probes until it has passed once", LIMIT, async () => {
     const waiting = await notReady("starting", /startup probe (fails|has not passed yet): .*exit code 1/);
     assert.notEqual(containerOf(waiting)?.started, true);
     await lab.exec("starting", ["touch", "/tmp/started"]);
@@ -180,7 +183,7 @@ describe("probes on a real host", { concurrency: false }, () => {
     assert.equal(containerOf(pod)?.restartCount ?? 0, 0, "liveness wasn't asked before");
   });
 
-  test("startup_probe: a container that never comes up is restarted", LIMIT, async () => {
+  test("startup_probe: a container that never becomes ready is restarted", LIMIT, async () => {
     await lab.until("never-up", "was restarted", (it) => (containerOf(it)?.restartCount ?? 0) > 0);
   });
 });

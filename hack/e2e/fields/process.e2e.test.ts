@@ -80,7 +80,7 @@ describe("environment of a process in its pod and on its host", { concurrency: f
   }, LIMIT);
   after(() => lab?.close(), LIMIT);
 
-  test("env.field_ref: facts about the pod and its node", LIMIT, async () => {
+  test("env.field_ref: fields of the pod and its node", LIMIT, async () => {
     const text = await lab.output("facts");
     const pod = await lab.ready("facts");
     const lines = new Set(text.split("\n"));
@@ -101,17 +101,13 @@ describe("environment of a process in its pod and on its host", { concurrency: f
     assert.match(text, new RegExp(`^${pod.status?.podIp}\\s*$`, "m"), "the address is the interface's");
   });
 
-  test(
-    "env.resource_field_ref: whole cores and bytes, the node's where there is no limit",
-    LIMIT,
-    async () => {
-      const [amounts, disk] = (await lab.output("amounts")).split("\n");
-      assert.equal(amounts, `1 ${16 * 1024 ** 2} 0 2 ${32 * 1024 ** 2}`);
-      assert.ok(Number(disk) > 1024 ** 2, disk);
-    },
-  );
+  test("env.resource_field_ref: whole cores and bytes, the node's if there is no limit", LIMIT, async () => {
+    const [amounts, disk] = (await lab.output("amounts")).split("\n");
+    assert.equal(amounts, `1 ${16 * 1024 ** 2} 0 2 ${32 * 1024 ** 2}`);
+    assert.ok(Number(disk) > 1024 ** 2, disk);
+  });
 
-  test("stdin: kept open, or at its end from the start", LIMIT, async () => {
+  test("stdin: remains open, or is at its end from the start", LIMIT, async () => {
     await lab.output("closed");
     await lab.ready("open");
     const { stdout } = await lab.exec("open", ["sh", "-c", "tr '\\0' ' ' < /proc/1/cmdline"]);

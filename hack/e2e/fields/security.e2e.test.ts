@@ -81,7 +81,7 @@ describe("security of containers and pods on a real host", { concurrency: false 
   }, LIMIT);
   after(() => lab?.close(), LIMIT);
 
-  /** A line of /proc/self/status as the container sees it. */
+  /** Returns a line of /proc/self/status inside the container. */
   async function statusOf(service: string, name: string): Promise<string> {
     return new RegExp(`^${name}:\\s*(\\S+)`, "m").exec(await lab.output(service))?.[1] ?? "";
   }
@@ -98,7 +98,7 @@ describe("security of containers and pods on a real host", { concurrency: false 
     return `${message} ${containers?.[0]?.waiting?.message} ${containers?.[0]?.lastTermination?.message}`;
   }
 
-  test("security_context.run_as_user and run_as_group: who the process is", LIMIT, async () => {
+  test("security_context.run_as_user and run_as_group: set the ids of the process", LIMIT, async () => {
     assert.equal(await lab.output("user"), "1234\n2345\n2345\n");
     assert.match(await lab.output("user-only"), /^1234\n0\n/);
     assert.match(await lab.output("plain"), /^0\n0\n/);
@@ -163,7 +163,7 @@ describe("security of containers and pods on a real host", { concurrency: false 
   });
 
   test(
-    "pod security_context.run_as_user and run_as_group: for containers that say nothing else",
+    "pod security_context.run_as_user and run_as_group: apply to containers without their own",
     LIMIT,
     async () => {
       assert.equal(await lab.output("pod-user"), "1234\n2345\n2345\n");
@@ -171,16 +171,16 @@ describe("security of containers and pods on a real host", { concurrency: false 
     },
   );
 
-  test("pod security_context.seccomp_profile: for containers that say nothing else", LIMIT, async () => {
+  test("pod security_context.seccomp_profile: applies to containers without their own", LIMIT, async () => {
     assert.equal(await statusOf("pod-seccomp", "Seccomp"), "0");
   });
 
-  test("pod security_context.supplemental_groups: the process is in them", LIMIT, async () => {
+  test("pod security_context.supplemental_groups: are groups of the process", LIMIT, async () => {
     const [, , groups = ""] = (await lab.output("groups")).split("\n");
     for (const group of ["3001", "3002"]) assert.ok(groups.split(" ").includes(group), groups);
   });
 
-  test("pod security_context.fs_group: owns the volumes, and the process is in it", LIMIT, async () => {
+  test("pod security_context.fs_group: owns the volumes, and is a group of the process", LIMIT, async () => {
     const [uid, , groups = "", volume = "", file] = (await lab.output("fs-group")).split("\n");
     assert.equal(uid, "1234");
     assert.ok(groups.split(" ").includes("4001"), groups);

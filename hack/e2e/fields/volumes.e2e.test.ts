@@ -92,7 +92,7 @@ describe("volumes on a real host", { concurrency: false }, () => {
     assert.equal(await lab.output("scratch"), "init\n777\n");
   });
 
-  test("volumes.empty_dir.size_limit: no more can be written, and the pod goes on", LIMIT, async () => {
+  test("volumes.empty_dir.size_limit: writes beyond it fail, and the pod continues", LIMIT, async () => {
     assert.match(await lab.output("limited"), /No space left on device[\s\S]*again\n$/);
   });
 
@@ -104,7 +104,7 @@ describe("volumes on a real host", { concurrency: false }, () => {
   });
 
   test(
-    "volume_mounts.sub_path and read_only: a part of a volume, and one that can't be written",
+    "volume_mounts.sub_path and read_only: mount a part of a volume, and forbid writing",
     LIMIT,
     async () => {
       assert.match(await lab.output("parts"), /^deep\ndeep\n.*Read-only file system\n$/);
@@ -115,7 +115,7 @@ describe("volumes on a real host", { concurrency: false }, () => {
     assert.match(await trouble("escape"), /out|leaves|outside/);
   });
 
-  test("volumes.host_path: every type, made or checked", LIMIT, async () => {
+  test("volumes.host_path: every type is created or checked", LIMIT, async () => {
     assert.equal(await lab.output("there"), "hello\n");
     assert.equal(await lab.output("file"), "hello\n");
     assert.equal(await lab.output("unchecked"), "hello\n");
@@ -135,7 +135,7 @@ describe("volumes on a real host", { concurrency: false }, () => {
   });
 
   test(
-    "volumes.nfs: a server that can't be reached holds up its pod alone, which says so",
+    "volumes.nfs: a server that can't be reached delays only its own pod, and the status reports that",
     LIMIT,
     async () => {
       assert.match(await trouble("no-nfs"), /nfs|127\.0\.0\.1/i);

@@ -1,6 +1,6 @@
 // Command floor serves one set of endpoints by Linkerd's own Go bindings and the gRPC library of its controller, with nothing
 // behind: no store, no look-ups, one message shared by all streams. So it costs less than any controller built of these parts.
-// It takes {"kind":"change",…} as lines of JSON and answers in lines.
+// It takes {"type":"change",…} as lines of JSON and answers in lines.
 package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 	g := grpc.NewServer()
 	pb.RegisterDestinationServer(g, s)
 	go func() { fail(g.Serve(listener)) }()
-	answer(map[string]any{"kind": "up", "port": listener.Addr().(*net.TCPAddr).Port})
+	answer(map[string]any{"type": "up", "port": listener.Addr().(*net.TCPAddr).Port})
 	asked := bufio.NewScanner(os.Stdin)
 	for asked.Scan() {
 		var change struct {
@@ -54,7 +54,7 @@ func main() {
 		}
 		at := monotonic()
 		s.change(change.Pod, change.Ready)
-		answer(map[string]any{"kind": "changed", "atNs": strconv.FormatInt(at, 10)})
+		answer(map[string]any{"type": "changed", "atNs": strconv.FormatInt(at, 10)})
 	}
 }
 

@@ -6,7 +6,7 @@ import { makeSidebar } from "../sidebar.ts";
 const root = join(import.meta.dirname, "../../..");
 const docs = join(root, "docs");
 
-// Compiled pages import packages of this folder, which they find only below it.
+// Compiled pages import packages of this folder, which they can find only below it.
 const pages = join(import.meta.dirname, "../.cache/pages");
 rmSync(pages, { recursive: true, force: true });
 cpSync(docs, pages, { recursive: true });
@@ -47,14 +47,14 @@ export default {
     outline: [2, 3],
     search: { provider: "local" },
   },
-  // The chunk with the text index of the search is large, and loaded when the search is opened.
+  // The chunk with the search index is large, and loaded when the search is opened.
   vite: { publicDir: false, build: { chunkSizeWarningLimit: 4096 } },
   /** Copies the files outside `docs/` that pages link to. */
   buildEnd: ({ outDir }: { readonly outDir: string }) =>
     cpSync(join(root, "examples"), join(outDir, "examples"), { recursive: true }),
 };
 
-/** Renders code blocks of the language `mermaid` as the theme's component that draws them. */
+/** Renders code blocks of the language `mermaid` with the theme's component that draws them. */
 function drawDiagrams(markdown: Markdown): void {
   const { rules } = markdown.renderer;
   const original = rules.fence;
@@ -66,7 +66,7 @@ function drawDiagrams(markdown: Markdown): void {
   };
 }
 
-/** Keeps braces in code as they are. The site's templates would evaluate what stands between two of them. */
+/** Leaves braces in code unchanged. Otherwise the site's templates would evaluate the text between two of them. */
 function leaveBraces(markdown: Markdown): void {
   const { rules } = markdown.renderer;
   const original = rules.code_inline;

@@ -2,14 +2,14 @@ import type { EventEmitter } from "node:events";
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import type { Server as GrpcServer } from "@grpc/grpc-js";
 
-/** The HTTP/2 server below a grpc-js server: it emits `session` and `stream`. */
+/** The HTTP/2 server of a grpc-js server. It emits `session` and `stream`. */
 export type SessionSource = Pick<EventEmitter, "on" | "listeners" | "removeAllListeners">;
 
 export type StreamListener = (stream: ServerHttp2Stream, ...rest: readonly unknown[]) => void;
 
 /**
- * Returns the HTTP/2 server that grpc-js made for its last connection injector. grpc-js declares it private, and offers no other
- * way to see connections, or streams whose path no service has.
+ * Returns the HTTP/2 server that grpc-js made for its last connection injector. grpc-js declares it private, but offers
+ * no other way to get the connections, or streams whose path no service has.
  */
 export function sessionSourceOf(server: GrpcServer): SessionSource {
   const servers: unknown = Reflect.get(server, "http2Servers");
@@ -18,7 +18,7 @@ export function sessionSourceOf(server: GrpcServer): SessionSource {
   throw new TypeError("grpc-js no longer keeps its HTTP/2 servers as keys of `http2Servers`");
 }
 
-/** Puts a check before the listeners of new streams: a stream for which it returns false reaches none of them. */
+/** Runs a check before all listeners of new streams. A stream for which it returns false reaches none of them. */
 export function checkStreams(source: SessionSource, mayStart: (stream: ServerHttp2Stream) => boolean): void {
   const listeners = source.listeners("stream") as StreamListener[];
   source.removeAllListeners("stream");

@@ -3,13 +3,13 @@ import { describe, it } from "node:test";
 import { Offenders } from "./offenders.ts";
 
 describe("Offenders", () => {
-  it("starts connections of other addresses at once", () => {
+  it("lets connections of other addresses start at once", () => {
     const offenders = new Offenders();
     offenders.offend("192.0.2.1", 0);
     for (let i = 0; i < 100; i++) assert.equal(offenders.tryStart("192.0.2.2", 0), true);
   });
 
-  it("starts eight connections a second of an address that was cut", () => {
+  it("starts eight connections a second for an address whose connection was closed", () => {
     const offenders = new Offenders();
     offenders.offend("192.0.2.1", 0);
     let started = 0;
@@ -17,7 +17,7 @@ describe("Offenders", () => {
     assert.equal(started, 79);
   });
 
-  it("keeps the rate when the address offends with each connection", () => {
+  it("keeps the rate if the address offends with each connection", () => {
     const offenders = new Offenders();
     let started = 0;
     for (let nowMs = 0; nowMs < 10_000; nowMs++) {
@@ -45,7 +45,7 @@ describe("Offenders", () => {
     assert.equal(offenders.size, 1);
   });
 
-  it("tracks a limited number of addresses", () => {
+  it("remembers a limited number of addresses", () => {
     const offenders = new Offenders();
     for (let i = 0; i < 20_000; i++) offenders.offend(`10.0.${i >> 8}.${i & 255}`, 0);
     assert.equal(offenders.size, 10_000);

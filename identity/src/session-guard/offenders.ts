@@ -1,13 +1,17 @@
 import { addressGroup } from "../address-group.ts";
 
-/** The time for which an address is paced after its last offence. An attack that pauses briefly is not a new one. */
+/**
+ * The time for which an address is paced after its last offence. It is long enough to cover an attack that pauses
+ * briefly.
+ */
 const PACED_MS = 60_000;
 /**
- * Between two connections of a paced address. A TLS handshake and what a new connection may do before it is cut take 10 ms of
- * CPU, so an address under attack takes a tenth of a core at most; and hosts behind the same address still connect.
+ * The time between two connections of a paced address. A TLS handshake, and what a new connection may do before it is
+ * closed, take 10 ms of CPU, so an address under attack uses at most a tenth of a core, and hosts behind the same
+ * address can still connect.
  */
 const START_INTERVAL_MS = 125;
-/** About 100 bytes each. Beyond it the address with the oldest offence is forgotten. */
+/** Each address takes about 100 bytes. Beyond this number the address with the oldest offence is forgotten. */
 const MAX_ADDRESSES = 10_000;
 
 interface Offender {
@@ -16,20 +20,20 @@ interface Offender {
 }
 
 /**
- * Addresses whose connections were cut for abuse. Their next connections start at a limited rate, so that reconnecting at once
- * gains nothing. Open connections of the same address are not affected. Times are monotonic.
+ * Addresses whose connections were closed for abuse. Their next connections start at a limited rate, so reconnecting
+ * doesn't help an attacker. Open connections of the same address are not affected. Times are monotonic.
  */
 export class Offenders {
   /** Ordered by the last offence, oldest first. */
   readonly #byAddress = new Map<string, Offender>();
   readonly #intervalMs: number;
 
-  /** `intervalMs`: between two connections of a paced address. */
+  /** `intervalMs` is the time between two connections of a paced address. */
   constructor(intervalMs = START_INTERVAL_MS) {
     this.#intervalMs = intervalMs;
   }
 
-  /** The delay before `tryStart` is called again for connections that it held back. */
+  /** The delay before the next call of `tryStart` for connections that had to wait. */
   get retryMs(): number {
     return this.#intervalMs;
   }
@@ -54,7 +58,7 @@ export class Offenders {
     return offender !== undefined && offender.lastMs + PACED_MS > nowMs;
   }
 
-  /** Reports whether a connection of the address may start now, and counts it if so. */
+  /** Reports whether a connection of the address may start now. If so, counts it as started. */
   tryStart(remoteAddress: string, nowMs: number): boolean {
     const offender = this.#byAddress.get(addressGroup(remoteAddress));
     if (offender === undefined || offender.lastMs + PACED_MS <= nowMs) return true;

@@ -5,7 +5,7 @@ import { Offenders } from "./offenders.ts";
 import { PacedStarts } from "./paced-starts.ts";
 
 describe("PacedStarts", () => {
-  it("starts connections at once until their address offends, and then one by one", () => {
+  it("starts connections at once until their address offends, and after that one by one", () => {
     const { starts, started, offenders, advance } = paced();
     for (let i = 0; i < 3; i++) starts.add(new Socket());
     assert.equal(started.length, 3);
@@ -33,7 +33,7 @@ describe("PacedStarts", () => {
     assert.equal(started.length, 0);
   });
 
-  it("closes the connections that wait, and its timer", () => {
+  it("closes waiting connections and stops its timer", () => {
     const { starts, offenders, timers } = paced();
     offenders.offend("", 0);
     const socket = new Socket();

@@ -4,15 +4,15 @@ import type { Offenders } from "./offenders.ts";
 export interface PacedStartsOptions {
   readonly offenders: Offenders;
   readonly monotonicMs: () => number;
-  /** Calls back once after a time; returns how to cancel. */
+  /** Calls `run` once after a delay. Returns a function that cancels the call. */
   readonly schedule: (delayMs: number, run: () => void) => () => void;
-  /** Takes a connection that may start. */
+  /** Starts a connection. */
   readonly start: (socket: Socket) => void;
 }
 
 /**
- * Starts accepted connections, those of paced addresses one by one. The listener's own limit of connections bounds how many wait,
- * and sockets must be paused until they start.
+ * Starts accepted connections, those of paced addresses one by one. Sockets must be paused until they start. The number
+ * of waiting connections is bounded by the listener's limit of connections.
  */
 export class PacedStarts {
   readonly #options: PacedStartsOptions;
@@ -34,7 +34,7 @@ export class PacedStarts {
     this.#retryLater();
   }
 
-  /** Closes the connections that wait. */
+  /** Closes the waiting connections. */
   close(): void {
     this.#cancel?.();
     for (const socket of this.#waiting) socket.destroy();

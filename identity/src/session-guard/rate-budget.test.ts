@@ -11,7 +11,7 @@ describe("RateBudget", () => {
     assert.equal(budget.spend(0), false);
   });
 
-  it("takes 33 a second for any time", () => {
+  it("allows 33 a second for an unlimited time", () => {
     const budget = new RateBudget(RATE, 0);
     for (let i = 1; i <= 10_000; i++) assert.equal(budget.spend((i * 1000) / 33), true);
   });

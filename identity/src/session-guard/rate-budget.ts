@@ -3,7 +3,7 @@ export interface BudgetRate {
   readonly perSecond: number;
 }
 
-/** Limits how often, or how many bytes of something, a peer may send: a token bucket. Times are monotonic. */
+/** A token bucket that limits how often a peer may send something, or how many bytes. Times are monotonic. */
 export class RateBudget {
   readonly #rate: BudgetRate;
   #left: number;
@@ -15,12 +15,23 @@ export class RateBudget {
     this.#filledMs = nowMs;
   }
 
-  /** Takes an amount out; false when the budget is used up. */
+  /** Spends an amount. Returns false if the budget is used up. */
   spend(nowMs: number, amount = 1): boolean {
+    this.#fill(nowMs);
+    this.#left -= amount;
+    return this.#left >= 0;
+  }
+
+  /** Returns an amount to the budget. */
+  restore(nowMs: number, amount = 1): void {
+    this.#left += amount;
+    this.#fill(nowMs);
+  }
+
+  #fill(nowMs: number): void {
     const { burst, perSecond } = this.#rate;
     const refill = ((nowMs - this.#filledMs) / 1000) * perSecond;
-    this.#left = Math.min(burst, this.#left + refill) - amount;
+    this.#left = Math.min(burst, this.#left + refill);
     this.#filledMs = nowMs;
-    return this.#left >= 0;
   }
 }

@@ -10,10 +10,10 @@ const ENHANCE_YOUR_CALM = 11;
 const PATH = "/test.Guarded/Call";
 
 describe("SessionGuard", { timeout: 300_000 }, () => {
-  it("cuts a connection that resets its streams at once, and no further stream reaches a handler", async (t) => {
+  it("closes a connection that resets its streams at once, and no further stream reaches a handler", async (t) => {
     const { connect, calls, offences, guard } = await served(t);
     const peer = await connect();
-    // All in one write, so that most of them wait in one packet when the connection is cut.
+    // The frames are written at once, so most of them are in one packet when the connection is closed.
     peer.send(Array.from({ length: 2_000 }, (_, i) => [headers(1 + 2 * i, PATH), reset(1 + 2 * i)]));
     assert.equal(await peer.goAway, ENHANCE_YOUR_CALM);
     await peer.closed;
@@ -39,7 +39,7 @@ describe("SessionGuard", { timeout: 300_000 }, () => {
     assert.ok(calls.length <= 32 + 32, `${calls.length} calls reached the handler`);
   });
 
-  it("keeps a connection that resets streams which have lived for a while", async (t) => {
+  it("keeps a connection that resets streams after a while", async (t) => {
     let nowMs = 0;
     const { connect, calls, offences } = await served(t, { monotonicMs: () => nowMs });
     const peer = await connect();
@@ -55,7 +55,7 @@ describe("SessionGuard", { timeout: 300_000 }, () => {
     assert.deepEqual(offences, []);
   });
 
-  it("cuts a connection that opens too many streams before it is proven", async (t) => {
+  it("closes a connection that opens too many streams without accepted credentials", async (t) => {
     const { connect, offences } = await served(t, { maxUnprovenStreams: 5 });
     const peer = await connect();
     peer.send(Array.from({ length: 6 }, (_, i) => [headers(1 + 2 * i, PATH)]));
@@ -63,7 +63,7 @@ describe("SessionGuard", { timeout: 300_000 }, () => {
     assert.deepEqual(offences, ["UNPROVEN"]);
   });
 
-  it("cuts open unproven connections earlier once their address has offended", async (t) => {
+  it("closes open connections without credentials earlier once their address has offended", async (t) => {
     const { connect, calls, offenders, offences } = await served(t, { maxUnprovenStreams: 64 });
     const peer = await connect();
     peer.send(Array.from({ length: 8 }, (_, i) => [headers(1 + 2 * i, PATH)]));
@@ -75,7 +75,7 @@ describe("SessionGuard", { timeout: 300_000 }, () => {
     assert.deepEqual(offences, ["UNPROVEN"]);
   });
 
-  it("has no limit of streams for a proven connection", async (t) => {
+  it("does not limit the streams of a connection with accepted credentials", async (t) => {
     const { connect, calls, guard, offences } = await served(t, { maxUnprovenStreams: 5 });
     const peer = await connect();
     peer.send([[headers(1, PATH)]]);
@@ -86,7 +86,7 @@ describe("SessionGuard", { timeout: 300_000 }, () => {
     assert.deepEqual(offences, []);
   });
 
-  it("lets a proven connection reset more streams, and cuts it beyond that", async (t) => {
+  it("allows a connection with accepted credentials more resets, and closes it beyond that", async (t) => {
     const { connect, calls, guard, offences } = await served(t, { maxUnprovenStreams: 5 });
     const peer = await connect();
     peer.send([[headers(1, PATH)]]);
@@ -102,16 +102,16 @@ describe("SessionGuard", { timeout: 300_000 }, () => {
     assert.deepEqual(offences, ["RESETS"]);
   });
 
-  it("cuts a connection that floods it with PING frames", async (t) => {
+  it("closes a connection that floods it with PING frames", async (t) => {
     const { connect, offences } = await served(t);
     const peer = await connect();
-    // Fewer at once than the 1,000 unsent answers at which nghttp2 ends a connection by itself.
+    // nghttp2 itself ends a connection at 1,000 unsent answers, so fewer are sent at once.
     peer.send(Array.from({ length: 400 }, () => [ping()]));
     assert.equal(await peer.goAway, ENHANCE_YOUR_CALM);
     assert.deepEqual(offences, ["PINGS"]);
   });
 
-  it("cuts a connection that floods it with SETTINGS frames", async (t) => {
+  it("closes a connection that floods it with SETTINGS frames", async (t) => {
     const { connect, offences } = await served(t);
     const peer = await connect();
     peer.send(Array.from({ length: 100 }, () => [frame(4, 0, 0, Buffer.alloc(0))]));
@@ -119,7 +119,7 @@ describe("SessionGuard", { timeout: 300_000 }, () => {
     assert.deepEqual(offences, ["SETTINGS"]);
   });
 
-  it("cuts a connection that floods it with WINDOW_UPDATE frames", async (t) => {
+  it("closes a connection that floods it with WINDOW_UPDATE frames", async (t) => {
     const { connect, guard, offences } = await served(t);
     const peer = await connect();
     const flood = Array.from({ length: 4_000 }, () => frame(8, 0, 0, Buffer.from([0, 0, 0, 1])));
@@ -132,7 +132,7 @@ describe("SessionGuard", { timeout: 300_000 }, () => {
     assert.deepEqual(offences, ["OVERHEAD"]);
   });
 
-  it("checks connections of an address that was cut before apart from the others", async (t) => {
+  it("checks connections of addresses that offended before separately from the others", async (t) => {
     const { connect, guard, offences, offenders } = await served(t);
     const first = await connect();
     offenders.offend("127.0.0.1", 0);
@@ -151,7 +151,7 @@ describe("SessionGuard", { timeout: 300_000 }, () => {
     assert.equal(offences.length, 1);
   });
 
-  it("keeps a connection that uploads far more than the overhead that it may have", async (t) => {
+  it("keeps a connection that uploads far more than its budget of overhead", async (t) => {
     const { guard, offences, origin, received } = await served(t);
     const client = connectHttp2(origin);
     t.after(() => client.destroy());
@@ -256,7 +256,7 @@ async function served(t: TestContext, options: Partial<SessionGuardOptions> = {}
   return { connect, calls, received, guard, offences, offenders, origin };
 }
 
-/** A client that writes frames as it likes. */
+/** A client that writes arbitrary frames. */
 class RawPeer {
   readonly #socket: Socket;
   readonly closed: Promise<unknown>;

@@ -10,15 +10,16 @@ export { Offenders } from "./offenders.ts";
 export { PacedStarts } from "./paced-starts.ts";
 
 /**
- * `RESETS`: too many streams opened and reset at once. `UNPROVEN`: too many streams without accepted credentials. `PINGS`,
- * `SETTINGS`: too many such frames. `OVERHEAD`: too many bytes that carry no data, for example of WINDOW_UPDATE or PRIORITY frames.
+ * `RESETS`: too many streams that were opened and reset at once. `UNPROVEN`: too many streams without accepted
+ * credentials. `PINGS`, `SETTINGS`: too many such frames. `OVERHEAD`: too many bytes without data, for example in
+ * WINDOW_UPDATE or PRIORITY frames.
  */
 export type Offence = "RESETS" | "UNPROVEN" | "PINGS" | "SETTINGS" | "OVERHEAD";
 
 export interface SessionGuardOptions {
   readonly offenders: Offenders;
   readonly monotonicMs: () => number;
-  /** Streams that a connection may open before `prove` is called for it. Default: no limit. */
+  /** The number of streams that a connection may open before `prove` is called for it. Default: no limit. */
   readonly maxUnprovenStreams?: number;
   /** Called for each offence, for logs and metrics. Must not throw. */
   readonly onOffence?: (remoteAddress: string, offence: Offence) => void;
@@ -27,30 +28,37 @@ export interface SessionGuardOptions {
 interface Guarded {
   readonly session: ServerHttp2Session;
   readonly address: string;
-  /** The connection, which also counts its bytes. */
+  /** The connection's socket, which also counts its bytes. */
   readonly socket: ServerHttp2Session["socket"];
   readonly limits: SessionLimits;
   resets: RateBudget;
-  /** Streams that are open and younger than `QUICK_RESET_MS`, and some others, each with the time of its start. */
+  /** The open streams younger than `QUICK_RESET_MS`, and some others, each with its start time. */
   readonly recent: Map<ServerHttp2Stream, number>;
-  /** The size of `recent` at which it is swept. */
+  /** The size of `recent` at which old streams are removed from it. */
   sweepAt: number;
   isProven: boolean;
   opened: number;
 }
 
-/** A client with credentials needs one stream to show them. Many connections of one attacker then cost less than the first. */
+/**
+ * A client with credentials needs one stream to present them. With this limit, many connections of an attacker cost
+ * less than its first one did.
+ */
 const PACED_UNPROVEN_STREAMS = 8;
 
-/** Connections with credentials that one check for overhead visits. On a server of 5,000 each is checked every 2 s. */
+/**
+ * The number of connections with accepted credentials that one check for overhead visits. On a server of 5,000, each is
+ * checked every 2 s.
+ */
 const CHECKED_AT_ONCE = 1_000;
 
-/** A sweep costs less than the streams that it counts. */
+/** The minimum size of `recent` for a sweep, below which a sweep would cost more than the streams. */
 const MIN_SWEEP = 32;
 
 /**
- * Cuts connections of a grpc-js server that cost far more than they are worth, before grpc-js sees their streams: the peer gets
- * GOAWAY with ENHANCE_YOUR_CALM, and its address is paced. Streams that arrived in the same packet reach no handler.
+ * Closes connections of a grpc-js server that cause disproportionate cost, before grpc-js handles their streams. The
+ * peer gets GOAWAY with ENHANCE_YOUR_CALM, and its address is paced. Streams that arrived in the same packet reach no
+ * handler.
  */
 export class SessionGuard {
   readonly #options: SessionGuardOptions;
@@ -59,10 +67,10 @@ export class SessionGuard {
   readonly #unproven = new Set<Guarded>();
   readonly #proven = new Set<Guarded>();
   readonly #checked = new InTurn(this.#proven);
-  /** Open connections that started while their address was paced. */
+  /** The open connections that started while their address was paced. */
   readonly #paced = new Set<Guarded>();
 
-  /** Call after `server.createConnectionInjector`. */
+  /** Must be called after `server.createConnectionInjector`. */
   constructor(server: GrpcServer, options: SessionGuardOptions) {
     this.#options = options;
     const source = sessionSourceOf(server);
@@ -70,12 +78,15 @@ export class SessionGuard {
     checkStreams(source, (stream) => this.#mayStart(stream));
   }
 
-  /** Connections that are open. */
+  /** The number of open connections. */
   get size(): number {
     return this.#byPeer.size;
   }
 
-  /** Lifts the limit of streams from the connection on which the call is made, and lets it reset more of them. */
+  /**
+   * Removes the limit of streams from the call's connection and raises its limit of resets. Called once the
+   * connection's credentials are accepted.
+   */
   prove(call: { getPeer(): string }): void {
     const guarded = this.#byPeer.get(call.getPeer());
     if (guarded === undefined || guarded.isProven) return;
@@ -86,15 +97,18 @@ export class SessionGuard {
   }
 
   /**
-   * Cuts connections that sent too many bytes without data since their last check. Call about twice a second. Those with accepted
-   * credentials are checked in turn.
+   * Closes connections that sent too many bytes without data since their last check. To be called about twice a second.
+   * Visits those with accepted credentials in turn.
    */
   checkOverhead(): void {
     this.#check(this.#unproven);
     this.#check(this.#checked.next(CHECKED_AT_ONCE));
   }
 
-  /** The same for connections of addresses that were cut before. They are few, so that it may be called far more often. */
+  /**
+   * Does the same for connections of addresses that offended before. They are few, so this may be called far more
+   * often.
+   */
   checkPacedOverhead(): void {
     if (this.#paced.size > 0) this.#check(this.#paced);
   }
@@ -152,7 +166,7 @@ export class SessionGuard {
     const { session } = stream;
     const guarded = session === undefined ? undefined : this.#sessions.get(session);
     if (guarded === undefined || session === undefined || session.destroyed) {
-      // It has no listener yet, and without one an error of the stream would end the process.
+      // The stream has no listener yet, and an error event without a listener would end the process.
       stream.on("error", () => {});
       return false;
     }
@@ -177,8 +191,8 @@ export class SessionGuard {
   }
 
   /**
-   * Counts the streams that the peer has reset. Their own `close` events come only when the whole packet has been processed, by
-   * which time a thousand streams may have reached their handlers.
+   * Counts the streams that the peer has reset. Their `close` events are only emitted after the whole packet, when a
+   * thousand streams may already have reached their handlers.
    */
   #sweep(guarded: Guarded): void {
     const nowMs = this.#options.monotonicMs();
@@ -193,7 +207,7 @@ export class SessionGuard {
     const openedMs = guarded.recent.get(stream);
     if (openedMs === undefined) return;
     guarded.recent.delete(stream);
-    // Our own resets carry NO_ERROR, and so do streams that ended.
+    // Resets by this side, and streams that ended normally, have NO_ERROR.
     if (stream.rstCode === constants.NGHTTP2_NO_ERROR || guarded.session.destroyed) return;
     const nowMs = this.#options.monotonicMs();
     if (nowMs - openedMs < QUICK_RESET_MS && !guarded.resets.spend(nowMs)) this.#cut(guarded, "RESETS");
@@ -208,7 +222,7 @@ export class SessionGuard {
   }
 }
 
-/** A listener for data would make the stream flow before grpc-js reads it. */
+/** Counts the data frames of a stream. A `data` listener would start the flow before grpc-js reads. */
 function countData(stream: ServerHttp2Stream, limits: SessionLimits): void {
   limits.streamOpened();
   const push = stream.push;

@@ -5,7 +5,7 @@ import { SessionLimits } from "./session-limits.ts";
 const MEBIBYTE = 1024 * 1024;
 
 describe("SessionLimits", () => {
-  it("does not take the answers to PING frames as a reason for further ones", () => {
+  it("does not accept further PING frames because of answers to earlier ones", () => {
     const limits = new SessionLimits(0);
     let bytesWritten = 0;
     let pings = 0;
@@ -17,7 +17,7 @@ describe("SessionLimits", () => {
     assert.equal(pings, 100);
   });
 
-  it("takes no answers to SETTINGS frames as a reason for a PING", () => {
+  it("does not accept a PING because of answers to SETTINGS frames", () => {
     const limits = new SessionLimits(0);
     let bytesWritten = 0;
     let pings = 0;
@@ -31,21 +31,21 @@ describe("SessionLimits", () => {
     assert.equal(pings, 100);
   });
 
-  it("explains received bytes by those that were written", () => {
+  it("allows received bytes in proportion to written ones", () => {
     const limits = new SessionLimits(0);
     for (let i = 1; i <= 100; i++)
       assert.equal(limits.overhead(0, { bytesRead: i * MEBIBYTE, bytesWritten: i * MEBIBYTE }), true);
     assert.equal(limits.overhead(0, { bytesRead: 101 * MEBIBYTE, bytesWritten: 100 * MEBIBYTE }), false);
   });
 
-  it("does not save up the explanations of an upload for a later flood", () => {
+  it("does not save up the allowance of an upload for a later flood", () => {
     const limits = new SessionLimits(0);
     limits.dataReceived(100 * MEBIBYTE);
     assert.equal(limits.overhead(0, { bytesRead: 101 * MEBIBYTE, bytesWritten: 0 }), true);
     assert.equal(limits.overhead(0, { bytesRead: 102 * MEBIBYTE, bytesWritten: 0 }), false);
   });
 
-  it("refills 16 KiB of overhead a second", () => {
+  it("allows another 16 KiB of overhead each second", () => {
     const limits = new SessionLimits(0);
     for (let second = 1; second <= 1_000; second++)
       assert.equal(limits.overhead(second * 1_000, { bytesRead: second * 16 * 1024, bytesWritten: 0 }), true);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AnonymousShare } from "./anonymous-share.ts";
 
-test("a newcomer replaces the oldest connection of its own address when that has its share", () => {
+test("a new connection replaces the oldest of its address if the address has used up its share", () => {
   const share = new AnonymousShare<string>({ maxAnonymous: 10, maxAnonymousPerAddress: 2 });
   assert.equal(share.add("b1", "b"), undefined);
   assert.equal(share.add("a1", "a"), undefined);
@@ -12,7 +12,7 @@ test("a newcomer replaces the oldest connection of its own address when that has
   assert.equal(share.size, 3);
 });
 
-test("a newcomer replaces the oldest connection of the address with most when all places are taken", () => {
+test("a new connection replaces the oldest of the address with most connections if all places are taken", () => {
   const share = new AnonymousShare<string>({ maxAnonymous: 4, maxAnonymousPerAddress: 3 });
   for (const item of ["c1", "a1", "a2", "b1"]) share.add(item, item.slice(0, 1));
   assert.equal(share.add("d1", "d"), "a1");
@@ -20,7 +20,7 @@ test("a newcomer replaces the oldest connection of the address with most when al
   assert.equal(share.size, 4);
 });
 
-test("a connection that left or was proven gives its place back once", () => {
+test("a connection that closed or was proven frees its place once", () => {
   const share = new AnonymousShare<string>({ maxAnonymous: 2, maxAnonymousPerAddress: 2 });
   share.add("a1", "a");
   share.add("a2", "a");
@@ -31,7 +31,7 @@ test("a connection that left or was proven gives its place back once", () => {
   assert.equal(share.size, 2);
 });
 
-test("a replaced connection that closes later takes no place of another away", () => {
+test("a replaced connection that closes later frees no other place", () => {
   const share = new AnonymousShare<string>({ maxAnonymous: 1, maxAnonymousPerAddress: 1 });
   share.add("a1", "a");
   assert.equal(share.add("a2", "a"), "a1");
@@ -39,7 +39,7 @@ test("a replaced connection that closes later takes no place of another away", (
   assert.equal(share.size, 1);
 });
 
-test("nothing is kept of an address whose connections are gone", () => {
+test("forgets an address without connections", () => {
   const share = new AnonymousShare<string>({ maxAnonymous: 1, maxAnonymousPerAddress: 1 });
   for (const item of ["a1", "b1", "c1"]) share.add(item, item.slice(0, 1));
   share.remove("c1", "c");

@@ -1,17 +1,17 @@
-/** Limits of `AnonymousShare`; see `DEFAULT_TLS_LIMITS` for the reasons of the numbers. */
+/** The limits of `AnonymousShare`. `DEFAULT_TLS_LIMITS` explains the numbers. */
 export interface AnonymousLimits {
   readonly maxAnonymous: number;
   readonly maxAnonymousPerAddress: number;
 }
 
 /**
- * Decides which connections without credentials may stay. A newcomer is always let in, and replaces the oldest one of its own
- * address, or of the address with most: a client with credentials needs a moment to show them, so that a peer which keeps
- * connections open can't lock others out, not even those behind the same address.
+ * Decides which connections without credentials may stay open. A new one is always admitted, and replaces the oldest of
+ * its own address, or of the address with most connections. Clients with credentials need only a moment to present
+ * them, so a peer that keeps connections open can't lock others out, even behind the same address.
  */
 export class AnonymousShare<T> {
   readonly #limits: AnonymousLimits;
-  /** Oldest first. */
+  /** The connections of each address, oldest first. */
   readonly #byAddress = new Map<string, Set<T>>();
   #size = 0;
 
@@ -28,7 +28,7 @@ export class AnonymousShare<T> {
     return this.#byAddress.size;
   }
 
-  /** Enters a connection; returns the one that it replaces, which no longer counts and must be closed. */
+  /** Adds a connection. Returns the one that it replaces, which the caller must close. */
   add(item: T, address: string): T | undefined {
     const ofAddress = this.#byAddress.get(address) ?? new Set();
     this.#byAddress.set(address, ofAddress);
@@ -43,7 +43,7 @@ export class AnonymousShare<T> {
     return crowded === undefined ? undefined : this.#removeOldest(crowded);
   }
 
-  /** Reports whether it was there. */
+  /** Removes a connection, and reports whether it was present. */
   remove(item: T, address: string): boolean {
     const ofAddress = this.#byAddress.get(address);
     if (ofAddress?.delete(item) !== true) return false;

@@ -12,7 +12,7 @@ function aGate(maxHandshakes: number, maxHandshakesPerAddress = maxHandshakes, m
 }
 
 describe("HandshakeGate", () => {
-  it("starts as many as there are places, first come first", () => {
+  it("starts as many connections as there are places, first come first served", () => {
     const gate = aGate(2);
     for (const item of ["a", "b", "c", "d"]) gate.add(item, `10.0.0.${item}`);
     assert.deepEqual(gate.next(), ["a", "b"]);
@@ -23,7 +23,7 @@ describe("HandshakeGate", () => {
     assert.equal(gate.waiting, 1);
   });
 
-  it("leaves places for other addresses", () => {
+  it("keeps places free for other addresses", () => {
     const gate = aGate(4, 2);
     for (const item of ["x1", "x2", "x3", "x4"]) gate.add(item, "10.0.0.1");
     gate.add("y", "10.0.0.2");
@@ -32,7 +32,7 @@ describe("HandshakeGate", () => {
     assert.deepEqual(gate.next(), ["x3"]);
   });
 
-  it("lets addresses take turns, however many connections of one wait", () => {
+  it("alternates between addresses, however many connections one of them has waiting", () => {
     const gate = aGate(2);
     for (const item of ["x1", "x2", "x3", "x4"]) gate.add(item, "10.0.0.1");
     assert.deepEqual(gate.next(), ["x1", "x2"]);
@@ -78,7 +78,7 @@ describe("HandshakeGate", () => {
     assert.deepEqual(gate.next(), ["a", "c", "d", "e"]);
   });
 
-  it("turns away what the queue can't hold", () => {
+  it("rejects connections beyond the queue's length", () => {
     const gate = aGate(1, 1, 2);
     assert.deepEqual(
       ["a", "b", "c"].map((item) => gate.add(item, "10.0.0.1")),
@@ -86,7 +86,7 @@ describe("HandshakeGate", () => {
     );
   });
 
-  it("keeps room in the queue for other addresses, and counts only what waits", () => {
+  it("keeps room in the queue for other addresses, and counts only waiting connections", () => {
     const limits = { maxHandshakes: 1, maxHandshakesPerAddress: 1, maxWaiting: 10, maxWaitingPerAddress: 2 };
     const gate = new HandshakeGate<string>(limits);
     const add = (item: string) => gate.add(item, item.startsWith("a") ? "10.0.0.1" : "10.0.0.2");
@@ -97,7 +97,7 @@ describe("HandshakeGate", () => {
     assert.deepEqual(["a6", "a7"].map(add), [true, false]);
   });
 
-  it("forgets what left, from the queue or from a place, also twice", () => {
+  it("forgets removed connections, queued or started, also if removed twice", () => {
     const gate = aGate(1);
     gate.add("a", "10.0.0.1");
     gate.add("b", "10.0.0.1");

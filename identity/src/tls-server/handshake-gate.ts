@@ -1,6 +1,6 @@
 import { addressGroup } from "../address-group.ts";
 
-/** Limits of `HandshakeGate`; see `DEFAULT_TLS_LIMITS` for the reasons of the numbers. */
+/** The limits of `HandshakeGate`. `DEFAULT_TLS_LIMITS` explains the numbers. */
 export interface HandshakeLimits {
   readonly maxHandshakes: number;
   readonly maxHandshakesPerAddress: number;
@@ -9,16 +9,16 @@ export interface HandshakeLimits {
 }
 
 /**
- * Decides which accepted connections may start their TLS handshake. Pure bookkeeping: the caller starts, times and ends them.
- * Addresses take turns, each with its connections in the order of their arrival, and one address never gets all places. So a peer
- * that opens many connections, or connections that stay silent, can't keep the others out.
+ * Decides which accepted connections may start their TLS handshake. It only keeps count: the caller starts, times and
+ * ends handshakes. Addresses take turns, each with its connections in order of arrival, and one address never gets all
+ * places. A peer that opens many connections, or leaves them silent, can't block the others.
  */
 export class HandshakeGate<T> {
   readonly #limits: HandshakeLimits;
   readonly #running = new Map<T, string>();
   readonly #perAddress = new Map<string, number>();
   readonly #waiting = new Map<T, string>();
-  /** Keyed by address, in the order of their turns. */
+  /** The waiting connections by address. Addresses are in the order of their turns. */
   readonly #queues = new Map<string, Set<T>>();
 
   constructor(limits: HandshakeLimits) {
@@ -34,8 +34,8 @@ export class HandshakeGate<T> {
   }
 
   /**
-   * Queues a connection; false when the queue, or the address' share of it, is full and the connection must be dropped.
-   * `maxWaiting`: a smaller share of this address.
+   * Queues a connection. Returns false if the queue, or the address's share of it, is full; the caller must then drop
+   * the connection. `maxWaiting` lowers the share for this address.
    */
   add(item: T, remoteAddress: string, maxWaiting = Number.POSITIVE_INFINITY): boolean {
     if (this.#waiting.size >= this.#limits.maxWaiting) return false;
@@ -48,8 +48,8 @@ export class HandshakeGate<T> {
   }
 
   /**
-   * Takes the connections that may start now. Each holds a place until `remove`. `mayStart` is asked last, for each connection
-   * that there is a place for.
+   * Returns the connections that may start now. Each occupies a place until `remove`. `mayStart` is called only for
+   * connections for which a place is free.
    */
   next(mayStart: (address: string) => boolean = () => true): readonly T[] {
     const started: T[] = [];
@@ -73,7 +73,7 @@ export class HandshakeGate<T> {
     return started;
   }
 
-  /** Returns the item's place, or removes it from the queue. Has no effect the second time. */
+  /** Frees the connection's place, or removes it from the queue. A second call has no effect. */
   remove(item: T): void {
     const waitedFor = this.#waiting.get(item);
     if (waitedFor !== undefined) this.#leave(item, waitedFor, this.#queues.get(waitedFor));

@@ -3,12 +3,16 @@ import type { PeerIdentity } from "../peer-identity.ts";
 import type { Connection, Lapsed, Peers } from "./peers.ts";
 
 /**
- * Connections that one check for expiry and revocation visits, beside those that have lapsed. An expired certificate is noticed after
- * 0.4 s on a server of 1,000 connections, and after 2 s on one of 5,000. After `recheck`, the next check visits a connection whatever its turn is.
+ * The number of connections that one check for expiry and revocation visits, beside those already found lapsed. An
+ * expired certificate is noticed after 0.4 s on a server of 1,000 connections, and after 2 s on one of 5,000.
+ * Connections named by `recheck` are visited out of turn.
  */
 const SWEPT_AT_ONCE = 1_000;
 
-/** Finds connections whose certificate has expired or was revoked, and gives each one visit between its discovery and its end. */
+/**
+ * Finds connections whose certificate has expired or was revoked. Each gets one more visit between its discovery and
+ * its end.
+ */
 export class LapsingConnections {
   readonly #peers: Peers;
   /** Connections that were found lapsed at their last visit. */
@@ -36,11 +40,11 @@ export class LapsingConnections {
     return due;
   }
 
-  /** Lets the next visits include the open connections that match, whatever their turn is. */
+  /** Makes the next visits include all open connections that match, out of turn. */
   recheck(matches: (identity: PeerIdentity) => boolean): void {
     for (const connection of this.#peers.connections) {
       const { peer } = connection;
-      if (peer.kind === "authenticated" && matches(peer.identity)) this.#rechecked.add(connection);
+      if (peer.type === "authenticated" && matches(peer.identity)) this.#rechecked.add(connection);
     }
   }
 }

@@ -3,18 +3,18 @@ import type { SecureContextOptions } from "node:tls";
 import { IdentityError } from "../error.ts";
 import { readCertificate, splitCertificates } from "../pem.ts";
 
-/** A server's certificates and key. All PEM. */
+/** A server's certificates and key, in PEM. */
 export interface TlsMaterial {
-  /** The server's certificate first, then up to and including its root: joining agents check the root's pin. */
+  /** The server's certificate followed by its issuers up to the root. Joining agents check the root's pin. */
   readonly chainPem: string;
   readonly keyPem: string;
-  /** The authorities whose client certificates are accepted; two while they are rolled. */
+  /** The authorities whose client certificates are accepted. There are two while one replaces the other. */
   readonly clientCaPem: string;
 }
 
 /**
- * Checks the material and makes TLS options of it. PAIR_MISMATCH when key and certificate differ, CERTIFICATE_INVALID when
- * a certificate can't be read or there is no authority.
+ * Checks the material and converts it to TLS options. @throws IdentityError PAIR_MISMATCH if key and certificate don't
+ * match; CERTIFICATE_INVALID if a certificate can't be parsed or there is no authority.
  */
 export function secureContextOptions(material: TlsMaterial): SecureContextOptions {
   const [leaf] = splitCertificates(material.chainPem);
@@ -31,13 +31,14 @@ export function secureContextOptions(material: TlsMaterial): SecureContextOption
     key: material.keyPem,
     ca: [...authorities],
     minVersion: "TLSv1.2",
-    // A resumed session would carry over the verdict on a certificate that has expired or been revoked since.
-    // In TLS 1.2 a client could show another certificate later; who it is was settled when it connected.
+    // Sessions are never resumed, because a resumed session would skip the check of a certificate that has since
+    // expired or been revoked. Renegotiation is off, because in TLS 1.2 a client could present another certificate
+    // later, but its identity is fixed when it connects.
     secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   };
 }
 
-/** The authorities whose client certificates are accepted. */
+/** Returns the authorities whose client certificates are accepted. */
 export function authoritiesOf({ clientCaPem }: TlsMaterial): X509Certificate[] {
   return splitCertificates(clientCaPem).map(readCertificate);
 }
@@ -46,7 +47,7 @@ function readKey(pem: string): ReturnType<typeof createPrivateKey> {
   try {
     return createPrivateKey(pem);
   } catch {
-    // The cause is left out: parsers like to quote what they couldn't read.
+    // The cause is left out, because parsers quote what they can't read.
     throw new IdentityError("PAIR_MISMATCH", "the server's private key can't be read");
   }
 }

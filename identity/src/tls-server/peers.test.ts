@@ -31,18 +31,18 @@ describe("an expired certificate", () => {
         certificate.checkIssued(authority) && certificate.verify(authority.publicKey),
     });
     const { peer } = peers.add(aSocket(pem, "CERT_HAS_EXPIRED"));
-    assert.equal(peer.kind, "anonymous");
+    assert.equal(peer.type, "anonymous");
     return (peer as AnonymousPeer).expired;
   };
 
-  it("may be renewed by its node within the grace", () => {
+  it("can be renewed by its node within the grace period", () => {
     const expired = renewable(node.certPem);
-    assert.ok(expired?.kind === "node");
+    assert.ok(expired?.type === "node");
     assert.equal(expired.nodeId, "n1");
     assert.notEqual(renewable(node.certPem, { nowMs: node.notAfterMs + GRACE_MS - 1 }), undefined);
   });
 
-  it("proves nothing to a server that must not renew it", async () => {
+  it("grants nothing on a server without a grace period", async () => {
     const strange = await aNode(await anAuthority("home"));
     const [server = ""] = (await aServer(ca)).chainPem.split(/(?<=-----END CERTIFICATE-----\n)/);
     const { validFromDate } = new X509Certificate(node.certPem);
@@ -59,18 +59,34 @@ describe("an expired certificate", () => {
       assert.equal(renewable(pem, circumstances), undefined, what);
   });
 
-  it("proves nothing if the handshake found another problem than its end", () => {
+  it("grants nothing if the handshake found a problem other than expiry", () => {
     const peers = new Peers({
       ...{ isRevoked: () => false, nowMs: () => node.notAfterMs, expiredGraceMs: GRACE_MS },
       isIssued: () => true,
     });
     const { peer } = peers.add(aSocket(node.certPem, "DEPTH_ZERO_SELF_SIGNED_CERT"));
     assert.deepEqual(peer, {
-      kind: "anonymous",
+      type: "anonymous",
       remoteAddress: "192.0.2.1:4000",
       certificateProblem: "DEPTH_ZERO_SELF_SIGNED_CERT",
     });
   });
+});
+
+it("is forgotten with its connection if it was not accepted", () => {
+  const peers = new Peers({
+    ...{ isRevoked: () => false, nowMs: () => 0, expiredGraceMs: 0 },
+    isIssued: () => false,
+  });
+  const socket = Object.assign(new EventEmitter(), {
+    ...{ authorized: false, remoteAddress: "192.0.2.1", remotePort: 4000 },
+    getPeerCertificate: () => ({}),
+  }) as unknown as TLSSocket;
+  const call = { getPeer: () => "192.0.2.1:4000" };
+  const connection = peers.add(socket);
+  assert.equal(peers.anonymousConnection(call), connection);
+  socket.emit("close");
+  assert.deepEqual([peers.anonymousConnection(call), peers.size], [undefined, 0]);
 });
 
 interface Circumstances {

@@ -6,31 +6,38 @@ import { identityOf, type PeerIdentity } from "../peer-identity.ts";
 export type Peer = AuthenticatedPeer | AnonymousPeer;
 
 export interface AuthenticatedPeer {
-  readonly kind: "authenticated";
+  readonly type: "authenticated";
   readonly identity: PeerIdentity;
   /** `address:port` as seen by the server. */
   readonly remoteAddress: string;
 }
 
-/** A peer without a certificate, or with one without a usable name. It may still present a bearer token. */
+/**
+ * A peer without a certificate, or with a certificate that contains no valid identity. It may still present a bearer
+ * token.
+ */
 export interface AnonymousPeer {
-  readonly kind: "anonymous";
+  readonly type: "anonymous";
   readonly remoteAddress: string;
-  /** Set when a certificate was presented but refused. The response must include it, because the peer can't learn it otherwise. */
+  /**
+   * Set if a certificate was presented but rejected. The response must include it, because the peer has no other way to
+   * know.
+   */
   readonly certificateProblem?: CertificateProblem;
-  /** The identity of an expired certificate that may still be renewed. It proves the right to renew, and no other right. */
+  /** The identity of an expired certificate that may still be renewed. It grants the right to renew, and no other. */
   readonly expired?: PeerIdentity;
-  /** The identity of a valid certificate that was revoked. It proves who calls, and grants no rights. */
+  /** The identity of a valid certificate that was revoked. It identifies the caller but grants no rights. */
   readonly revoked?: PeerIdentity;
 }
 
 /**
- * `REVOKED`: denied by the caller's list. `NOT_AN_IDENTITY`: verified, but names no node or client of this cluster. `EXPIRED`:
- * ran out while connected. Otherwise OpenSSL's word, such as `CERT_HAS_EXPIRED`, `INVALID_PURPOSE`, `DEPTH_ZERO_SELF_SIGNED_CERT`.
+ * `REVOKED`: the caller's list denies it. `NOT_AN_IDENTITY`: the certificate is valid, but names no node or client of
+ * this cluster. `EXPIRED`: it expired while connected. Other values are OpenSSL's codes, such as `CERT_HAS_EXPIRED`,
+ * `INVALID_PURPOSE`, `DEPTH_ZERO_SELF_SIGNED_CERT`.
  */
 export type CertificateProblem = "REVOKED" | "NOT_AN_IDENTITY" | "EXPIRED" | (string & {});
 
-/** The part of a grpc-js call (handler's or interceptor's) that identifies its connection. */
+/** The part of a grpc-js call, in a handler or an interceptor, that identifies its connection. */
 export interface PeeredCall {
   getAuthContext(): { readonly sslPeerCertificate?: PeerCertificate | undefined };
   getPeer(): string;
@@ -39,7 +46,7 @@ export interface PeeredCall {
 /** The extended key usage of client certificates. */
 const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";
 
-/** The bytes of the certificate that grpc-js is shown. It asks only whether there are any. */
+/** The bytes given to grpc-js in place of the certificate. It only checks that there are some. */
 const SHOWN = Buffer.alloc(1);
 
 export interface Connection {
@@ -47,15 +54,15 @@ export interface Connection {
   readonly peer: Peer;
 }
 
-/** A connection whose certificate counts no longer. */
+/** A connection whose certificate is no longer accepted. */
 export interface Lapsed {
   readonly connection: Connection;
   readonly problem: CertificateProblem;
 }
 
 /**
- * The TLS connections of one server and who is behind them. grpc-js shows handlers the peer's certificate but not the connection;
- * so each connection shows one object in the place of its certificate, which is the key under which the peer is found again.
+ * The TLS connections of one server and their peers. grpc-js gives handlers the peer's certificate but not the
+ * connection, so each connection has a unique object in place of the certificate, by which its peer is looked up.
  */
 export class Peers {
   readonly #byCertificate = new WeakMap<object, AuthenticatedPeer>();
@@ -72,9 +79,9 @@ export class Peers {
     readonly isRevoked: (identity: PeerIdentity) => boolean;
     readonly nowMs: () => number;
     readonly cluster?: string | undefined;
-    /** The time after its end for which a certificate may still be renewed. Default: none. */
+    /** The time after its expiry within which a certificate can still be renewed. Default: none. */
     readonly expiredGraceMs?: number | undefined;
-    /** Reports whether one of our authorities issued the certificate. */
+    /** Reports whether an authority of the server issued the certificate. */
     readonly isIssued?: (certificate: X509Certificate) => boolean;
   }) {
     this.#isRevoked = options.isRevoked;
@@ -88,12 +95,12 @@ export class Peers {
     return this.#connections.size;
   }
 
-  /** Returns the connection without an accepted certificate on which a call is made. */
+  /** Returns the connection of a call if it has no accepted certificate. */
   anonymousConnection(call: Pick<PeeredCall, "getPeer">): Connection | undefined {
     return this.#anonymous.get(call.getPeer());
   }
 
-  /** Enters a connection whose handshake is done; it leaves by itself when it closes. */
+  /** Adds a connection whose handshake is complete. It is removed when it closes. */
   add(socket: TLSSocket): Connection {
     const remoteAddress = addressOf(socket);
     const certificate = socket.getPeerCertificate();
@@ -102,9 +109,9 @@ export class Peers {
     const revoked = verdict === "REVOKED" ? identityOf(certificate) : undefined;
     const peer: Peer =
       typeof verdict === "object"
-        ? { kind: "authenticated", identity: verdict, remoteAddress }
+        ? { type: "authenticated", identity: verdict, remoteAddress }
         : {
-            kind: "anonymous",
+            type: "anonymous",
             remoteAddress,
             ...(verdict && { certificateProblem: verdict }),
             ...(expired && { expired }),
@@ -112,14 +119,15 @@ export class Peers {
           };
     const connection = { socket, peer };
     this.#connections.add(connection);
-    if (peer.kind === "authenticated") {
-      // Node parses the certificate on each access and returns a new object of 2 kB. This small one stands for it.
+    if (peer.type === "authenticated") {
+      // Node.js parses the certificate on each access and returns a new object of 2 kB. This small object is used
+      // instead.
       const shown = { raw: SHOWN };
       socket.getPeerCertificate = (() => shown) as TLSSocket["getPeerCertificate"];
       this.#byCertificate.set(shown, peer);
     } else {
       this.#anonymous.set(remoteAddress, connection);
-      // grpc-js asks this flag before it shows a certificate to a handler.
+      // grpc-js checks this flag before it gives a handler the certificate.
       socket.authorized = false;
       if (peer.certificateProblem !== undefined) this.#problems.set(remoteAddress, peer.certificateProblem);
     }
@@ -127,7 +135,10 @@ export class Peers {
     return connection;
   }
 
-  /** Returns the peer of a call as of now. A certificate that was revoked or has expired since the handshake no longer counts. */
+  /**
+   * Returns the current peer of a call. A certificate that was revoked or has expired since the handshake is no longer
+   * accepted.
+   */
   of(call: PeeredCall): Peer {
     const peer = this.#authenticated(call);
     const remoteAddress = peer?.remoteAddress ?? call.getPeer();
@@ -135,9 +146,9 @@ export class Peers {
       const certificateProblem = this.#problems.get(remoteAddress);
       const known = this.#anonymous.get(remoteAddress)?.peer;
       const expired = this.#stillRenewable(known);
-      const revoked = known?.kind === "anonymous" ? known.revoked : undefined;
+      const revoked = known?.type === "anonymous" ? known.revoked : undefined;
       return {
-        kind: "anonymous",
+        type: "anonymous",
         remoteAddress,
         ...(certificateProblem && { certificateProblem }),
         ...(expired && { expired }),
@@ -145,14 +156,14 @@ export class Peers {
       };
     }
     const certificateProblem = this.#problemOf(peer.identity);
-    return certificateProblem === undefined ? peer : { kind: "anonymous", remoteAddress, certificateProblem };
+    return certificateProblem === undefined ? peer : { type: "anonymous", remoteAddress, certificateProblem };
   }
 
   get connections(): ReadonlySet<Connection> {
     return this.#connections;
   }
 
-  /** Connections whose certificate ran out or was revoked, each with the reason. */
+  /** Yields the connections whose certificate expired or was revoked, each with the reason. */
   *lapsed(): Generator<Lapsed> {
     for (const connection of this.#connections) {
       const problem = this.problemOf(connection);
@@ -160,13 +171,16 @@ export class Peers {
     }
   }
 
-  /** Returns why the connection's certificate no longer counts. Undefined: it does, or there is none. */
+  /**
+   * Returns the reason why the connection's certificate is no longer accepted; `undefined` if it is, or if there is
+   * none.
+   */
   problemOf({ peer }: Connection): CertificateProblem | undefined {
-    return peer.kind === "authenticated" ? this.#problemOf(peer.identity) : undefined;
+    return peer.type === "authenticated" ? this.#problemOf(peer.identity) : undefined;
   }
 
   #judge(socket: TLSSocket, certificate: PeerCertificate): PeerIdentity | CertificateProblem | undefined {
-    // Node gives an empty object when the peer presented none.
+    // Node.js returns an empty object if the peer presented no certificate.
     if (certificate?.raw === undefined) return undefined;
     if (!socket.authorized) return String(socket.authorizationError ?? "UNVERIFIED");
     const identity = identityOf(certificate);
@@ -176,8 +190,8 @@ export class Peers {
   }
 
   /**
-   * OpenSSL reports one problem of a certificate, and an expired one may have others: so everything but its end is verified here.
-   * That the peer holds the key was proven by the handshake.
+   * Returns the identity of an expired certificate, if expiry is its only problem. OpenSSL reports one problem of
+   * several, so all others are checked here. The handshake has proven that the peer has the key.
    */
   #expiredIdentity(presented: PeerCertificate): PeerIdentity | undefined {
     const certificate = new X509Certificate(presented.raw);
@@ -190,7 +204,7 @@ export class Peers {
   }
 
   #stillRenewable(peer: Peer | undefined): PeerIdentity | undefined {
-    const expired = peer?.kind === "anonymous" ? peer.expired : undefined;
+    const expired = peer?.type === "anonymous" ? peer.expired : undefined;
     return expired !== undefined && this.#isRenewable(expired) ? expired : undefined;
   }
 
@@ -208,21 +222,21 @@ export class Peers {
       const certificate = call.getAuthContext().sslPeerCertificate;
       return certificate === undefined ? undefined : this.#byCertificate.get(certificate);
     } catch {
-      // grpc-js throws when the connection is already gone.
+      // grpc-js throws if the connection is already closed.
       return undefined;
     }
   }
 
   #forget(connection: Connection): void {
     this.#connections.delete(connection);
-    if (connection.peer.kind === "anonymous") {
+    if (connection.peer.type === "anonymous") {
       this.#anonymous.delete(connection.peer.remoteAddress);
       this.#problems.delete(connection.peer.remoteAddress);
     }
   }
 }
 
-/** `CERT_HAS_EXPIRED` by the host's clock, `EXPIRED` by ours. */
+/** Reports whether a verdict means expiry: `CERT_HAS_EXPIRED` by the host's clock, `EXPIRED` by the server's own. */
 function isExpiry(verdict: unknown): boolean {
   return verdict === "CERT_HAS_EXPIRED" || verdict === "EXPIRED";
 }

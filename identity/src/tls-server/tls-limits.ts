@@ -19,37 +19,46 @@ export interface TlsLimits {
 }
 
 export const DEFAULT_TLS_LIMITS: TlsLimits = {
-  /** About 90 KiB each: 1.4 GiB when all are taken. */
+  /** Each takes about 90 KiB: 1.4 GiB in all. */
   maxConnections: 16_384,
-  /** People and scripts with tokens. The other half is a reserve for nodes. */
+  /** The limit of connections of people and scripts with tokens. The other half is reserved for nodes. */
   maxUsers: 8_192,
-  /** Connections on which no call has shown accepted credentials yet; those beyond replace the oldest. */
+  /** The limit of connections without accepted credentials. Further ones replace the oldest. */
   maxAnonymous: 2_048,
-  /** An eighth, so that no single address replaces the connections of others. */
+  /** An eighth of all, so no single address can replace the connections of others. */
   maxAnonymousPerAddress: 256,
-  /** The first call of a client follows the handshake at once, and a join takes a second. */
+  /** The time within which a connection must present accepted credentials. A client makes its first call directly after the handshake, and a join takes a second. */
   anonymousMs: 30_000,
-  /** Calls of a connection before one of them shows accepted credentials. A person with an expired token tries a few times. */
+  /**
+   * The limit of calls on a connection without accepted credentials. A person with an expired token tries a few times.
+   */
   maxAnonymousStreams: 64,
-  /** At 3–4 ms of CPU each, one turn takes 0.1 s; when thousands reconnect at once, more would only make all of them late. */
+  /**
+   * Each takes 3–4 ms of CPU, so one round takes 0.1 s. When thousands reconnect at once, more would only make all of
+   * them late.
+   */
   maxHandshakes: 32,
-  /** Half, so that one address (which may be a whole site behind NAT) never keeps everybody else out. */
+  /** Half of all, so one address (which may be a whole site behind NAT) never keeps all others out. */
   maxHandshakesPerAddress: 16,
   /** The limit of waiting handshakes, as high as the limit of connections. */
   maxWaiting: 16_384,
-  /** Thousands of hosts behind one address can reconnect together, but one address never fills the queue. */
+  /** Thousands of hosts behind one address can reconnect together, but never fill the queue. */
   maxWaitingPerAddress: 8_192,
-  /** The share of an address whose connections start one by one, 8 a second. A later one would time out. */
-  maxWaitingPaced: 120,
+  /** The share of the queue of an address whose connections start one by one, 8 a second. Any more would time out. */
+  maxWaitingPaced: 60,
   /**
-   * Handshakes of an address that no accepted credentials follow. Beyond, its connections start one by one: one address would
-   * otherwise take a whole core. People with expired tokens, probes and scanners stay below.
+   * The budget of handshakes per address that no accepted credentials follow. Beyond it, connections of the address
+   * start one by one; otherwise one address could use a whole core. People with expired tokens, probes and scanners
+   * stay below it.
    */
   unusedHandshakes: { burst: 256, perSecond: 16 },
-  /** A handshake that is slow for the network's sake gives its place back after this; it may still finish. */
+  /** The time after which a handshake over a slow network frees its place. It may still complete. */
   placeMs: 1_000,
-  /** Four round trips of a bad satellite link, with room. */
+  /** Four round trips of a bad satellite link, with a margin. */
   handshakeMs: 10_000,
-  /** grpc clients give up connecting after 20 s; serving them later is work for nothing. */
-  waitMs: 15_000,
+  /**
+   * Half of the 15 s that an agent waits for its welcome. The other half is for the handshake. With the whole time, an overloaded
+   * server would do all handshakes for agents that close the connection before the welcome.
+   */
+  waitMs: 7_500,
 };

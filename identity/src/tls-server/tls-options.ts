@@ -4,29 +4,34 @@ import type { TlsMaterial } from "./material.ts";
 import type { Peer } from "./peers.ts";
 import type { TlsLimits } from "./tls-limits.ts";
 
-/** `ANONYMOUS`: a newer connection without credentials took the place. `USERS`: too many connections of tokens. */
+/**
+ * `ANONYMOUS`: a newer connection without credentials replaced it. `USERS`: there are too many connections with tokens.
+ */
 export type RefusalReason = "CONNECTIONS" | "ANONYMOUS" | "USERS" | "WAITING" | "PROTOCOL";
 
 export type TlsServerEvent =
-  /** Closed for abuse; new connections of its address then start at a limited rate. */
-  | { readonly kind: "cut"; readonly remoteAddress: string; readonly reason: Offence | "HANDSHAKES" }
+  /** The connection was closed for abuse. New connections of its address start at a limited rate. */
+  | { readonly type: "cut"; readonly remoteAddress: string; readonly reason: Offence | "HANDSHAKES" }
   | {
-      readonly kind: "refused";
+      readonly type: "refused";
       readonly remoteAddress: string;
       readonly reason: RefusalReason;
     }
-  | { readonly kind: "handshakeFailed"; readonly remoteAddress: string; readonly reason: string }
-  | { readonly kind: "closed"; readonly peer: Peer; readonly reason: "REVOKED" | "EXPIRED" | (string & {}) };
+  | { readonly type: "handshake-failed"; readonly remoteAddress: string; readonly reason: string }
+  | { readonly type: "closed"; readonly peer: Peer; readonly reason: "REVOKED" | "EXPIRED" | (string & {}) };
 
 export interface TlsServerOptions {
   readonly material: TlsMaterial;
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number;
-  /** Identities of other clusters count as none. */
+  /** If set, certificates of other clusters are rejected. */
   readonly cluster?: string;
-  /** The denylist: asked at the handshake, by `peerOf`, and every few seconds for open connections. Must be quick. */
+  /**
+   * Reports whether an identity is on the denylist. Called at the handshake, by `peerOf`, and every few seconds for
+   * open connections, so it must be fast.
+   */
   readonly isRevoked?: (identity: PeerIdentity) => boolean;
-  /** The time after its end for which a client's certificate still gives `AnonymousPeer.expired`. Default: none. */
+  /** The time after its expiry for which a client's certificate still yields `AnonymousPeer.expired`. Default: none. */
   readonly expiredGraceMs?: number;
   readonly limits?: Partial<TlsLimits>;
   /** Default: `performance.now`. */
@@ -35,12 +40,12 @@ export interface TlsServerOptions {
   readonly onEvent?: (event: TlsServerEvent) => void;
 }
 
-/** Connections of a `TlsServer` at this moment. */
+/** The current numbers of a `TlsServer`'s connections. */
 export interface TlsServerStats {
   readonly open: number;
-  /** The number of connections that have shown no accepted credentials so far. */
+  /** The number of connections that have presented no accepted credentials so far. */
   readonly anonymous: number;
-  /** Proven by a token in a call. */
+  /** The number of connections that presented an accepted token. */
   readonly users: number;
   readonly handshaking: number;
   readonly waiting: number;

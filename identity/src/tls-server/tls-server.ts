@@ -12,6 +12,8 @@ import { IdentityError } from "../error.ts";
 import type { PeerIdentity } from "../peer-identity.ts";
 import { Offenders, SessionGuard } from "../session-guard/session-guard.ts";
 import { AnonymousShare } from "./anonymous-share.ts";
+import { keyOf } from "./connection-key.ts";
+import { onFirstBytes } from "./first-bytes.ts";
 import { HandshakeGate } from "./handshake-gate.ts";
 import { LapsingConnections } from "./lapsing-connections.ts";
 import { authoritiesOf, secureContextOptions, type TlsMaterial } from "./material.ts";
@@ -27,9 +29,17 @@ export type { AnonymousPeer, AuthenticatedPeer, CertificateProblem, Peer, Peered
 export { DEFAULT_TLS_LIMITS, type TlsLimits } from "./tls-limits.ts";
 export type { TlsServerEvent, TlsServerOptions, TlsServerStats } from "./tls-options.ts";
 
+/**
+ * Connections that the system accepts while the process is busy. Thousands of agents return within a second after a restart. Beyond
+ * its default of 511 each of them would try again after a second at the earliest. The system takes 4,096 by default.
+ */
+const BACKLOG = 8_192;
 /** The interval of checks for expiry, revocation and overhead. */
 const SWEEP_MS = 400;
-/** The interval of checks for overhead of addresses that were cut before: what such a flood can do before it is cut again. */
+/**
+ * The interval of checks for overhead of addresses that offended before. It bounds what a flood can do before its
+ * connection is closed again.
+ */
 const PACED_SWEEP_MS = 50;
 
 /**
@@ -53,7 +63,7 @@ export class TlsServer {
   readonly #anonymous: AnonymousShare<Connection>;
   readonly #users = new Set<Connection>();
   readonly #unused: UnusedHandshakes;
-  /** Keyed by connections without credentials. */
+  /** The raw sockets of connections without credentials. */
   readonly #rawOf = new WeakMap<Connection, Socket>();
   readonly #pending = new Map<string, Socket>();
   readonly #raw = new Set<Socket>();
@@ -92,7 +102,7 @@ export class TlsServer {
       monotonicMs: this.#monotonicMs,
       onExcess: (remoteAddress) => {
         this.#offenders.offend(remoteAddress, this.#monotonicMs());
-        this.#options.onEvent?.({ kind: "cut", remoteAddress, reason: "HANDSHAKES" });
+        this.#options.onEvent?.({ type: "cut", remoteAddress, reason: "HANDSHAKES" });
       },
     });
     this.#tls = createTlsServer({
@@ -108,7 +118,10 @@ export class TlsServer {
     this.#net = createNetServer({ pauseOnConnect: true, noDelay: true }, (socket) => this.#accept(socket));
   }
 
-  /** Opens the port; port 0 takes a free one. LISTEN_FAILED when it can't. Call once. */
+  /**
+   * Listens on a port; with port 0 the system chooses one. Must be called only once. @throws IdentityError
+   * LISTEN_FAILED.
+   */
   async listen(
     server: GrpcServer,
     at: { readonly host: string; readonly port: number },
@@ -120,7 +133,7 @@ export class TlsServer {
       offenders: this.#offenders,
       monotonicMs: this.#monotonicMs,
       maxUnprovenStreams: this.#limits.maxAnonymousStreams,
-      onOffence: (remoteAddress, reason) => this.#options.onEvent?.({ kind: "cut", remoteAddress, reason }),
+      onOffence: (remoteAddress, reason) => this.#options.onEvent?.({ type: "cut", remoteAddress, reason }),
     });
     await new Promise<void>((resolve, reject) => {
       this.#net.once("error", (cause) =>
@@ -130,7 +143,7 @@ export class TlsServer {
           }),
         ),
       );
-      this.#net.listen(at.port, at.host, resolve);
+      this.#net.listen({ port: at.port, host: at.host, backlog: BACKLOG }, resolve);
     });
     this.#net.removeAllListeners("error").on("error", () => {});
     this.#sweep = setInterval(() => {
@@ -142,14 +155,14 @@ export class TlsServer {
     return { host: address, port };
   }
 
-  /** Returns the peer of a call. Works in handlers and interceptors, on live and closing connections. Never throws. */
+  /** Returns the peer of a call. Works in handlers and interceptors, also while the connection closes. Never throws. */
   peerOf(call: PeeredCall): Peer {
     return this.#peers.of(call);
   }
 
   /**
-   * Call once a call has shown accepted credentials: its connection then has no limit of calls, no longer counts as anonymous,
-   * and has no short life.
+   * Marks the call's connection as one with accepted credentials. It then has no limit of calls, no longer counts as
+   * anonymous, and has no short lifetime.
    */
   prove(call: Pick<PeeredCall, "getPeer">): void {
     this.#guard?.prove(call);
@@ -163,7 +176,10 @@ export class TlsServer {
     this.#users.add(connection);
   }
 
-  /** Call once a call without credentials was of use, such as a join: its connection's handshake does not count against its address. */
+  /**
+   * Records that a call without credentials, such as a join, was legitimate. The handshake of its connection then
+   * doesn't count against its address.
+   */
   forgive(call: Pick<PeeredCall, "getPeer">): void {
     const connection = this.#peers.anonymousConnection(call);
     const raw = connection && this.#rawOf.get(connection);
@@ -171,29 +187,32 @@ export class TlsServer {
   }
 
   /**
-   * Replaces the material for new handshakes; open connections stay. PAIR_MISMATCH or CERTIFICATE_INVALID leaves the old
-   * material active. Removing an authority from `clientCaPem` doesn't close connections made under it: they end with their
-   * certificates.
+   * Replaces the material for new handshakes. Open connections stay open. The old material remains active if this
+   * throws PAIR_MISMATCH or CERTIFICATE_INVALID. Removing an authority from `clientCaPem` doesn't close connections
+   * with its certificates; they are closed when the certificates expire.
    */
   reload(material: TlsMaterial): void {
     this.#tls.setSecureContext(secureContextOptions(material));
     this.#authorities = authoritiesOf(material);
   }
 
-  /** Closes what `isRevoked` now denies or has expired, at once rather than at the next sweeps; returns how many. */
+  /**
+   * Closes all connections that `isRevoked` denies or whose certificate has expired, without waiting for the next
+   * sweeps. Returns their number.
+   */
   closeLapsed(): number {
     return this.#close([...this.#peers.lapsed()]);
   }
 
   /**
-   * Closes what has lapsed and was already lapsed at its last visit; returns how many. In between, handlers end their streams, and
-   * the reason reaches the peer, which a connection that closes at once would cut off.
+   * Closes the connections that were already lapsed at their last visit, and returns their number. Between the two
+   * visits handlers end their streams, and the peer receives the reason. Closing a connection at once would lose it.
    */
   sweepLapsed(atOnce?: number): number {
     return this.#close(this.#lapsing.due(atOnce));
   }
 
-  /** Lets the next sweep visit the open connections that match, e.g. of a node that was revoked, whatever its turn is. */
+  /** Makes the next sweep visit all open connections that match, such as those of a revoked node, out of turn. */
   recheck(matches: (identity: PeerIdentity) => boolean): void {
     this.#lapsing.recheck(matches);
   }
@@ -203,11 +222,14 @@ export class TlsServer {
     return lapsed.length;
   }
 
-  /** Closes the open connections that match, e.g. of a node that was removed; returns how many. They may connect again. */
+  /**
+   * Closes the open connections that match, such as those of a removed node, and returns their number. The peers may
+   * connect again.
+   */
   disconnect(matches: (identity: PeerIdentity) => boolean, reason: string): number {
     let closed = 0;
     for (const connection of this.#peers.connections) {
-      if (connection.peer.kind !== "authenticated" || !matches(connection.peer.identity)) continue;
+      if (connection.peer.type !== "authenticated" || !matches(connection.peer.identity)) continue;
       this.#closeOne(connection.socket, connection.peer, reason);
       closed += 1;
     }
@@ -224,7 +246,7 @@ export class TlsServer {
     };
   }
 
-  /** Stops accepting, asks clients to leave, and cuts those off that are still there after `graceMs`. */
+  /** Stops accepting connections, asks clients to disconnect, and after `graceMs` closes the remaining connections. */
   async close(graceMs = 0): Promise<void> {
     if (this.#closing) return;
     this.#closing = true;
@@ -287,7 +309,11 @@ export class TlsServer {
       const timer = setTimeout(() => this.#release(socket), this.#limits.placeMs);
       socket.once("close", () => clearTimeout(timer));
       this.#unused.start(socket, socket.remoteAddress ?? "");
-      this.#tls.emit("connection", socket);
+      const { handshakeMs } = this.#limits;
+      onFirstBytes(socket, handshakeMs, (error) => {
+        if (error === undefined) this.#tls.emit("connection", socket);
+        else this.#failed(error, socket);
+      });
     }
     if (this.#gate.waiting === 0 || this.#closing) return;
     this.#retry ??= setTimeout(() => {
@@ -310,7 +336,7 @@ export class TlsServer {
     socket.on("error", () => {});
     const key = keyOf(socket);
     const raw = key === undefined ? undefined : this.#pending.get(key);
-    // Gone between the handshake's last byte and now.
+    // The connection was closed between the handshake's last byte and now.
     if (key === undefined || raw === undefined) socket.destroy();
     else {
       this.#settle(key, raw);
@@ -324,13 +350,13 @@ export class TlsServer {
       return;
     }
     const connection = this.#peers.add(socket);
-    if (connection.peer.kind === "authenticated") this.#unused.use(raw);
+    if (connection.peer.type === "authenticated") this.#unused.use(raw);
     else {
       this.#rawOf.set(connection, raw);
       this.#admitAnonymous(connection);
     }
     this.#injector?.injectConnection(socket);
-    if (connection.peer.kind === "authenticated")
+    if (connection.peer.type === "authenticated")
       this.#guard?.prove({ getPeer: () => connection.peer.remoteAddress });
   }
 
@@ -349,9 +375,9 @@ export class TlsServer {
     });
   }
 
-  #failed(error: Error & { code?: string }, socket: TLSSocket): void {
+  #failed(error: Error & { code?: string }, socket: Socket): void {
     this.#options.onEvent?.({
-      kind: "handshakeFailed",
+      type: "handshake-failed",
       remoteAddress: keyOf(socket) ?? "unknown",
       reason: error.code ?? error.message,
     });
@@ -359,20 +385,14 @@ export class TlsServer {
   }
 
   #refuse(socket: Socket, reason: RefusalReason): void {
-    this.#options.onEvent?.({ kind: "refused", remoteAddress: keyOf(socket) ?? "unknown", reason });
+    this.#options.onEvent?.({ type: "refused", remoteAddress: keyOf(socket) ?? "unknown", reason });
     socket.destroy();
   }
 
   #closeOne(socket: TLSSocket, peer: Peer, reason: string): void {
-    this.#options.onEvent?.({ kind: "closed", peer, reason });
+    this.#options.onEvent?.({ type: "closed", peer, reason });
     socket.destroy();
   }
-}
-
-/** Names a connection of this listener: both ends, since a listener on all addresses can see one remote port twice. */
-function keyOf(socket: Socket): string | undefined {
-  if (socket.remoteAddress === undefined) return undefined;
-  return `${socket.remoteAddress}:${socket.remotePort}>${socket.localAddress}`;
 }
 
 function groupOf({ peer: { remoteAddress } }: Connection): string {

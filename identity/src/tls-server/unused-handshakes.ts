@@ -3,25 +3,26 @@ import { addressGroup } from "../address-group.ts";
 import { type BudgetRate, RateBudget } from "../session-guard/rate-budget.ts";
 
 export interface UnusedHandshakesOptions {
-  /** The handshakes without use of one address. */
+  /** The budget of unused handshakes per address. */
   readonly rate: BudgetRate;
   readonly monotonicMs: () => number;
   /** Called for each handshake beyond the rate. */
   readonly onExcess: (remoteAddress: string) => void;
 }
 
-/** About 150 bytes each. Beyond it the address that was counted longest ago is forgotten. */
+/** Each address takes about 150 bytes. Beyond this number the address that was counted longest ago is forgotten. */
 const MAX_ADDRESSES = 10_000;
 
 /**
- * Counts handshakes without use: their connections ended before any accepted credentials. A handshake costs the server about a
- * millisecond of processor time, whatever follows it.
+ * Counts unused handshakes, those whose connections end without any accepted credentials. A handshake costs the server
+ * about a millisecond of processor time, whatever follows it. Each used handshake makes up for an unused one: when
+ * thousands of hosts behind one NAT connect together, some of them time out.
  */
 export class UnusedHandshakes {
   readonly #options: UnusedHandshakesOptions;
-  /** Connections that have shown no credentials so far. */
-  readonly #unused = new Set<Socket>();
-  /** Ordered by the last handshake without use, oldest first. */
+  /** The connections that have presented no credentials so far, with their addresses. */
+  readonly #unused = new Map<Socket, string>();
+  /** Ordered by the last unused handshake, oldest first. */
   readonly #budgets = new Map<string, RateBudget>();
 
   constructor(options: UnusedHandshakesOptions) {
@@ -33,17 +34,20 @@ export class UnusedHandshakes {
     return this.#budgets.size;
   }
 
-  /** Follows a connection whose handshake starts now. */
+  /** Starts tracking a connection whose handshake starts now. */
   start(socket: Socket, remoteAddress: string): void {
-    this.#unused.add(socket);
+    this.#unused.set(socket, remoteAddress);
     socket.once("close", () => {
       if (this.#unused.delete(socket)) this.#count(remoteAddress);
     });
   }
 
-  /** Takes note that the connection was of use. */
+  /** Records that the connection was used. */
   use(socket: Socket): void {
+    const remoteAddress = this.#unused.get(socket);
+    if (remoteAddress === undefined) return;
     this.#unused.delete(socket);
+    this.#budgets.get(addressGroup(remoteAddress))?.restore(this.#options.monotonicMs());
   }
 
   #count(remoteAddress: string): void {

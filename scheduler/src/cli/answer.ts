@@ -3,7 +3,7 @@ import { podKey } from "../pod/pod-key.ts";
 import type { PodKey, PodSpec, Profile } from "../types.ts";
 import type { Scenario } from "./scenario.ts";
 
-/** Describes the outcome for one pending pod. Fields without a value are left out. */
+/** The result for one pending pod. Fields without a value are left out. */
 export interface PodAnswer {
   readonly pod: PodKey;
   readonly feasible: readonly string[];
@@ -26,12 +26,12 @@ export interface ScenarioAnswer {
   readonly answers: readonly PodAnswer[];
 }
 
-// The scenario format's name for the step that only narrows the nodes by name.
+// The scenario format's name for the step that restricts nodes by name.
 const BY_NAME = "PreFilter:[NodeAffinity]";
 
 /**
- * Places the scenario's pods one after another.
- * @param follow another's answer: its choices are bound in place of ours, so that each pod is judged in the same fleet.
+ * Places the scenario's pods one after another. @param follow another scheduler's answer: its choices are bound instead
+ * of this scheduler's, so that both evaluate each pod in the same fleet.
  */
 export function answer(scenario: Scenario, profile: Profile, follow?: ScenarioAnswer): ScenarioAnswer {
   const fleet = new Fleet({ profile });

@@ -17,7 +17,7 @@ import {
   text,
 } from "./shape.ts";
 
-/** A line of scenarios: a fleet, and pods to place one after another. */
+/** A scenario: a fleet, and pods to place one after another. */
 export interface Scenario {
   readonly id: string;
   readonly profile: "most" | "least";
@@ -133,7 +133,7 @@ const scenario = object(
   { features: listOf(text), existing: listOf(object({ ...podNames, node: name }, podFields)) },
 );
 
-/** Reads one line. @throws SchedulerError `invalid_scenario`, with the path of the field. */
+/** Parses one line. @throws SchedulerError `invalid_scenario`, with the path of the field. */
 export function parseScenario(line: string): Scenario {
   let value: unknown;
   try {
@@ -152,7 +152,7 @@ export function parseScenario(line: string): Scenario {
   return complete;
 }
 
-/** Scenarios may carry extra fields for their authors' notes. Inside nodes and pods an unknown field is an error. */
+/** Checks the fields. A scenario may have extra fields for its author's notes, but nodes and pods may not. */
 function knownFields(value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   const known = ["id", "profile", "preemption", "nodes", "pending", "features", "existing"];
@@ -162,7 +162,7 @@ function knownFields(value: unknown): unknown {
 function checkNames({ nodes, existing, pending }: Scenario): void {
   const nodeNames = new Set<string>();
   for (const [index, node] of nodes.entries()) {
-    if (nodeNames.has(node.name)) fail(`nodes[${index}].name`, `${node.name} is there twice`);
+    if (nodeNames.has(node.name)) fail(`nodes[${index}].name`, `${node.name} appears twice`);
     nodeNames.add(node.name);
   }
   for (const [index, pod] of existing.entries()) {
@@ -174,7 +174,7 @@ function checkNames({ nodes, existing, pending }: Scenario): void {
     ["pending", pending],
   ] as const) {
     for (const [index, pod] of pods.entries()) {
-      if (keys.has(podKey(pod))) fail(`${list}[${index}].name`, `${podKey(pod)} is there twice`);
+      if (keys.has(podKey(pod))) fail(`${list}[${index}].name`, `${podKey(pod)} appears twice`);
       keys.add(podKey(pod));
     }
   }

@@ -1,6 +1,6 @@
 import { SchedulerError } from "../scheduler-error.ts";
 
-/** Checks a JSON value at a path; throws `invalid_scenario` naming the first field that is wrong. */
+/** Checks a JSON value at a path. Throws `invalid_scenario` with the path of the first invalid field. */
 export type Shape = (value: unknown, path: string) => void;
 
 export function fail(path: string, message: string): never {
@@ -50,7 +50,7 @@ export function mapOf(item: Shape): Shape {
   };
 }
 
-/** An object with these fields and no others. Optional ones may be null, which means absent. */
+/** Accepts an object with exactly these fields. Optional ones may be null, which means absent. */
 export function object(
   required: Readonly<Record<string, Shape>>,
   optional: Readonly<Record<string, Shape>> = {},

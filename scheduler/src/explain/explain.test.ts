@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aFleet, aNode, aPod } from "../../test/builders/fleet.ts";
 
-test("says how much is missing, node by node and in all", () => {
+test("reports the shortage for each node and in total", () => {
   const fleet = aFleet([
     aNode("a", { cpu: "1" }),
     aNode("b", { cpu: "1" }),
@@ -20,7 +20,7 @@ test("says how much is missing, node by node and in all", () => {
   assert.equal(nearest, "free 350m cpu on a");
 });
 
-test("offers a change only where nothing else is against the node", () => {
+test("suggests a change only if nothing else prevents the node", () => {
   const taints = [{ key: "gpu", value: "true", effect: "NoSchedule" as const }];
   const full = aFleet([aNode("a", { cpu: "1", taints })]);
   assert.equal(full.explain(aPod("p", { cpu: "2" })).nearest, undefined);
@@ -32,7 +32,7 @@ test("offers a change only where nothing else is against the node", () => {
   assert.equal(taken.explain(aPod("p", ported)).nearest, "free host port 80/TCP on a");
 });
 
-test("gives the figures of every resource that is short, each the largest of any node", () => {
+test("gives the figures of every short resource, each the largest of any node", () => {
   const fleet = aFleet([aNode("a", { cpu: "1" }), aNode("b", { cpu: "2" })]);
   fleet.bind(aPod("x", { cpu: "1500m", memory: "1Gi" }), "b");
   const { summary } = fleet.explain(aPod("p", { cpu: "4", memory: "20Gi" }));
@@ -92,7 +92,7 @@ test("names every kind of reason", () => {
   assert.equal(why(web).c, "another pod's anti-affinity by hostname (1 in c)");
 });
 
-test("a node that could take the pod is no reason", () => {
+test("a feasible node is not an obstacle", () => {
   const fleet = aFleet([aNode("a"), aNode("b")]);
   const { feasible, rejections, summary, nearest } = fleet.explain(aPod("p"));
   assert.deepEqual(
@@ -101,7 +101,7 @@ test("a node that could take the pod is no reason", () => {
   );
 });
 
-test("suggests the change nearest at hand", () => {
+test("suggests the smallest change", () => {
   const nearest = (fleet: ReturnType<typeof aFleet>, parts: Parameters<typeof aPod>[1]) =>
     fleet.explain(aPod("p", parts)).nearest;
   const tainted = aNode("t", { taints: [{ key: "team", effect: "NoSchedule" }] });

@@ -5,7 +5,7 @@ import type { FleetState } from "../state/fleet-state.ts";
 import type { Explanation, PodKey } from "../types.ts";
 import { Rejecter, type Rejection, type Shortage, shortagesOn } from "./reject.ts";
 
-/** Asks every node, and sums the answers up. */
+/** Evaluates every node, and summarizes the results. */
 export function explain(state: FleetState, live: LiveRules, pod: PodKey): Explanation {
   const rejecter = new Rejecter(state, live);
   const feasible: string[] = [];
@@ -46,7 +46,7 @@ function summarise(rejections: readonly Rejection[]): Explanation["reasons"] {
       continue;
     }
     entry.nodes++;
-    // Nodes of one reason are short of the same resources, in the same order.
+    // Nodes with the same reason lack the same resources, in the same order.
     for (const [index, shortage] of shortages.entries())
       if (shortage.free > (entry.largest[index]?.free ?? 0)) entry.largest[index] = shortage;
   }
@@ -55,7 +55,7 @@ function summarise(rejections: readonly Rejection[]): Explanation["reasons"] {
     .sort((a, b) => b.nodes - a.nodes || (a.reason < b.reason ? -1 : 1));
 }
 
-/** The figures of each resource that is short; it is named where there are several. */
+/** Describes the figures of each short resource, with names if there are several. */
 function detailOf(shortages: readonly Shortage[]): string {
   return shortages
     .filter(({ resource }) => resource !== "pods")
@@ -66,10 +66,10 @@ function detailOf(shortages: readonly Shortage[]): string {
     .join("; ");
 }
 
-// Lack of room that no pod's leaving would end: less near than most changes of rules.
+// A shortage that no pod's removal would end. It costs more than most changes of rules.
 const ADDING_COST = 6;
 
-/** The least change that would do, among nodes with a single thing against them. */
+/** Finds the smallest sufficient change among nodes with a single obstacle. */
 class Nearest {
   change: string | undefined;
   #cost = Number.POSITIVE_INFINITY;
@@ -91,7 +91,7 @@ class Nearest {
     const bySpec = live.admitted.bits[node] !== 1;
     const rest = bySpec ? fits(this.#state.nodes, live.podClass.demand, node) && admits(live, node) : true;
     if (!rest) return;
-    // After lack of room, which is measured below 1: the easier a change usually is, the nearer.
+    // These rank after shortages, whose cost is below 1: a change that is usually easier ranks higher.
     const [cost, change] = changeFor(filter, rejection);
     this.#offer(cost, change);
   }

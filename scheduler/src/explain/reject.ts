@@ -8,7 +8,7 @@ import { formatAmount } from "../quantity/format-quantity.ts";
 import type { FleetState } from "../state/fleet-state.ts";
 import type { FilterName, NodeRejection, NodeSpec, PodSpec } from "../types.ts";
 
-/** A rejection, with the resources that are short where that is the reason. */
+/** A rejection, with the short resources if these are the reason. */
 export interface Rejection extends NodeRejection {
   readonly shortages?: readonly Shortage[];
 }
@@ -19,7 +19,7 @@ export interface Shortage {
   readonly free: number;
 }
 
-/** The first columns of every fleet, in their order. */
+/** The first columns of every fleet, in this order. */
 const PLAIN_COLUMNS = ["cpu", "memory", "ephemeral-storage"];
 
 /** Finds, for each node, the first filter that rejects a class, in kube-scheduler's order. */
@@ -137,7 +137,7 @@ export class Rejecter {
   }
 }
 
-/** The resources of which the node has too little for the class. */
+/** Returns the resources of which the node has too little for the class. */
 export function shortagesOn(state: FleetState, { podClass }: LiveRules, node: number): Shortage[] {
   const { nodes } = state;
   const { demand } = podClass;

@@ -4,7 +4,7 @@ const ANY_ADDRESS = "0.0.0.0";
 
 const NONE: readonly HostPort[] = [];
 
-/** Ports that the pod takes on its node: of containers and of sidecars. */
+/** Returns the host ports of the pod's containers and sidecars. */
 export function hostPortsOf(pod: PodSpec): readonly HostPort[] {
   let ports: HostPort[] | undefined;
   for (const container of pod.containers) ports = collect(container.hostPorts, ports);

@@ -12,7 +12,7 @@ const node = (name: string, labels: Record<string, string> = {}): NodeSpec => ({
   allocatable: {},
 });
 
-test("which toleration tolerates which taint", () => {
+test("matches tolerations with taints", () => {
   const taint: Taint = { key: "gpu", value: "a", effect: "NoSchedule" };
   const table: [Toleration, boolean][] = [
     [{ operator: "Exists" }, true],
@@ -55,7 +55,7 @@ test("host ports conflict on protocol and port, unless their addresses differ", 
   }
 });
 
-test("node affinity: terms are ORed, what is in a term is ANDed, an empty term matches nothing", () => {
+test("node affinity: terms are ORed, requirements of a term are ANDed, an empty term matches nothing", () => {
   const required = [
     {
       matchExpressions: [
@@ -80,7 +80,7 @@ test("node affinity: terms are ORed, what is in a term is ANDed, an empty term m
   assert.equal(compileTerm({ matchExpressions: [{ key: "a", operator: "In" }] }), undefined, "doesn't parse");
 });
 
-test("the selector and the affinity must both agree", () => {
+test("a node must match both the selector and the affinity", () => {
   const required = [{ matchExpressions: [{ key: "a", operator: "Exists" as const }] }];
   const test = compileNodeDemand({ nodeSelector: { disk: "ssd" }, nodeAffinity: { required } });
   assert.equal(test?.(node("n", { disk: "ssd", a: "" })), true);
@@ -88,7 +88,7 @@ test("the selector and the affinity must both agree", () => {
   assert.equal(test?.(node("n", { a: "" })), false);
 });
 
-test("names that all terms demand narrow the nodes; terms that contradict themselves leave none", () => {
+test("names in all terms restrict the nodes; contradicting terms leave none", () => {
   const named = (...values: string[]) => ({ key: "metadata.name", operator: "In" as const, values });
   const names = (...terms: ReturnType<typeof named>[][]) =>
     namedNodes({ nodeAffinity: { required: terms.map((matchFields) => ({ matchFields })) } });

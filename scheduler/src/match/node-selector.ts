@@ -7,7 +7,7 @@ const NAME_FIELD = "metadata.name";
 
 const never: NodeTest = () => false;
 
-/** Compiles node selector and required node affinity together. Undefined when the pod has neither. */
+/** Compiles the node selector and the required node affinity. Returns undefined if the pod has neither. */
 export function compileNodeDemand(pod: Pick<PodSpec, "nodeSelector" | "nodeAffinity">): NodeTest | undefined {
   const labels = Object.entries(pod.nodeSelector ?? {});
   const terms = pod.nodeAffinity?.required?.map((term) => compileTerm(term) ?? never);
@@ -19,12 +19,12 @@ export function compileNodeDemand(pod: Pick<PodSpec, "nodeSelector" | "nodeAffin
 
 /** A requirement of the pod's node selector or required node affinity that the node doesn't meet, with the node's own value. */
 export interface Mismatch {
-  /** The same for all nodes that fail by it. */
+  /** The reason without the node's own values, which is equal for all nodes that fail the requirement. */
   readonly reason: string;
   readonly detail: string;
 }
 
-/** Returns the first demand that the node doesn't meet; undefined when it meets all. */
+/** Returns the first requirement that the node doesn't meet, or undefined if it meets all. */
 export function mismatchOf(
   pod: Pick<PodSpec, "nodeSelector" | "nodeAffinity">,
   node: NodeSpec,
@@ -77,7 +77,10 @@ function requirementText({ key, operator, values = [] }: SelectorRequirement): s
   }
 }
 
-/** A test of one term; undefined when it doesn't parse, which a required term answers with no and a preferred one with an error. */
+/**
+ * Compiles one term. Returns undefined if it is malformed: a required term then matches nothing, and a preferred one is
+ * an error.
+ */
 export function compileTerm(term: NodeSelectorTerm): NodeTest | undefined {
   if (isEmptyTerm(term)) return never;
   const tests: NodeTest[] = [];
@@ -95,8 +98,8 @@ export function isEmptyTerm(term: NodeSelectorTerm): boolean {
 }
 
 /**
- * The names the node must be one of, when each required term names some; undefined when any name may do.
- * An empty set: the terms contradict themselves, so no node can do.
+ * Returns the names to which the node is restricted if each required term names nodes. Undefined: no restriction. An
+ * empty set: the terms contradict each other.
  */
 export function namedNodes(pod: Pick<PodSpec, "nodeAffinity">): ReadonlySet<string> | undefined {
   const required = pod.nodeAffinity?.required;
@@ -111,7 +114,7 @@ export function namedNodes(pod: Pick<PodSpec, "nodeAffinity">): ReadonlySet<stri
   return names;
 }
 
-// The field must be equal to exactly one name, or differ from exactly one: nothing else is defined.
+// Only equality or inequality with exactly one name is defined.
 function compileField({ key, operator, values }: SelectorRequirement): NodeTest {
   const name = values?.[0];
   if (key !== NAME_FIELD || values?.length !== 1) return never;

@@ -10,18 +10,21 @@ export interface PodTraits {
   readonly revision: string | undefined;
 }
 
-/** A test of pods. */
+/** A predicate on pods. */
 export interface PodMatcher {
-  /** Equal keys, equal matchers. */
+  /** A key that is equal for equal matchers. */
   readonly key: string;
-  /** A trait (see `traitsOf`) that every match has, or undefined when none is sure: lets an index narrow the search. */
+  /**
+   * A trait (see `traitsOf`) that every matched pod has, by which an index narrows the search. Undefined if there is
+   * none.
+   */
   readonly trait: string | undefined;
-  /** True when the selector is `{}`, which spread constraints take as matching no pod. */
+  /** Whether the selector is `{}`, which matches no pod in spread constraints. */
   readonly empty: boolean;
   readonly test: (pod: PodTraits) => boolean;
 }
 
-/** Strings under which an index finds the pod: its labels and workload. */
+/** Returns the strings by which an index finds the pod: its labels and workload. */
 export function traitsOf(pod: PodTraits): string[] {
   const traits: string[] = [];
   for (const key in pod.labels) traits.push(labelTrait(key, pod.labels[key] ?? ""));
@@ -30,8 +33,8 @@ export function traitsOf(pod: PodTraits): string[] {
 }
 
 /**
- * Matches pods of the namespaces that the selector selects. @throws SchedulerError `invalid_pod` when the selector is not well
- * formed.
+ * Returns a matcher for a selector, within the namespaces. @throws SchedulerError `invalid_pod` if the selector is
+ * malformed.
  */
 export function selectorMatcher(
   selector: LabelSelector | undefined,
@@ -54,7 +57,7 @@ export function selectorMatcher(
   };
 }
 
-/** Matches pods that all matchers match. */
+/** Returns a matcher for pods that all matchers match. */
 export function everyMatcher(matchers: readonly PodMatcher[]): PodMatcher {
   return {
     key: `all${JSON.stringify(matchers.map((matcher) => matcher.key))}`,
@@ -64,7 +67,7 @@ export function everyMatcher(matchers: readonly PodMatcher[]): PodMatcher {
   };
 }
 
-/** Replicas of a workload; of one revision when it is given. */
+/** Returns a matcher for replicas of a workload, or of one revision if given. */
 export function workloadMatcher(workload: string, revision: string | undefined): PodMatcher {
   return {
     key: `workload${JSON.stringify([workload, revision])}`,

@@ -45,7 +45,7 @@ const CASES: Case[] = [
   ["In", ["a".repeat(64)], "a", "bad"],
 ];
 
-test("every operator, with the label there, missing and malformed", () => {
+test("evaluates every operator for present, missing and malformed labels", () => {
   for (const [operator, values, actual, expected] of CASES) {
     const compiled = compileRequirement({ key: "k", operator, ...(values === undefined ? {} : { values }) });
     const shown = `${operator} ${JSON.stringify(values)} on ${actual}`;

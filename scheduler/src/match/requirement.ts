@@ -8,7 +8,7 @@ const INTEGER = /^[+-]?[0-9]{1,19}$/;
 const INT64_MAX = 2n ** 63n - 1n;
 const INT64_MIN = -(2n ** 63n);
 
-/** A test of one label's value, or undefined when the requirement is not well formed. */
+/** Compiles a test of a label's value. Returns undefined if the requirement is malformed. */
 export function compileRequirement({ operator, values = [] }: SelectorRequirement): ValueTest | undefined {
   if (values.some((value) => value.length > LABEL_VALUE_MAX || !LABEL_VALUE.test(value))) return undefined;
   switch (operator) {

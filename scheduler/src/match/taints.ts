@@ -8,7 +8,7 @@ export function tolerates(tolerations: Tolerations, taint: Taint): boolean {
   return tolerations?.some((toleration) => toleratesOne(toleration, taint)) ?? false;
 }
 
-/** The first taint that keeps the pod away. */
+/** Returns the first taint that the pod does not tolerate. */
 export function repellingTaint(tolerations: Tolerations, node: NodeSpec): Taint | undefined {
   return node.taints?.find((taint) => taint.effect !== "PreferNoSchedule" && !tolerates(tolerations, taint));
 }

@@ -4,8 +4,8 @@ import type { NodeTable } from "../state/node-table.ts";
 import type { LiveRules } from "./live-rules.ts";
 
 /**
- * Reports whether resources and ports fit. A resource that the class doesn't request is not compared, as the node may be
- * overcommitted in it.
+ * Reports whether resources and ports fit. A resource that the class doesn't request is not compared, because the node
+ * may be overcommitted in it.
  */
 export function fits(table: NodeTable, demand: Demand, node: number): boolean {
   if ((table.podsFree[node] ?? 0) <= 0) return false;
@@ -24,7 +24,10 @@ export function portsTaken(table: NodeTable, demand: Demand, node: number): bool
   return taken !== undefined && conflictingPort(demand.ports, taken) !== undefined;
 }
 
-/** Rules about other pods: hard spread, required affinity, anti-affinity in both directions. */
+/**
+ * Reports whether the node meets the rules about other pods: hard spread, required affinity, and anti-affinity in both
+ * directions.
+ */
 export function admits(live: LiveRules, node: number): boolean {
   const { hard, affinity, repelling } = live;
   for (let i = 0; i < hard.length; i++) {
@@ -49,13 +52,16 @@ export function spreads(rule: LiveRules["hard"][number], node: number): boolean 
   return domain >= 0 && skewOf(rule, domain) <= rule.maxSkew;
 }
 
-/** The skew that there would be with the pod in the domain. */
+/** Returns the skew with the pod in the domain. */
 export function skewOf({ counter, minDomains, self }: LiveRules["hard"][number], domain: number): number {
   const least = counter.set.count < minDomains ? 0 : counter.least;
   return (counter.counts[domain] ?? 0) + self - least;
 }
 
-/** Reports whether each term's domain holds a partner, or there is none anywhere yet and the pod would be its own. */
+/**
+ * Reports whether the domain of each affinity term contains a matching pod, or no such pod exists and the pod matches
+ * its own terms.
+ */
 export function hasPartners({ affinity, matchesItself }: LiveRules, node: number): boolean {
   let together = true;
   let anywhere = false;

@@ -8,16 +8,16 @@ import type { Scoring } from "./profile.ts";
 import { Ranking } from "./ranking.ts";
 import { Shortlist } from "./shortlist.ts";
 
-// With more groups than this share of the nodes, going through the groups is no faster than going through the nodes.
+// With more groups than this share of the nodes, visiting the groups is no faster than visiting the nodes.
 const GROUPS_SHARE = 8;
 const GROUPS_LEAST = 32;
 
-// The rankings are rebuilt when they hold this many times more entries than there are nodes.
+// The rankings are rebuilt when they have this many times more entries than nodes.
 const SLACK = 3;
 
 /**
- * Holds the feasible nodes of one class in groups. All nodes of a group give the same answer to every rule about other pods.
- * Placement compares only the best node of each group, and a change updates only the nodes that changed.
+ * Keeps the feasible nodes of one class in groups. All rules about other pods give the same result for all nodes of a
+ * group. Placement compares only the best node of each group, and a change updates only the changed nodes.
  */
 export class ClassCache {
   readonly live: LiveRules;
@@ -44,7 +44,7 @@ export class ClassCache {
     this.#build();
   }
 
-  /** Reports whether the class can be kept this way. Some soft constraints need every feasible node's domain. */
+  /** Reports whether the class can be cached. Some soft constraints need every feasible node's domain. */
   get isUseful(): boolean {
     const groupsMost = Math.max(GROUPS_LEAST, this.#state.nodes.count / GROUPS_SHARE);
     if (this.#groups.size > groupsMost) return false;
@@ -55,7 +55,7 @@ export class ClassCache {
     return isStale(this.live, this.#state);
   }
 
-  /** Catches up with the fleet, then lists the best node of each group whose nodes the rules admit. */
+  /** Applies the fleet's changes, then lists the best node of each group that the rules admit. */
   list(list: Shortlist, admits: (node: number) => boolean): void {
     this.#sync();
     list.reserve(this.#groups.size);
@@ -85,7 +85,7 @@ export class ClassCache {
     for (; this.#seen < log.head; this.#seen++) this.#refresh(log.at(this.#seen));
   }
 
-  /** Reports whether a topology has come to have many domains, or few. */
+  /** Reports whether a topology's number of domains has crossed the threshold between few and many. */
   #hasCrossed(): boolean {
     const all = this.#all;
     for (let i = 0; i < all.length; i++)
@@ -139,7 +139,7 @@ export class ClassCache {
     return group;
   }
 
-  /** A key that is equal for nodes which all rules, and all scores but the local one, treat the same. */
+  /** Returns a key that is equal for nodes which all rules treat equally, and all scores except the local one. */
   #keyOf(node: number): string {
     const { reluctance, preference, softNodes } = this.live;
     let key = reluctance.values[node] === 0 ? "" : `r${reluctance.values[node]}`;
@@ -179,5 +179,5 @@ export class ClassCache {
   }
 }
 
-// Keeps small fleets from rebuilding after every few changes.
+// Prevents small fleets from rebuilding after every few changes.
 const REMADE_LEAST = 256;

@@ -10,18 +10,18 @@ const SPREAD_WEIGHT = 2;
 const INFLUENCE_WEIGHT = 2;
 
 const MIB = 1024 * 1024;
-// Below the first, image size doesn't matter; at the second, for each container, a node can't do better.
+// Below the first size images don't count. From the second size on, for each container, the score is at its maximum.
 const IMAGE_LEAST_BYTES = 23 * MIB;
 const IMAGE_MOST_BYTES = 1024 * MIB;
 
-/** NodeResourcesFit, NodeResourcesBalancedAllocation and ImageLocality: what depends on the node alone. */
+/** Computes NodeResourcesFit, NodeResourcesBalancedAllocation and ImageLocality, which depend on the node alone. */
 export function kubeLocals(
   state: FleetState,
   { demand, rules }: PodClass,
   list: Shortlist,
   most: boolean,
 ): void {
-  const { supposedCpu, supposedMemory } = state.nodes;
+  const { defaultedCpu, defaultedMemory } = state.nodes;
   const { allocatable: cpus, free: cpusFree } = state.nodes.cpu;
   const { allocatable: memories, free: memoriesFree } = state.nodes.memory;
   const { nodes, local, length } = list;
@@ -31,8 +31,8 @@ export function kubeLocals(
     const node = nodes[i] ?? 0;
     const capCpu = cpus[node] ?? 0;
     const capMemory = memories[node] ?? 0;
-    const usedCpu = (supposedCpu[node] ?? 0) + demand.supposedCpu;
-    const usedMemory = (supposedMemory[node] ?? 0) + demand.supposedMemory;
+    const usedCpu = (defaultedCpu[node] ?? 0) + demand.defaultedCpu;
+    const usedMemory = (defaultedMemory[node] ?? 0) + demand.defaultedMemory;
     let score =
       (capCpu > 0 ? share(usedCpu, capCpu, most) : 0) +
       (capMemory > 0 ? share(usedMemory, capMemory, most) : 0);
@@ -54,7 +54,7 @@ export function kubeLocals(
   }
 }
 
-// All are from 0 to 100: `| 0` cuts off the fraction at a fraction of the cost of Math.trunc.
+// All are from 0 to 100. `| 0` truncates at a fraction of the cost of Math.trunc.
 function share(used: number, capacity: number, most: boolean): number {
   if (most) return ((Math.min(used, capacity) * MAX) / capacity) | 0;
   return used > capacity ? 0 : (((capacity - used) * MAX) / capacity) | 0;
@@ -78,7 +78,7 @@ function imageLocality(
   return Math.trunc((MAX * (counted - IMAGE_LEAST_BYTES)) / (most - IMAGE_LEAST_BYTES));
 }
 
-/** kube-scheduler's weighted totals, in `list.totals`. */
+/** Computes kube-scheduler's weighted totals into `list.totals`. */
 export function kubeTotals(live: LiveRules, list: Shortlist): void {
   const { nodes, totals, local, length } = list;
   for (let i = 0; i < length; i++) totals[i] = (local[i] ?? 0) + TAINT_WEIGHT * MAX;
@@ -96,7 +96,7 @@ export function kubeTotals(live: LiveRules, list: Shortlist): void {
   if (live.influences.length > 0) addInfluence(live, list);
 }
 
-/** The sum over pods that the class is drawn to, less those it would rather be away from. */
+/** Returns the sum over pods for which the class has preferred affinity, minus those for which it has anti-affinity. */
 export function influenceOf({ influences }: LiveRules, node: number): number {
   let sum = 0;
   for (const { counter, weight } of influences) {
@@ -159,7 +159,7 @@ function addSpread(live: LiveRules, list: Shortlist): void {
   }
 }
 
-/** Domains that hold a listed node; by node, the number of nodes the list stands for. */
+/** Returns the domains of listed nodes; each listed node stands for a number of nodes. */
 function domainsAmong(
   topology: LiveRules["soft"][number]["topology"],
   live: LiveRules,

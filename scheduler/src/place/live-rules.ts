@@ -12,17 +12,19 @@ export interface LiveSpread {
   readonly counter: DomainCounter;
   readonly maxSkew: number;
   readonly minDomains: number;
-  /** 1 when the pod itself will count, else 0. */
+  /** 1 if the pod itself will count, else 0. */
   readonly self: number;
 }
 
-/** A sum over matching pods in the node's domain. */
+/** A weighted sum over matching pods in the node's domain. */
 export interface Influence {
   readonly counter: DomainCounter;
   readonly weight: number;
 }
 
-/** A class's rules tied to the fleet's counters and columns, so that asking about one node is a few array reads. */
+/**
+ * The rules of a class, bound to the fleet's counters and columns, so that evaluating a node takes a few array reads.
+ */
 export interface LiveRules {
   readonly podClass: PodClass;
   readonly admitted: NodeMask;
@@ -30,11 +32,11 @@ export interface LiveRules {
   readonly preference: NodeScore | undefined;
   readonly hard: readonly LiveSpread[];
   readonly soft: readonly LiveSpread[];
-  /** The nodes with the keys of all soft constraints. */
+  /** The nodes that have the keys of all soft constraints. */
   readonly softNodes: NodeMask | undefined;
   readonly affinity: readonly DomainCounter[];
   readonly matchesItself: boolean;
-  /** Domains holding a pod that the class must keep away from, or that keeps away from the class. */
+  /** Domains with pods from which the class must stay away, or that must stay away from the class. */
   readonly repelling: readonly DomainCounter[];
   readonly influences: readonly Influence[];
   /** Replicas of the same workload by zone and by node, for the `pack` profile. */
@@ -45,7 +47,7 @@ export interface LiveRules {
 
 const ZONE = "zone";
 
-/** Ties the class to the fleet; to be done again when `isStale` says so. */
+/** Binds the class's rules to the fleet. Must be repeated when `isStale` returns true. */
 export function compileLiveRules(podClass: PodClass, state: FleetState, profile: Profile): LiveRules {
   const { rules, identity } = podClass;
   const mask = (question: NodeQuestion<boolean>) => state.facts.mask(question.key, question.ask);
@@ -61,7 +63,7 @@ export function compileLiveRules(podClass: PodClass, state: FleetState, profile:
     hard: rules.hard.map((rule) => tieSpread(rule, identity, state, rule.topologyKey)),
     soft: rules.soft.map((rule) => {
       const spread = tieSpread(rule, identity, state, rule.topologyKey);
-      // Scores count by node, not by the label's value, when the key is the host name.
+      // If the key is the host name, scores count by node, not by the label's value.
       return spread.topology.isHostname ? tieSpread(rule, identity, state, NODE_TOPOLOGY) : spread;
     }),
     softNodes: rules.soft.length > 0 ? mask(hasKeys(rules.soft)) : undefined,
@@ -69,14 +71,14 @@ export function compileLiveRules(podClass: PodClass, state: FleetState, profile:
     matchesItself: partners?.test(identity) ?? false,
     repelling: [
       ...rules.antiAffinity.map((term) => count(term.matcher, term.topologyKey)),
-      ...identity.carriers.filter((c) => c.kind === "anti-affinity").map((c) => c.counter),
+      ...identity.ruleCounters.filter((c) => c.kind === "anti-affinity").map((c) => c.counter),
     ],
     influences: [
       ...rules.preferred.map(({ matcher, topologyKey, weight }: PodTerm) => ({
         counter: count(matcher, topologyKey),
         weight,
       })),
-      ...identity.carriers.filter((c) => c.kind !== "anti-affinity"),
+      ...identity.ruleCounters.filter((c) => c.kind !== "anti-affinity"),
     ],
     siblings: profile === "pack" && rules.spreadsByDefault ? tieSiblings(identity, state) : undefined,
     identityVersion: identity.version,

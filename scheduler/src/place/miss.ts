@@ -3,15 +3,17 @@ import type { FleetState } from "../state/fleet-state.ts";
 import { admits, fits, hasRulesAboutPods } from "./admit.ts";
 import { isStale, type LiveRules } from "./live-rules.ts";
 
-/** Whether a class that fitted no node may fit one now: certainly, perhaps (only a search can decide), or not. */
+/**
+ * Whether a class that fitted no node may fit one now: certainly, perhaps (only a search can decide), or certainly not.
+ */
 export type Hope = "yes" | "maybe" | "no";
 
-/** Asking more nodes one by one costs as much as a search over all of them. */
+/** Checking more nodes individually costs as much as a search over all of them. */
 const NODES_MAX = 64;
 
 /**
- * The moment at which no node could take a class. From there on only the nodes that were freed or changed since, and the counters that its
- * rules read, can make room for it; everything else that happens in the fleet is passed over at no cost.
+ * Records that no node was feasible for a class. From then on only nodes that were freed or changed, and the counters
+ * that its rules read, can change that. All other changes of the fleet cost nothing.
  */
 export class Miss {
   readonly #state: FleetState;
@@ -71,7 +73,7 @@ export class Miss {
     return false;
   }
 
-  /** Reports whether cpu and memory would do without the less important pods. */
+  /** Reports whether cpu and memory would fit without the pods of lower priority. */
   #couldFit(node: number): boolean {
     const { pods, nodes } = this.#state;
     const { demand, priority } = this.#live.podClass;

@@ -6,8 +6,8 @@ import { deviceWaste, packFit, packFitMost } from "./pack-fit.ts";
 import { type Preferences, preferencesOf } from "./pack-score.ts";
 
 /**
- * Returns the best node for the class, or -1 if no node can take it. The result equals listing all nodes, scoring them and taking
- * the best. Nodes are visited in order of tightness, and nodes that can't beat the best one so far are skipped in whole classes.
+ * Returns the best node for the class, or -1 if none is feasible. The result equals listing and scoring all nodes.
+ * Nodes are visited by tightness, and classes of nodes that can't beat the best one so far are skipped.
  */
 export function packBest(state: FleetState, live: LiveRules): number {
   const search = new Search(state, live);
@@ -23,7 +23,7 @@ class Search {
   readonly #state: FleetState;
   readonly #live: LiveRules;
   readonly #wishes: Preferences | undefined;
-  /** The largest share that the pod takes of any node. */
+  /** The largest share of a node that the pod needs. */
   #taken = 0;
 
   constructor(state: FleetState, live: LiveRules) {
@@ -32,7 +32,7 @@ class Search {
     this.#wishes = preferencesOf(live);
   }
 
-  /** Visits the nodes that attract the class, because the bounds don't cover them. */
+  /** Visits the nodes that attract the class, which the bounds don't cover. */
   start(): void {
     const { nodes } = this.#state;
     const { demand } = this.#live.podClass;

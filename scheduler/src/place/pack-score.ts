@@ -4,18 +4,18 @@ import type { LiveRules } from "./live-rules.ts";
 import { deviceWaste, packFit } from "./pack-fit.ts";
 import type { Shortlist } from "./shortlist.ts";
 
-// How much each wish may count for, against about 0 to 100 for how well the pod fills its node. A stated wish outweighs packing; so does
-// keeping replicas apart.
+// The weights of preferences, compared to a fit of about 0 to 100. An explicit preference outweighs packing, and so
+// does separating replicas.
 const PREFERENCE = 200;
 const INFLUENCE = 200;
 const RELUCTANCE = 300;
 const SKEW = 200;
 const SIBLING = 250;
 
-// Whole steps add up to the same in any order: the answer may not depend on which rule was met first.
+// Whole steps have the same sum in any order, so the order of the rules does not matter.
 const DRAW_STEPS = 2 ** 20;
 
-// A workload should lose no more than this share of its replicas with one node.
+// A single node should hold at most this fraction of a workload's replicas.
 const REPLICAS_SHARE = 8;
 
 /** Computes the part of the pack profile's score that depends on the node alone. */
@@ -35,7 +35,7 @@ export function packLocals(state: FleetState, live: LiveRules, { nodes, local, l
   }
 }
 
-/** The pack profile's totals, in `list.totals`. */
+/** Computes the pack profile's totals into `list.totals`. */
 export function packTotals(live: LiveRules, list: Shortlist): void {
   const { nodes, totals, local, length } = list;
   const wishes = preferencesOf(live);
@@ -45,15 +45,15 @@ export function packTotals(live: LiveRules, list: Shortlist): void {
 }
 
 export interface Preferences {
-  /** The score of the wishes on a node. */
+  /** Returns the score of the preferences on a node. */
   readonly at: (node: number) => number;
-  /** The highest score that the wishes can reach on nodes that `drawn` doesn't list. */
+  /** The highest score of the preferences on nodes that `drawn` doesn't list. */
   readonly most: number;
-  /** The nodes in small domains with pods that the class has affinity to. */
+  /** Returns the nodes in small domains with pods for which the class has affinity. */
   readonly drawn: () => readonly number[];
 }
 
-/** Returns all preferences except the fit; undefined without any. */
+/** Returns all preferences except the fit, or undefined if there are none. */
 export function preferencesOf(live: LiveRules): Preferences | undefined {
   const { preference, soft, influences, siblings } = live;
   const reluctance = live.reluctance.nonZero > 0 ? live.reluctance.values : undefined;
@@ -93,7 +93,7 @@ function drawnNodes(influences: LiveRules["influences"]): number[] {
   return drawn;
 }
 
-// Each further pod of a kind weighs less than the one before: company matters, a crowd hardly more.
+// Each further pod of a kind weighs less than the one before, so a few matter more than many.
 function drawOf(influences: LiveRules["influences"], node: number): number {
   let sum = 0;
   for (let i = 0; i < influences.length; i++) {
@@ -106,14 +106,14 @@ function drawOf(influences: LiveRules["influences"], node: number): number {
   return sum / DRAW_STEPS;
 }
 
-/** Rules that no pod meets any more don't count, or the answer would depend on what once ran. */
+/** Rules that no bound pod matches don't count; otherwise the result would depend on pods that ran earlier. */
 function strengthOf({ influences }: LiveRules): number {
   let sum = 0;
   for (const { counter, weight } of influences) if (counter.total > 0) sum += Math.abs(weight);
   return sum;
 }
 
-/** Returns by how many replicas the node would exceed the class's spread constraints of every kind. */
+/** Returns the number of replicas by which the node would exceed the class's spread constraints of every kind. */
 export function excessOf(live: LiveRules, node: number): number {
   const { siblings } = live;
   return (
@@ -129,7 +129,7 @@ function skewExcess(rules: LiveRules["soft"], node: number): number {
     const rule = rules[i];
     if (rule === undefined) continue;
     const domain = rule.topology.domain[node] ?? -1;
-    // A node outside all domains is as bad as one step too many.
+    // A node outside all domains counts as one replica too many.
     excess += domain < 0 ? 1 : Math.max(0, skewOf(rule, domain) - rule.maxSkew);
   }
   return excess;

@@ -17,7 +17,7 @@ const zones = (parts: Partial<TopologySpreadConstraint> = {}): Partial<PodSpec> 
   ],
 });
 
-/** Returns the nodes on which a pod fits, with so many pods of the application on each node. */
+/** Returns the feasible nodes, with the given number of the application's pods on each node. */
 function feasible(nodes: readonly NodeSpec[], counts: readonly number[], pod: Partial<PodSpec>): string {
   const fleet = aFleet(nodes);
   for (const [i, count] of counts.entries()) {
@@ -27,7 +27,7 @@ function feasible(nodes: readonly NodeSpec[], counts: readonly number[], pod: Pa
   return fleet.explain(aPod("p", pod)).feasible.join("");
 }
 
-test("hard spread: who counts, where, and against what", () => {
+test("hard spread: counted pods and nodes, and the reference for the skew", () => {
   const [a, b, c] = [aNode("a", { zone: "z1" }), aNode("b", { zone: "z2" }), aNode("c", { zone: "z3" })];
   const bare = aNode("x");
   const tainted = aNode("c", { zone: "z3", taints: [{ key: "k", effect: "NoSchedule" }] });
@@ -69,7 +69,7 @@ test("hard spread: who counts, where, and against what", () => {
     assert.equal(feasible(nodes, counts, pod), expected, what);
 });
 
-test("pods that are going away don't count, but still use their node", () => {
+test("terminating pods don't count in spread, but still use their node", () => {
   const fleet = aFleet([aNode("a", { zone: "z1", cpu: "1" }), aNode("b", { zone: "z2", cpu: "1" })]);
   fleet.bind(aPod("w", WEB), "a");
   assert.deepEqual(fleet.explain(aPod("p", zones())).feasible, ["b"]);
@@ -78,7 +78,7 @@ test("pods that are going away don't count, but still use their node", () => {
   assert.deepEqual(fleet.explain(aPod("p", { ...zones(), cpu: "1" })).feasible, ["b"]);
 });
 
-test("the first pod of an affinity may go anywhere if it would be its own partner; the next ones follow it", () => {
+test("the first pod of an affinity may be placed anywhere if it matches its own terms, and the next ones follow it", () => {
   const together = { required: [{ topologyKey: "zone", labelSelector: { matchLabels: { app: "web" } } }] };
   const fleet = aFleet([aNode("a", { zone: "z1" }), aNode("b", { zone: "z2" }), aNode("x")]);
   assert.deepEqual(fleet.explain(aPod("p", { podAffinity: together })).feasible, []);
@@ -87,7 +87,7 @@ test("the first pod of an affinity may go anywhere if it would be its own partne
   assert.deepEqual(fleet.explain(aPod("p", { ...WEB, podAffinity: together })).feasible, ["b"]);
 });
 
-test("a pod is drawn to the one host of many on which its preferred partner runs, at each of many placements", () => {
+test("a pod is placed on the one host of many with its preferred partner, also repeatedly", () => {
   const nodes = Array.from({ length: 100 }, (_, i) => aNode(`n${i}`));
   const fleet = aFleet(nodes, "kube-least");
   fleet.bind(aPod("w", { ...WEB, cpu: "10m" }), "n40");
@@ -99,7 +99,7 @@ test("a pod is drawn to the one host of many on which its preferred partner runs
   );
 });
 
-test("a preference outweighs packing, and packing decides among the preferred", () => {
+test("a preference outweighs packing, and packing decides among preferred nodes", () => {
   const fleet = aFleet([
     aNode("a"),
     aNode("b", { labels: { disk: "ssd" } }),

@@ -8,13 +8,16 @@ import { type Scoring, scoringOf } from "./profile.ts";
 import { best, scan } from "./scan.ts";
 import { Shortlist } from "./shortlist.ts";
 
-// A class is worth a cache, which costs some dozens of searches to build, once it has been asked about this often.
+// Building a cache costs dozens of searches, so it pays only for a class that was requested this often.
 const USES_BEFORE_CACHE = 32;
 
-// Each cache takes about 40 bytes a node: together 400 bytes a node.
+// Each cache takes about 40 bytes per node, together 400 bytes per node.
 const CACHES_MAX = 10;
 
-/** Chooses nodes: by scanning all of them for a class seen seldom, from a cache for one seen often. Both give the same answer. */
+/**
+ * Selects nodes: by scanning all of them for a rare class, and from a cache for a frequent one. Both give the same
+ * result.
+ */
 export class Placer {
   readonly scoring: Scoring;
   readonly #state: FleetState;
@@ -22,7 +25,7 @@ export class Placer {
   #live = new WeakMap<PodClass, LiveRules>();
   #uses = new WeakMap<PodClass, number>();
   #generation = 0;
-  /** The caches in order of use, the latest last. Undefined for classes that can't be cached. */
+  /** The caches by last use, the latest last. Undefined for classes that can't be cached. */
   readonly #caches = new Map<PodClass, ClassCache | undefined>();
 
   constructor(state: FleetState, profile: Profile) {
@@ -31,8 +34,8 @@ export class Placer {
   }
 
   /**
-   * Returns the best node for the class, or -1 if there is none. `expected`: how many pods of this class, including this one,
-   * will need a node soon.
+   * Returns the best node for the class, or -1 if there is none. `expected` is the number of pods of this class,
+   * including this one, that will soon be placed.
    */
   place(podClass: PodClass, expected = 1): number {
     if (!this.scoring.accepts(podClass)) return -1;
@@ -44,7 +47,7 @@ export class Placer {
     return this.#best(live);
   }
 
-  /** Returns every node that can take the pod, with totals. The shortlist is the placer's own and valid until its next call. */
+  /** Returns every feasible node with totals. The shortlist belongs to the placer and is valid until its next call. */
   feasible(podClass: PodClass): Shortlist {
     const live = this.live(podClass);
     scan(this.#state, live, this.#list);
@@ -63,7 +66,7 @@ export class Placer {
     return live;
   }
 
-  // Bound pods keep their classes alive, and classes would keep counters that the fleet has long dropped.
+  // Bound pods keep their classes alive, and such classes would keep counters that the fleet has dropped.
   #keepUp(): void {
     if (this.#generation === this.#state.generation) return;
     this.#generation = this.#state.generation;
@@ -90,7 +93,7 @@ export class Placer {
     this.#keepUp();
     const known = this.#caches.get(podClass);
     if (known !== undefined && !known.isStale) {
-      // The first of several caches is dropped next, so the one just used goes last.
+      // If there are several caches, the first is dropped next, so move this one to the end.
       if (this.#caches.size > 1) {
         this.#caches.delete(podClass);
         this.#caches.set(podClass, known);

@@ -7,14 +7,14 @@ import { packBest } from "./pack-best.ts";
 import { packLocals, packTotals } from "./pack-score.ts";
 import type { Shortlist } from "./shortlist.ts";
 
-/** The ranking of feasible nodes: a part that depends on the node's own state, and the rest. */
+/** The scoring of feasible nodes: a part that depends on the node's own state, and the rest. */
 export interface Scoring {
   readonly profile: Profile;
-  /** Fills in `list.local` for the listed nodes. */
+  /** Computes `list.local` for the listed nodes. */
   readonly locals: (state: FleetState, live: LiveRules, list: Shortlist) => void;
-  /** Fills in `list.totals` from `list.local` and the fleet's counters. */
+  /** Computes `list.totals` from `list.local` and the fleet's counters. */
   readonly totals: (live: LiveRules, list: Shortlist) => void;
-  /** Finds the best node without listing and scoring all of them. Absent: the profile has no such shortcut. */
+  /** Finds the best node without listing and scoring all of them. Absent if the profile has no such shortcut. */
   readonly best?: (state: FleetState, live: LiveRules) => number;
   /** Reports whether the pod can be scored at all. */
   readonly accepts: (podClass: PodClass) => boolean;

@@ -1,6 +1,6 @@
 import type { FleetState } from "../state/fleet-state.ts";
 
-/** Orders the nodes of one group, best first: a heap in which outdated entries stay until they come up. */
+/** Orders the nodes of one group, best first: a heap in which outdated entries remain until they reach the top. */
 export class Ranking {
   readonly key: string;
   /** The number of nodes in the group. */
@@ -28,7 +28,7 @@ export class Ranking {
     this.#local[at] = local;
   }
 
-  /** The best entry that `isCurrent` still vouches for, -1 when there is none. */
+  /** Returns the best entry that `isCurrent` accepts, or -1 if there is none. */
   top(state: FleetState, isCurrent: (node: number, local: number) => boolean): number {
     while (this.#nodes.length > 0) {
       const node = this.#nodes[0] ?? 0;
@@ -76,7 +76,8 @@ function isBetter(state: FleetState, localA: number, a: number, localB: number, 
   return localA > localB || (localA === localB && precedes(state, a, b));
 }
 
-// Entries outlive their nodes and a node's place may be empty. Such entries are ordered by the tie-break alone, without a name.
+// Entries outlive their nodes, so an index may have no node. Such entries are ordered by the tie-breaker alone, without
+// a name.
 function precedes({ nodes }: FleetState, a: number, b: number): boolean {
   const tieA = nodes.tieBreakers[a] ?? 0;
   const tieB = nodes.tieBreakers[b] ?? 0;

@@ -3,7 +3,7 @@ import { admits, fits, hasRulesAboutPods } from "./admit.ts";
 import type { LiveRules } from "./live-rules.ts";
 import type { Shortlist } from "./shortlist.ts";
 
-/** Lists every node that can take the pod. */
+/** Lists every feasible node. */
 export function scan(state: FleetState, live: LiveRules, list: Shortlist): void {
   const { nodes } = state;
   const { demand } = live.podClass;
@@ -11,7 +11,7 @@ export function scan(state: FleetState, live: LiveRules, list: Shortlist): void 
   const { podsFree, end } = nodes;
   const cpu = nodes.cpu.free;
   const memory = nodes.memory.free;
-  // Nothing asked: the node may even be overcommitted.
+  // If nothing is requested, the node may even be overcommitted.
   const needCpu = demand.cpu > 0 ? demand.cpu : Number.NEGATIVE_INFINITY;
   const needMemory = demand.memory > 0 ? demand.memory : Number.NEGATIVE_INFINITY;
   const more = demand.storage > 0 || demand.extended.length > 0 || demand.ports.length > 0;
@@ -30,7 +30,7 @@ export function scan(state: FleetState, live: LiveRules, list: Shortlist): void 
   list.length = length;
 }
 
-/** The listed node of highest total, ties settled by name; -1 when none is listed. */
+/** Returns the listed node with the highest total, with ties broken by name, or -1 if none is listed. */
 export function best(state: FleetState, { nodes, totals, length }: Shortlist): number {
   const { tieBreakers } = state.nodes;
   let chosen = -1;

@@ -1,6 +1,6 @@
 /**
- * Holds the nodes to choose from. Each stands for `population` nodes that differ from it only in `local`, none of them better:
- * one when every feasible node is listed, more when a cache lists the best of each group.
+ * The candidate nodes. Each represents `population` nodes that differ from it only in `local` and are not better: one
+ * if every feasible node is listed, more if a cache lists the best of each group.
  */
 export class Shortlist {
   length = 0;
@@ -9,10 +9,10 @@ export class Shortlist {
   local = new Float64Array(64);
   population = new Int32Array(64).fill(1);
   totals = new Float64Array(64);
-  /** Room for a plugin's raw scores while they are normalised. */
+  /** A buffer for a plugin's raw scores during normalisation. */
   raw = new Float64Array(64);
 
-  /** Empties the list and makes room. */
+  /** Clears the list and reserves space. */
   reserve(size: number): void {
     this.length = 0;
     if (size <= this.nodes.length) return;
@@ -24,7 +24,7 @@ export class Shortlist {
     this.raw = new Float64Array(room);
   }
 
-  /** A list of one node. */
+  /** Makes the list contain one node. */
   single(node: number): this {
     this.reserve(1);
     this.nodes[0] = node;

@@ -1,40 +1,40 @@
 import { hostPortsOf } from "../match/host-ports.ts";
 import type { NamedResource, NodeTable } from "../state/node-table.ts";
 import type { HostPort, PodSpec } from "../types.ts";
-import { type Amounts, podRequests, supposedRequests } from "./pod-requests.ts";
+import { type Amounts, defaultedRequests, podRequests } from "./pod-requests.ts";
 
-/** The resources that a pod takes from its node, in the scheduler's units. */
+/** The resources that a pod needs on its node, in the scheduler's units. */
 export interface Demand {
   readonly cpu: number;
   readonly memory: number;
   readonly storage: number;
-  /** Extended resources, none of them zero. */
+  /** The extended resources, without zeros. */
   readonly extended: readonly { readonly resource: NamedResource; readonly amount: number }[];
   /** The usage that kube-scheduler's scores assume for containers without requests. */
-  readonly supposedCpu: number;
-  readonly supposedMemory: number;
+  readonly defaultedCpu: number;
+  readonly defaultedMemory: number;
   readonly ports: readonly HostPort[];
 }
 
 const NO_EXTENDED: Demand["extended"] = [];
 
-/** @throws SchedulerError `invalid_quantity`, `quantity_out_of_range`. */
+/** Computes the demand of a pod. @throws SchedulerError `invalid_quantity`, `quantity_out_of_range`. */
 export function demandOf(pod: PodSpec, table: NodeTable): Demand {
   const amounts = podRequests(pod);
-  const supposed = supposedRequests(pod);
+  const defaulted = defaultedRequests(pod);
   return {
     cpu: amounts.get("cpu") ?? 0,
     memory: amounts.get("memory") ?? 0,
     storage: amounts.get("ephemeral-storage") ?? 0,
     extended: extendedOf(amounts, table),
-    supposedCpu: supposed.get("cpu") ?? 0,
-    supposedMemory: supposed.get("memory") ?? 0,
+    defaultedCpu: defaulted.get("cpu") ?? 0,
+    defaultedMemory: defaulted.get("memory") ?? 0,
     ports: hostPortsOf(pod),
   };
 }
 
-/** Adds (sign 1) or gives back (sign -1) what a pod takes. */
-export function take(table: NodeTable, node: number, demand: Demand, sign: 1 | -1): void {
+/** Adds (sign 1) or subtracts (sign -1) the pod's demand. */
+export function addDemand(table: NodeTable, node: number, demand: Demand, sign: 1 | -1): void {
   const { cpu, memory, storage } = table;
   cpu.free[node] = (cpu.free[node] ?? 0) - sign * demand.cpu;
   memory.free[node] = (memory.free[node] ?? 0) - sign * demand.memory;
@@ -44,8 +44,8 @@ export function take(table: NodeTable, node: number, demand: Demand, sign: 1 | -
     if (free !== undefined) free[node] = (free[node] ?? 0) - sign * amount;
   }
   table.podsFree[node] = (table.podsFree[node] ?? 0) - sign;
-  table.supposedCpu[node] = (table.supposedCpu[node] ?? 0) + sign * demand.supposedCpu;
-  table.supposedMemory[node] = (table.supposedMemory[node] ?? 0) + sign * demand.supposedMemory;
+  table.defaultedCpu[node] = (table.defaultedCpu[node] ?? 0) + sign * demand.defaultedCpu;
+  table.defaultedMemory[node] = (table.defaultedMemory[node] ?? 0) + sign * demand.defaultedMemory;
   table.refile(node);
   if (demand.ports.length > 0) takePorts(table, node, demand.ports, sign);
 }

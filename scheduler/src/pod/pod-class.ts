@@ -3,7 +3,7 @@ import type { PodSpec } from "../types.ts";
 import type { Demand } from "./demand.ts";
 import type { PodRules } from "./pod-rules.ts";
 
-/** Everything that placement sees of a pod, which is all but its name. Replicas of one template share a class. */
+/** All properties of a pod that placement uses, which excludes its name. Replicas of one template share a class. */
 export interface PodClass {
   readonly demand: Demand;
   readonly identity: Identity;
@@ -12,7 +12,10 @@ export interface PodClass {
   readonly preempts: boolean;
 }
 
-/** Equal for pods whose rules compile to the same; labels that constraints copy from the pod are part of it. */
+/**
+ * Returns a key that is equal for pods whose rules compile to the same result. It includes labels that constraints copy
+ * from the pod.
+ */
 export function rulesKey(pod: PodSpec): string {
   const { podAffinity, podAntiAffinity, topologySpread } = pod;
   const copied = topologySpread?.flatMap((c) => c.matchLabelKeys ?? []).map((key) => pod.labels?.[key]);
@@ -30,19 +33,19 @@ export function rulesKey(pod: PodSpec): string {
   ]);
 }
 
-/** Equal for pods that take the same from their node. */
+/** Returns a key that is equal for pods with the same demand. */
 export function demandKey(pod: PodSpec): string {
   return JSON.stringify([pod.containers, pod.initContainers]);
 }
 
-/** Equal for pods that selectors can't tell apart. */
+/** Returns a key that is equal for pods that selectors can't distinguish. */
 export function identityKey(pod: PodSpec): string {
   const labels = pod.labels === undefined ? [] : Object.entries(pod.labels);
   if (labels.length > 1) labels.sort(([a], [b]) => (a < b ? -1 : 1));
   return JSON.stringify([pod.namespace, pod.workload, pod.revision, labels]);
 }
 
-/** Equal for pods of one class. */
+/** Returns a key that is equal for pods of one class. */
 export function classKey(pod: PodSpec): string {
   return joinKeys(pod, demandKey(pod), rulesKey(pod), identityKey(pod));
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PodSpec } from "../types.ts";
-import { podRequests, supposedRequests } from "./pod-requests.ts";
+import { defaultedRequests, podRequests } from "./pod-requests.ts";
 
 const pod = (parts: Partial<PodSpec>): PodSpec => ({
   name: "p",
@@ -11,17 +11,17 @@ const pod = (parts: Partial<PodSpec>): PodSpec => ({
 });
 const cpu = (amount: string) => ({ requests: { cpu: amount } });
 
-test("containers add up exactly, and round up once", () => {
+test("adds up containers exactly, and rounds up once", () => {
   const thirds = pod({ containers: [cpu("0.0004"), cpu("0.0004"), cpu("0.0004")] });
   assert.equal(podRequests(thirds).get("cpu"), 2);
 });
 
-test("the start may need more than running does", () => {
+test("the start of a pod may need more than its running containers", () => {
   const spec = pod({ containers: [cpu("1"), cpu("500m")], initContainers: [cpu("2"), cpu("1")] });
   assert.equal(podRequests(spec).get("cpu"), 2000);
 });
 
-test("sidecars count with the containers, and with the init containers after them", () => {
+test("sidecars count with the containers, and with later init containers", () => {
   const sidecar = { ...cpu("300m"), restartPolicy: "Always" as const };
   assert.equal(
     podRequests(pod({ containers: [cpu("1")], initContainers: [cpu("1"), sidecar] })).get("cpu"),
@@ -39,8 +39,8 @@ test("a limit without a request is the request", () => {
   assert.deepEqual([amounts.get("cpu"), amounts.get("memory")], [100, 2 ** 30]);
 });
 
-test("scores assume some usage for a container without requests, and none for an explicit 0", () => {
-  const amounts = supposedRequests(pod({ containers: [{}, { requests: { cpu: "0", memory: "0" } }] }));
+test("scores assume some usage for a container without requests, but none for an explicit 0", () => {
+  const amounts = defaultedRequests(pod({ containers: [{}, { requests: { cpu: "0", memory: "0" } }] }));
   assert.deepEqual([amounts.get("cpu"), amounts.get("memory")], [100, 200 * 2 ** 20]);
 });
 
@@ -48,7 +48,7 @@ test("estimates never make a pod with countable requests invalid", () => {
   const most = `${Number.MAX_SAFE_INTEGER}`;
   const pod = { name: "p", namespace: "n", containers: [{ requests: { memory: most } }, {}] };
   assert.equal(podRequests(pod).get("memory"), Number.MAX_SAFE_INTEGER);
-  assert.equal(supposedRequests(pod).get("memory"), Number.MAX_SAFE_INTEGER);
+  assert.equal(defaultedRequests(pod).get("memory"), Number.MAX_SAFE_INTEGER);
   const two = {
     ...pod,
     containers: [
@@ -59,7 +59,7 @@ test("estimates never make a pod with countable requests invalid", () => {
   assert.throws(() => podRequests(two), { code: "quantity_out_of_range" });
 });
 
-test("a bad quantity is refused with its field", () => {
+test("rejects an invalid quantity and names its field", () => {
   const bad = pod({ containers: [cpu("1"), { requests: { memory: "1e3k" } }] });
   assert.throws(() => podRequests(bad), { code: "invalid_quantity", field: "containers[1].requests.memory" });
 });

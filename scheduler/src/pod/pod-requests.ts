@@ -6,31 +6,36 @@ import type { ContainerSpec, PodSpec, ResourceList } from "../types.ts";
 type Nano = Map<string, bigint>;
 
 // The usage that kube-scheduler assumes for a container without requests. Scores use it, filters don't.
-const SUPPOSED: ResourceList = { cpu: "100m", memory: "200Mi" };
+const SCORING_DEFAULTS: ResourceList = { cpu: "100m", memory: "200Mi" };
 
-/** The largest amount that the scheduler counts with, in its own units. */
+/** The largest amount that the scheduler supports, in its own units. */
 const EXACT_MAX = BigInt(Number.MAX_SAFE_INTEGER);
 
 /** A pod's total by resource, in the scheduler's units: thousandths for cpu, else whole units. */
 export type Amounts = ReadonlyMap<string, number>;
 
 /**
- * Returns the pod's peak requests: the larger of all containers with their sidecars, and the most demanding moment of the start.
- * The sum is exact and rounded up once at the end.
- * @throws SchedulerError when a quantity can't be parsed; `field` names it.
+ * Returns the pod's peak requests: the sum over containers and sidecars, or the peak during its start, whichever is
+ * larger. The sum is exact and rounded up once at the end. @throws SchedulerError for an invalid quantity; `field`
+ * names it.
  */
 export function podRequests(pod: PodSpec): Amounts {
   return plainTotalOf(pod) ?? totalOf(pod, undefined);
 }
 
-/** The same, supposing 100m cpu and 200Mi memory for each container that names no such request: kube-scheduler scores with this. */
-export function supposedRequests(pod: PodSpec): Amounts {
+/**
+ * Like `podRequests`, but assumes 100m cpu and 200Mi memory for each container without such a request, as
+ * kube-scheduler does for scores.
+ */
+export function defaultedRequests(pod: PodSpec): Amounts {
   const every = [...pod.containers, ...(pod.initContainers ?? [])];
   const named = every.every(({ requests }) => requests?.cpu !== undefined && requests.memory !== undefined);
-  return named ? podRequests(pod) : totalOf(pod, SUPPOSED);
+  return named ? podRequests(pod) : totalOf(pod, SCORING_DEFAULTS);
 }
 
-/** The sum in plain numbers, for pods without init containers and with plain quantities only: nearly all. */
+/**
+ * Returns the sum in plain numbers, for pods with plain quantities and without init containers, which are nearly all.
+ */
 function plainTotalOf(pod: PodSpec): Amounts | undefined {
   if (pod.initContainers?.length) return undefined;
   const total = new Map<string, number>();

@@ -4,7 +4,7 @@ import { reluctantTaints, repellingTaint, toleratesUnschedulable } from "../matc
 import { topologyValue } from "../state/topology.ts";
 import type { NodeSpec, PodAffinityTerm, PodSpec, TopologySpreadConstraint } from "../types.ts";
 
-/** A column of the fleet's node facts, by key: equal keys, equal answers. */
+/** A query that is answered by a column of the fleet's node facts. Equal keys have equal answers. */
 export interface NodeQuestion<A> {
   readonly key: string;
   readonly ask: (node: NodeSpec) => A;
@@ -20,42 +20,42 @@ export interface SpreadRule {
   readonly topologyKey: string;
   readonly maxSkew: number;
   readonly minDomains: number;
-  /** The pods it counts: none when the selector is empty. */
+  /** Matches the counted pods; none if the selector is empty. */
   readonly matcher: PodMatcher;
-  /** Reports whether the selector speaks of a pod; an empty one speaks of every pod. */
+  /** Reports whether the selector includes a pod; an empty one includes every pod. */
   readonly selects: (pod: PodTraits) => boolean;
   /** The nodes whose domains and pods count. Undefined: all. */
   readonly counted: NodeQuestion<boolean> | undefined;
 }
 
-/** A pod's placement rules, read once. Pods of different workloads share them; see `rulesKey` for what they depend on. */
+/** A pod's compiled placement rules. Pods of different workloads may share them; see `rulesKey`. */
 export interface PodRules {
-  /** The nodes on which the pod could ever run, judged by the nodes' own specifications. */
+  /** The nodes on which the pod could ever run, by the nodes' own specifications. */
   readonly admitted: NodeQuestion<boolean>;
   readonly reluctance: NodeQuestion<number>;
   readonly preference: NodeQuestion<number> | undefined;
-  /** Sum of the weights of all preferred node affinity terms. */
+  /** The sum of the weights of all preferred node affinity terms. */
   readonly preferenceMax: number;
   /** Set if a preferred term can't be parsed. kube-scheduler fails such a pod. */
   readonly preferenceBroken: boolean;
   readonly hard: readonly SpreadRule[];
   readonly soft: readonly SpreadRule[];
   readonly affinity: readonly PodTerm[];
-  /** Matches pods that match all required affinity terms together. */
+  /** Matches pods that match all required affinity terms. */
   readonly partners: PodMatcher | undefined;
   readonly antiAffinity: readonly PodTerm[];
-  /** Preferred affinity, and anti-affinity with its weight negated. */
+  /** Preferred affinity, and preferred anti-affinity with a negated weight. */
   readonly preferred: readonly PodTerm[];
   /** Whether to spread replicas even without a constraint. */
   readonly spreadsByDefault: boolean;
   readonly images: readonly string[];
-  /** Containers of all kinds: the share of image locality that each image can earn. */
+  /** The number of containers of all kinds: it scales the image locality that each image can contribute. */
   readonly containers: number;
-  /** A pod that has these rules; what they don't depend on may differ in others. */
+  /** A pod with these rules. Properties on which the rules don't depend may differ in other pods. */
   readonly spec: PodSpec;
 }
 
-/** @throws SchedulerError `invalid_pod`. */
+/** Compiles a pod's rules. @throws SchedulerError `invalid_pod`. */
 export function compileRules(spec: PodSpec): PodRules {
   const affinity = (spec.podAffinity?.required ?? []).map((term) => podTerm(term, spec, 1));
   const preferences = compilePreferences(spec);
@@ -139,7 +139,7 @@ function compilePreferences(
   };
 }
 
-// Constraints of one kind share the rule that a node must have all their keys to count for any of them.
+// Constraints of one kind share a rule: a node must have all their keys to count for any of them.
 function spreadRules(spec: PodSpec, constraints: readonly TopologySpreadConstraint[]): SpreadRule[] {
   const keys = constraints.map((constraint) => constraint.topologyKey);
   return constraints.map((constraint) => {
@@ -163,7 +163,7 @@ function spreadMatcher(spec: PodSpec, constraint: TopologySpreadConstraint): Pod
   }
   const { labelSelector } = constraint;
   if (Object.keys(own).length === 0) return selectorMatcher(labelSelector, [spec.namespace], spec.revision);
-  // Keys taken from the pod narrow the selector; a label that both name must meet both.
+  // Keys copied from the pod narrow the selector; a label in both must match both.
   const expressions = [...(labelSelector?.matchExpressions ?? [])];
   for (const [key, value] of Object.entries(own)) expressions.push({ key, operator: "In", values: [value] });
   const narrowed = labelSelector && { ...labelSelector, matchExpressions: expressions };

@@ -12,7 +12,7 @@ const full = (profile: Profile = "pack") => {
   return fleet;
 };
 
-test("moves aside the least important pods, and no more of them than needed", () => {
+test("preempts the least important pods, and no more than necessary", () => {
   const fleet = full();
   assert.deepEqual(fleet.preempt(aPod("p", { cpu: "1", priority: 10 })), {
     node: "b",
@@ -25,7 +25,7 @@ test("moves aside the least important pods, and no more of them than needed", ()
   assert.equal(fleet.podsOn("a").length + fleet.podsOn("b").length, 4, "nothing is done by asking");
 });
 
-test("a node with more pods than it may have loses the surplus", () => {
+test("a node with too many pods loses the excess ones", () => {
   const withPods = (pods: string) => {
     const node = aNode("a", { cpu: "4" });
     return { ...node, allocatable: { ...node.allocatable, pods } };
@@ -45,7 +45,7 @@ test("preempts only for a pod that may preempt, has the higher priority, and wou
   assert.equal(fleet.preempt(aPod("p", { cpu: "3", priority: 10 })), undefined);
 });
 
-test("a budget is honoured: by pack always, by the kube profiles while anything else helps", () => {
+test("respects a budget: pack always, the kube profiles while another node is possible", () => {
   const budget = (app: string) => ({
     namespace: "default",
     name: app,
@@ -64,7 +64,7 @@ test("a budget is honoured: by pack always, by the kube profiles while anything 
   }
 });
 
-test("a pod that is terminating makes no room in its domain: spread has left it out already", () => {
+test("a terminating pod makes no room in its domain, because spread already excludes it", () => {
   const fleet = aFleet([aNode("a", { zone: "z1" }), aNode("b", { zone: "z2", cpu: "1" })]);
   const spread = {
     labels: { app: "w" },
@@ -83,11 +83,12 @@ test("a pod that is terminating makes no room in its domain: spread has left it 
   fleet.bind(aPod("full", { cpu: "1", priority: 50 }), "b");
   fleet.setTerminating("default/old");
   const pod = aPod("p", { ...spread, cpu: "1", priority: 10 });
-  // Zone z1 holds two that count and z2 none: without w1 it would still be one too many, whatever becomes of "old".
+  // Zone z1 has two pods that count and z2 none. Without w1 there would still be one too many, whatever happens to
+  // "old".
   assert.equal(fleet.preempt(pod), undefined);
 });
 
-test("makes way for rules about other pods, and leaves the counters as they were", () => {
+test("preempts for rules about other pods, and leaves the counters unchanged", () => {
   const fleet = aFleet([aNode("a"), aNode("b")]);
   const anti = { required: [{ topologyKey: "hostname", labelSelector: { matchLabels: { app: "w" } } }] };
   fleet.bind(aPod("w1", { labels: { app: "w" }, priority: 3 }), "a");

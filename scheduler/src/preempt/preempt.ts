@@ -10,15 +10,18 @@ import { Trial } from "./trial.ts";
 /** Pods to preempt on one node. */
 export interface Candidate {
   readonly node: number;
-  /** The victims: first those whose stop violates a budget, then the rest; each part by falling priority, then by age. */
+  /**
+   * The victims: first those whose preemption violates a budget, then the rest; each part by falling priority, then by
+   * age.
+   */
   readonly victims: readonly number[];
-  /** Victims that go against a budget. */
+  /** The number of victims that violate a budget. */
   readonly violations: number;
 }
 
 const PRIORITY_SPAN = 2 ** 31;
 
-/** Returns every node where preempting less important pods makes room for the class. */
+/** Returns every node where preempting pods of lower priority makes room for the class. */
 export function candidates(
   state: FleetState,
   live: LiveRules,
@@ -32,7 +35,7 @@ export function candidates(
   return found;
 }
 
-/** The candidates that no rule prefers another to, found without working out those that are worse. */
+/** Returns the candidates that no rule ranks below another, without computing worse ones. */
 export function bestCandidates(
   state: FleetState,
   live: LiveRules,
@@ -64,7 +67,10 @@ export function best(state: FleetState, all: readonly Candidate[]): Candidate[] 
   return all.filter((_, i) => least !== undefined && compare(costs[i] ?? [], least) === 0);
 }
 
-/** `found` returns the highest priority of victims for which another candidate is still worth computing. */
+/**
+ * Searches for candidates. `found` returns the highest priority of victims up to which further candidates are worth
+ * computing.
+ */
 function search(
   state: FleetState,
   live: LiveRules,
@@ -87,8 +93,8 @@ function search(
 }
 
 /**
- * Returns the costs in order of weight: violations of budgets, the most important victim, the sum of the victims' importance,
- * their number, and how long the most important ones have run.
+ * Returns the costs in order of weight: budget violations, the most important victim, the sum of the victims'
+ * importance, their number, and how long the most important ones have run.
  */
 function costOf(state: FleetState, { victims, violations }: Candidate): number[] {
   let highest = -PRIORITY_SPAN;
@@ -117,8 +123,8 @@ function startOf(state: FleetState, pod: number): number {
 }
 
 /**
- * Fills `lower` with less important pods, by falling priority, then by age. In this order they return to their node if there is
- * room.
+ * Fills `lower` with the pods of lower priority, by falling priority, then by age. In this order they are added again
+ * if there is room.
  */
 function lessImportant(state: FleetState, live: LiveRules, node: number, lower: number[]): void {
   const { pods, nodes } = state;
@@ -127,7 +133,7 @@ function lessImportant(state: FleetState, live: LiveRules, node: number, lower: 
   for (let pod = nodes.firstPod[node] ?? -1; pod >= 0; pod = pods.nextOnNode[pod] ?? -1) {
     const own = pods.classes[pod]?.priority ?? 0;
     if (own >= priority) continue;
-    // Few pods a node, nearly in order already: insertion beats a sort with its calls.
+    // A node has few pods, nearly in order, so insertion is faster than a sort with its calls.
     let at = lower.length;
     for (; at > 0; at--) {
       const other = lower[at - 1] ?? 0;
@@ -139,7 +145,7 @@ function lessImportant(state: FleetState, live: LiveRules, node: number, lower: 
   }
 }
 
-/** Reports whether the resources would do with all of them gone: rules out most nodes at the price of a few additions. */
+/** Reports whether the resources would fit without any of these pods. A cheap check that excludes most nodes. */
 function couldFit(state: FleetState, live: LiveRules, node: number, lower: readonly number[]): boolean {
   const { nodes, pods } = state;
   const { demand } = live.podClass;
@@ -153,7 +159,7 @@ function couldFit(state: FleetState, live: LiveRules, node: number, lower: reado
 }
 
 /**
- * Reports whether what turns the pod away first is something that fewer pods would change. The node's own specification is not.
+ * Reports whether fewer pods would remove the first obstacle. An obstacle in the node's own specification would remain.
  */
 function isResolvable(state: FleetState, live: LiveRules, node: number): boolean {
   const { nodes } = state;
@@ -174,7 +180,10 @@ function exceeds(table: NodeTable, { cpu, memory, storage, extended }: Demand, n
   );
 }
 
-/** Undefined when the node won't do, or only with a victim more important than `importanceMost`. */
+/**
+ * Tries to preempt on the node. Returns undefined if that can't help, or only with a victim more important than
+ * `importanceMost`.
+ */
 function tryNode(
   state: FleetState,
   trial: Trial,
@@ -211,7 +220,7 @@ function tryNode(
   return kept === order.length ? { node, victims, violations } : undefined;
 }
 
-/** Returns the victims that exceed their budget, counted in order of importance. */
+/** Returns the victims that exceed their budget, counted by importance. */
 function breaking(
   state: FleetState,
   lower: readonly number[],

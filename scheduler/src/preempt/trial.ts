@@ -7,15 +7,15 @@ import type { DomainCounter } from "../state/domain-counter.ts";
 import type { FleetState } from "../state/fleet-state.ts";
 
 /**
- * Evaluates a class on a node as if some of the node's pods were gone. The fleet's resources stay unchanged. The counters that
- * the class's rules read are changed for the length of a trial, and `end` restores them.
+ * Evaluates a class on a node as if some of the node's pods were gone. The fleet's resources stay unchanged. The
+ * counters that the class's rules read are changed during a trial, and `end` restores them.
  */
 export class Trial {
   readonly #state: FleetState;
   readonly #live: LiveRules;
   readonly #counted: boolean;
   readonly #read: ReadonlySet<DomainCounter>;
-  /** Counters that the class's rules read and that count pods of another class. */
+  /** Counters that the class's rules read and that include pods of another class. */
   readonly #counters = new Map<
     PodClass,
     { readonly always: DomainCounter[]; readonly unlessTerminating: DomainCounter[] }
@@ -39,7 +39,7 @@ export class Trial {
     this.#read = new Set([...live.hard.map((rule) => rule.counter), ...live.affinity, ...live.repelling]);
   }
 
-  /** Starts a trial with all of `gone` removed from the node. End it with those of them that are still removed. */
+  /** Starts a trial with all of `gone` removed from the node. End it with those that are still removed. */
   start(node: number, gone: readonly number[]): void {
     const { nodes } = this.#state;
     this.#node = node;
@@ -68,7 +68,7 @@ export class Trial {
     this.#change(pod, -1);
   }
 
-  /** Reports whether the class could run on the node as it is supposed to be. */
+  /** Reports whether the class could run on the node in the trial's state. */
   admitted(): boolean {
     const { demand } = this.#live.podClass;
     if (this.#pods <= 0) return false;
@@ -113,7 +113,7 @@ export class Trial {
     let counters = this.#counters.get(podClass);
     if (counters === undefined) {
       const matched = podClass.identity.counters.filter(({ counter }) => this.#read.has(counter));
-      const carried = this.#state.carriersOf(podClass.rules).map(({ counter }) => counter);
+      const carried = this.#state.ruleCountersOf(podClass.rules).map(({ counter }) => counter);
       counters = {
         always: [
           ...matched.filter((entry) => entry.countsTerminating).map(({ counter }) => counter),

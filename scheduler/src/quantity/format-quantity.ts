@@ -2,7 +2,7 @@ import { NANO_PER_UNIT } from "./parse-quantity.ts";
 
 const BINARY_SUFFIXES = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/** Writes billionths of a unit in the shortest exact notation: `250m`, `2`, `1500u`. */
+/** Formats billionths of a unit in the shortest exact notation: `250m`, `2`, `1500u`. */
 export function formatQuantity(nano: bigint): string {
   for (const [suffix, step] of [
     ["", NANO_PER_UNIT],
@@ -14,12 +14,12 @@ export function formatQuantity(nano: bigint): string {
   return `${nano}n`;
 }
 
-/** `250m`, `2`: thousandths of a cpu, exact. */
+/** Formats thousandths of a cpu exactly: `250m`, `2`. */
 export function formatMilliCpu(milliCpu: number): string {
   return milliCpu % 1000 === 0 ? String(milliCpu / 1000) : `${milliCpu}m`;
 }
 
-/** `1.2Gi`, for people: one decimal, rounded down so that a shortage is never hidden. */
+/** Formats bytes for people, such as `1.2Gi`: one decimal, rounded down so that a shortage is never hidden. */
 export function formatBytes(bytes: number): string {
   let amount = Math.abs(bytes);
   let step = 0;

@@ -5,7 +5,7 @@ import { SchedulerError } from "../scheduler-error.ts";
 import { formatAmount, formatBytes, formatMilliCpu, formatQuantity } from "./format-quantity.ts";
 import { amountOf, milliCpuOf, parseQuantity, plainAmountOf, wholeUnitsOf } from "./parse-quantity.ts";
 
-test("reads every notation exactly", () => {
+test("parses every notation exactly", () => {
   const table: [string, bigint][] = [
     ["0", 0n],
     ["1", 10n ** 9n],
@@ -33,7 +33,7 @@ test("reads every notation exactly", () => {
   for (const [text, nano] of table) assert.equal(parseQuantity(text), nano, text);
 });
 
-test("rounds what is finer than a billionth away from zero", () => {
+test("rounds amounts finer than a billionth away from zero", () => {
   assert.equal(parseQuantity("0.1n"), 1n);
   assert.equal(parseQuantity("-0.1n"), -1n);
   assert.equal(parseQuantity("1e-12"), 1n);
@@ -47,7 +47,7 @@ test("rounds cpu up to thousandths and the rest up to whole units", () => {
   assert.equal(wholeUnitsOf("2147483648000m"), 2147483648);
 });
 
-test("refuses everything else", () => {
+test("rejects everything else", () => {
   const bad = [
     "",
     " ",
@@ -75,7 +75,7 @@ test("refuses everything else", () => {
   assert.throws(() => wholeUnitsOf("8Pi"), { code: "quantity_out_of_range" });
 });
 
-test("each text is parsed or refused, and a written quantity can be parsed again", () => {
+test("each text is parsed or rejected, and a formatted quantity can be parsed again", () => {
   const random = randomOf(7);
   const alphabet = [..."0123456789..--++eEnumkKMGTPi "];
   for (let i = 0; i < 20_000; i++) {
@@ -89,7 +89,7 @@ test("each text is parsed or refused, and a written quantity can be parsed again
   }
 });
 
-test("the short way and the long way agree", () => {
+test("the fast path and the general one agree", () => {
   const random = randomOf(9);
   for (let i = 0; i < 20_000; i++) {
     const text = `${random.below(10 ** random.below(9))}${random.pick(["", "", "m", "Ki", "Mi", "Gi", "M", "k", "i", "mi"])}`;
@@ -102,7 +102,7 @@ test("the short way and the long way agree", () => {
   assert.equal(plainAmountOf("memory", "3Gi"), 3 * 2 ** 30);
 });
 
-test("writes amounts for people", () => {
+test("formats amounts for people", () => {
   assert.equal(formatQuantity(1_500_000n), "1500u");
   assert.equal(formatMilliCpu(250), "250m");
   assert.equal(formatMilliCpu(2000), "2");

@@ -1,16 +1,17 @@
 import { SchedulerError } from "../scheduler-error.ts";
 
-/** Billionths of the unit: the finest step Kubernetes' notation has. */
+/** Billionths per unit, the finest step of Kubernetes' notation. */
 export const NANO_PER_UNIT = 1_000_000_000n;
 
-// A double holds every integer up to here exactly: 8 PiB of memory, or 9e12 cpus in milli-cpus. Larger amounts are refused.
+// The largest integer up to which a double represents every integer: 8 PiB of memory, or 9e12 cpus in milli-cpus.
+// Larger amounts are rejected.
 const EXACT_MAX = BigInt(Number.MAX_SAFE_INTEGER);
 
-// Longer numbers are refused before any arithmetic, so that a hostile string costs nothing.
+// Longer numbers are rejected before any arithmetic, so that a hostile string is cheap.
 const LENGTH_MAX = 64;
 const EXPONENT_MAX = 30;
 
-// Few enough that nothing below overflows what a double holds exactly.
+// Few enough that all intermediate results are exact in a double.
 const PLAIN_DIGITS = 6;
 const DIGIT_ZERO = 48;
 const KIBI = 1024;
@@ -39,9 +40,9 @@ const NANO_PER_SUFFIX: ReadonlyMap<string, bigint> = new Map([
 const GRAMMAR = /^([+-]?)([0-9]*)(?:\.([0-9]*))?(?:([eE])([+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i))?$/;
 
 /**
- * Reads Kubernetes' quantity notation exactly: a decimal number, then one of `n u m k M G T P E Ki Mi Gi Ti Pi Ei` or an exponent (`1e3`).
- * Returns billionths of the unit, rounded away from zero where the text is finer than that.
- * @throws SchedulerError `invalid_quantity`.
+ * Parses Kubernetes' quantity notation exactly: a decimal number, then one of `n u m k M G T P E Ki Mi Gi Ti Pi Ei` or
+ * an exponent (`1e3`). Returns billionths of the unit, with finer amounts rounded away from zero. @throws
+ * SchedulerError `invalid_quantity`.
  */
 export function parseQuantity(text: string): bigint {
   const match = text.length <= LENGTH_MAX ? GRAMMAR.exec(text) : null;
@@ -57,8 +58,8 @@ export function parseQuantity(text: string): bigint {
 }
 
 /**
- * The same as `amountOf` for the plain notation nearly all quantities are in (`2`, `250m` of cpu, `512Mi`), at a tenth of the cost; -1 for
- * anything else.
+ * Like `amountOf`, for the plain notation of nearly all quantities (`2`, `250m` of cpu, `512Mi`), at a tenth of the
+ * cost. Returns -1 for anything else.
  */
 export function plainAmountOf(resource: string, text: string): number {
   let amount = 0;
@@ -77,17 +78,17 @@ export function plainAmountOf(resource: string, text: string): number {
   return unit === "M" ? amount * MEBI : unit === "G" ? amount * GIBI : unit === "K" ? amount * KIBI : -1;
 }
 
-/** An amount of cpu in thousandths, rounded up. */
+/** Parses an amount of cpu into thousandths, rounded up. */
 export function milliCpuOf(text: string): number {
   return exact(roundUp(nonNegative(text), 1_000_000n), text);
 }
 
-/** An amount of bytes, devices or pods in whole units, rounded up. */
+/** Parses an amount of bytes, devices or pods into whole units, rounded up. */
 export function wholeUnitsOf(text: string): number {
   return exact(roundUp(nonNegative(text), NANO_PER_UNIT), text);
 }
 
-/** Reads a quantity into the scheduler's own units for that resource: thousandths for cpu, else whole units; rounded up. */
+/** Parses a quantity into the scheduler's units for the resource: thousandths for cpu, else whole units; rounded up. */
 export function amountOf(resource: string, text: string): number {
   return resource === "cpu" ? milliCpuOf(text) : wholeUnitsOf(text);
 }

@@ -6,23 +6,23 @@ import type { Planning } from "./planning.ts";
 import { restoreSpread } from "./restore-spread.ts";
 import { TrialMoves } from "./trial-moves.ts";
 
-// More moves than anyone would read, let alone make, at once.
+// The limit of moves in a plan, more than people would read.
 const MOVES_MOST = 100;
 
-/** Plans moves; leaves the state as it was. */
+/** Plans moves. Leaves the state unchanged. */
 export function defragment(state: FleetState, placer: Placer, options: RebalanceOptions): RebalancePlan {
   const { goal, maxMoves = MOVES_MOST, movable } = options;
-  const rehearsal = new TrialMoves(state);
+  const trialMoves = new TrialMoves(state);
   const isMovable = (pod: number) =>
     state.pods.terminating[pod] !== 1 && (movable === undefined || movable(state.pods.key(pod)));
-  const planning: Planning = { state, placer, rehearsal, movesMost: maxMoves, isMovable };
+  const planning: Planning = { state, placer, trialMoves, movesMost: maxMoves, isMovable };
   try {
     const emptied = goal === "empty-nodes" ? emptyNodes(planning) : [];
     if (goal === "restore-spread") restoreSpread(planning);
-    const { moves } = rehearsal;
+    const { moves } = trialMoves;
     return { moves, emptied, summary: summaryOf(moves.length, emptied.length) };
   } finally {
-    rehearsal.undoTo(0);
+    trialMoves.undoTo(0);
   }
 }
 

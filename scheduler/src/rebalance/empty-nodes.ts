@@ -1,22 +1,23 @@
 import type { Planning } from "./planning.ts";
 
-// After this many nodes in a row that can't be emptied, fuller ones hardly can: each try costs a scan of the fleet a pod.
+// After this many consecutive nodes that can't be emptied, fuller ones are unlikely to be. Each attempt costs a scan of
+// the fleet per pod.
 const FAILURES_MOST = 32;
 
-/** Empties nodes, those of fewest pods first, into nodes that stay in use. Returns the names of the emptied ones. */
+/** Moves the pods of the emptiest nodes to nodes that stay in use. Returns the names of the emptied nodes. */
 export function emptyNodes(planning: Planning): string[] {
-  const { state, rehearsal, movesMost } = planning;
+  const { state, trialMoves, movesMost } = planning;
   const emptied = new Set<number>();
   const received = new Set<number>();
   let failures = 0;
   for (const node of sources(planning)) {
     state.forgetIfFull();
-    const before = rehearsal.moves.length;
+    const before = trialMoves.moves.length;
     const pods = [...state.pods.on(node)];
     if (received.has(node) || before + pods.length > movesMost) continue;
     const targets = moveAll(planning, node, pods, emptied);
     if (targets === undefined) {
-      rehearsal.undoTo(before);
+      trialMoves.undoTo(before);
       if (++failures > FAILURES_MOST) break;
       continue;
     }
@@ -41,31 +42,31 @@ function sources({ state, isMovable }: Planning): number[] {
     .map(({ node }) => node);
 }
 
-/** The nodes the pods went to, or undefined when one found no place among nodes in use. */
+/** Returns the nodes to which the pods were moved, or undefined if a pod does not fit on nodes in use. */
 function moveAll(
   planning: Planning,
   from: number,
   pods: readonly number[],
   emptied: ReadonlySet<number>,
 ): number[] | undefined {
-  const { state, rehearsal } = planning;
+  const { state, trialMoves } = planning;
   const targets: number[] = [];
   const demand = (pod: number) => state.pods.classOf(pod).demand;
   const bySize = [...pods].sort(
     (a, b) => demand(b).cpu - demand(a).cpu || demand(b).memory - demand(a).memory,
   );
   for (const pod of bySize) {
-    rehearsal.lift(pod);
+    trialMoves.lift(pod);
     const to = bestAmong(
       planning,
       pod,
       (node) => node !== from && !emptied.has(node) && (state.nodes.firstPod[node] ?? -1) >= 0,
     );
     if (to < 0) {
-      rehearsal.drop(pod);
+      trialMoves.drop(pod);
       return undefined;
     }
-    rehearsal.put(pod, to);
+    trialMoves.put(pod, to);
     targets.push(to);
   }
   return targets;

@@ -4,7 +4,10 @@ import { NODE_TOPOLOGY, type Topology } from "../state/topology.ts";
 
 const ZONE = "zone";
 
-/** Selects pods of the workload to stop, one after another from the fullest domain; the latest started among equals. */
+/**
+ * Selects pods of the workload to stop, one after another from the domain with the most replicas, and the latest
+ * started among equals.
+ */
 export function pickVictims(state: FleetState, workload: string, count: number, revision?: string): number[] {
   const left = podsOf(state, workload, revision);
   const topologies = topologiesOf(state, left);
@@ -41,7 +44,7 @@ export function podsOf(state: FleetState, workload: string, revision?: string): 
   return pods;
 }
 
-/** The workload's own constraints first, then zones, then nodes. */
+/** Returns the topologies to compare: the workload's own constraints first, then zones, then nodes. */
 function topologiesOf(state: FleetState, pods: readonly number[]): Topology[] {
   const keys = new Set<string>();
   for (const pod of pods) {

@@ -6,7 +6,7 @@ import type { TrialMoves } from "./trial-moves.ts";
 export interface Planning {
   readonly state: FleetState;
   readonly placer: Placer;
-  readonly rehearsal: TrialMoves;
+  readonly trialMoves: TrialMoves;
   readonly movesMost: number;
   readonly isMovable: (pod: number) => boolean;
 }

@@ -7,7 +7,7 @@ import { randomNode, randomPod } from "../../test/builders/random-pod.ts";
 import { reject } from "../../test/reference/filter.ts";
 import { podKey } from "../pod/pod-key.ts";
 
-test("scale-down takes from the fullest zone, then the fullest host, the youngest first", () => {
+test("scale-down selects from the fullest zone, then the fullest host, the youngest first", () => {
   const fleet = aFleet([aNode("a", { zone: "z1" }), aNode("b", { zone: "z1" }), aNode("c", { zone: "z2" })]);
   const web = (name: string) => aPod(name, { workload: "web" });
   for (const [name, node] of [
@@ -25,7 +25,7 @@ test("scale-down takes from the fullest zone, then the fullest host, the younges
   assert.deepEqual(fleet.pickVictims("web", 1), ["default/w3"], "one that is going already is no victim");
 });
 
-test("scale-down never leaves more skew than it found", () => {
+test("scale-down never increases the skew", () => {
   for (let seed = 1; seed <= 50; seed++) {
     const random = randomOf(seed);
     const fleet = aFleet(Array.from({ length: 6 }, (_, i) => aNode(`n${i}`, { zone: `z${i % 3}` })));
@@ -46,7 +46,7 @@ test("scale-down never leaves more skew than it found", () => {
   }
 });
 
-test("nodes are emptied with the fewest moves, into nodes that stay in use", () => {
+test("empties nodes with the fewest moves, into nodes that stay in use", () => {
   const fleet = aFleet(["a", "b", "c", "d"].map((name) => aNode(name)));
   fleet.bind(aPod("a1", { cpu: "2" }), "a");
   fleet.bind(aPod("b1", { cpu: "1" }), "b");
@@ -60,7 +60,7 @@ test("nodes are emptied with the fewest moves, into nodes that stay in use", () 
   assert.equal(fleet.defragment({ goal: "empty-nodes", maxMoves: 1 }).moves.length, 1);
 });
 
-test("spread is restored with the fewest moves", () => {
+test("restores spread with the fewest moves", () => {
   const fleet = aFleet(["a", "b", "c"].map((name) => aNode(name, { zone: name })));
   for (const name of ["w1", "w2", "w3"]) fleet.bind(aPod(name, { workload: "w" }), "a");
   const { moves } = fleet.defragment({ goal: "restore-spread" });
@@ -68,7 +68,7 @@ test("spread is restored with the fewest moves", () => {
   assert.equal(moves.length, 2);
 });
 
-test("a plan about rules that were never evaluated before leaves the counts as they were", () => {
+test("a plan with rules that were never evaluated before leaves the counts unchanged", () => {
   const spread = {
     topologySpread: [
       {
@@ -87,7 +87,7 @@ test("a plan about rules that were never evaluated before leaves the counts as t
   assert.deepEqual(mirror.fleet.explain(web("next")).feasible, ["a", "b", "c"]);
 });
 
-test("for any fleet, each move is legal at its time, and planning changes nothing", () => {
+test("for any fleet, each move is allowed at its time, and planning changes nothing", () => {
   for (let seed = 1; seed <= 150; seed++) {
     const random = randomOf(seed);
     const mirror = new Mirror("pack");

@@ -2,23 +2,23 @@ import type { LiveRules } from "../place/live-rules.ts";
 import { excessOf } from "../place/pack-score.ts";
 import type { Planning } from "./planning.ts";
 
-/** Moves replicas from domains with too many to domains with fewer, as long as each move makes the spread better. */
+/** Moves replicas from domains with too many to domains with fewer, while each move improves the spread. */
 export function restoreSpread(planning: Planning): void {
-  const { state, placer, rehearsal, movesMost, isMovable } = planning;
+  const { state, placer, trialMoves, movesMost, isMovable } = planning;
   const pods = [...state.pods.indexOf.values()].sort(
     (a, b) => (state.pods.start[b] ?? 0) - (state.pods.start[a] ?? 0),
   );
   for (const pod of pods) {
-    if (rehearsal.moves.length >= movesMost) return;
+    if (trialMoves.moves.length >= movesMost) return;
     state.forgetIfFull();
     const live = placer.live(state.pods.classOf(pod));
     if (!isSpread(live) || !isMovable(pod)) continue;
     const from = state.pods.node[pod] ?? 0;
-    rehearsal.lift(pod);
+    trialMoves.lift(pod);
     const excess = excessOf(live, from);
     const to = excess > 0 ? leastExcess(planning, live, excess) : -1;
-    if (to < 0) rehearsal.drop(pod);
-    else rehearsal.put(pod, to);
+    if (to < 0) trialMoves.drop(pod);
+    else trialMoves.put(pod, to);
   }
 }
 
@@ -26,7 +26,10 @@ function isSpread({ hard, soft, siblings }: LiveRules): boolean {
   return hard.length > 0 || soft.length > 0 || siblings !== undefined;
 }
 
-/** The feasible node of least excess, if that is less than `most`; among equals the one that scores best. */
+/**
+ * Returns the feasible node with the least excess, if that is less than `most`, and the one with the best score among
+ * equals.
+ */
 function leastExcess({ state, placer }: Planning, live: LiveRules, most: number): number {
   const { nodes, totals, length } = placer.feasible(live.podClass);
   let chosen = -1;

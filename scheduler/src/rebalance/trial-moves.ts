@@ -7,7 +7,7 @@ interface Step {
   readonly standIn: number;
 }
 
-/** Moves made in the fleet for the time of a plan, and taken back at its end. */
+/** Moves that are applied to the fleet during planning, and undone at the end. */
 export class TrialMoves {
   readonly #state: FleetState;
   readonly #steps: Step[] = [];
@@ -21,10 +21,10 @@ export class TrialMoves {
     return this.#steps.map(({ move }) => move);
   }
 
-  /** The pod must have been lifted. */
+  /** Binds the pod, which must have been lifted, to a node. */
   put(pod: number, to: number): void {
     const state = this.#state;
-    // No pod of that name can exist: namespaces hold no such character.
+    // No real pod has this name, because namespaces can't contain this character.
     const key: PodKey = `\0rehearsal/${this.#standIns++}`;
     const from = state.nodes.name(state.pods.node[pod] ?? 0);
     const move = { pod: state.pods.key(pod), from, to: state.nodes.name(to) };
@@ -32,22 +32,22 @@ export class TrialMoves {
     this.#steps.push({ move, pod, standIn });
   }
 
-  /** Takes the pod off its node for a question; `put` or `drop` follows. */
+  /** Removes the pod from its node for an evaluation. `put` or `drop` must follow. */
   lift(pod: number): void {
-    this.#state.suppose(pod, false);
+    this.#state.setPresent(pod, false);
   }
 
   drop(pod: number): void {
-    this.#state.suppose(pod, true);
+    this.#state.setPresent(pod, true);
   }
 
-  /** Takes back all moves but the first few. */
+  /** Undoes all moves but the first `length`. */
   undoTo(length: number): void {
     while (this.#steps.length > length) {
       const step = this.#steps.pop();
       if (step === undefined) return;
       this.#state.unbind(step.standIn);
-      this.#state.suppose(step.pod, true);
+      this.#state.setPresent(step.pod, true);
     }
   }
 }

@@ -12,7 +12,7 @@ interface CarriedRule {
   readonly weight: number;
 }
 
-/** Calls back for each bound pod of an identity with its node. */
+/** Calls `visit` for each bound pod of an identity with its node. */
 export type VisitPods = (identity: Identity, visit: (node: number, terminating: boolean) => void) => void;
 
 const NONE: readonly never[] = [];
@@ -25,7 +25,7 @@ interface Matching {
   readonly matcher: PodMatcher;
 }
 
-/** Finds, for a pod, the rules that may match it, without asking them all. */
+/** Finds the rules that may match a pod, without evaluating all rules. */
 class TraitIndex<R extends Matching> {
   readonly #byTrait = new Map<string, Set<R>>();
   readonly #others = new Set<R>();
@@ -54,15 +54,15 @@ class TraitIndex<R extends Matching> {
   }
 }
 
-/** Holds all counters and carriers in use, and which pods each concerns. */
+/** All counters and carriers in use, with the pods that each concerns. */
 export class Counts {
   readonly #identities: Identities;
   readonly #visitPods: VisitPods;
   readonly #facts: NodeFacts;
   readonly #counters = new Map<string, MatchCounter>();
-  readonly #carriers = new Map<string, RuleCounter>();
+  readonly #ruleCounters = new Map<string, RuleCounter>();
   readonly #counterIndex = new TraitIndex<MatchCounter>();
-  readonly #carrierIndex = new TraitIndex<RuleCounter>();
+  readonly #ruleCounterIndex = new TraitIndex<RuleCounter>();
   #cells = 0;
 
   constructor(identities: Identities, facts: NodeFacts, visitPods: VisitPods) {
@@ -71,16 +71,16 @@ export class Counts {
     this.#visitPods = visitPods;
   }
 
-  /** Words held by counters that can be had again. */
+  /** The size of counters that can be rebuilt, in words. */
   get cells(): number {
     return this.#cells;
   }
 
-  get carriers(): number {
-    return this.#carriers.size;
+  get ruleCounters(): number {
+    return this.#ruleCounters.size;
   }
 
-  /** The counter of the matcher's pods over the set's domains, counted up on first use. */
+  /** Returns the counter of the matcher's pods over the set's domains. It is computed on first use. */
   counter(matcher: PodMatcher, set: DomainSet, countsTerminating: boolean): DomainCounter {
     const key = `${countsTerminating ? "t" : "-"}${set.topology.key}\0${set.mask?.key ?? ""}\0${matcher.key}`;
     const known = this.#counters.get(key);
@@ -99,29 +99,29 @@ export class Counts {
     return counter;
   }
 
-  /** The carrier for a rule that a bound pod has. */
-  carrier({ kind, matcher, topologyKey, weight }: CarriedRule): RuleCounter {
+  /** Returns the counter for a rule that a bound pod has. */
+  ruleCounter({ kind, matcher, topologyKey, weight }: CarriedRule): RuleCounter {
     const key = `${kind}\0${topologyKey}\0${weight}\0${matcher.key}`;
-    const known = this.#carriers.get(key);
+    const known = this.#ruleCounters.get(key);
     if (known !== undefined) return known;
     const set = this.#facts.domains(this.#facts.topology(topologyKey));
-    const carrier: RuleCounter = { kind, matcher, counter: new DomainCounter(set), weight, holders: 0 };
-    this.#carriers.set(key, carrier);
-    this.#carrierIndex.add(carrier);
+    const ruleCounter: RuleCounter = { kind, matcher, counter: new DomainCounter(set), weight, holders: 0 };
+    this.#ruleCounters.set(key, ruleCounter);
+    this.#ruleCounterIndex.add(ruleCounter);
     for (const identity of this.#identities.matching(matcher)) {
-      identity.carriers = [...identity.carriers, carrier];
+      identity.ruleCounters = [...identity.ruleCounters, ruleCounter];
       identity.version++;
     }
-    return carrier;
+    return ruleCounter;
   }
 
-  /** Fills in what concerns a new identity. */
+  /** Registers a new identity with the counters and rules that concern it. */
   introduce(identity: Identity): void {
     identity.counters = orNone(this.#counterIndex.matching(identity));
-    identity.carriers = orNone(this.#carrierIndex.matching(identity));
+    identity.ruleCounters = orNone(this.#ruleCounterIndex.matching(identity));
   }
 
-  /** Drops every counter, and carriers that no pod carries any more. */
+  /** Drops every counter, and carriers without pods. */
   forget(): void {
     for (const entry of this.#counters.values()) {
       entry.counter.close();
@@ -129,18 +129,18 @@ export class Counts {
     }
     this.#counters.clear();
     this.#cells = 0;
-    for (const [key, carrier] of this.#carriers) {
-      if (carrier.holders > 0) continue;
-      carrier.counter.close();
-      this.#carrierIndex.delete(carrier);
-      this.#carriers.delete(key);
+    for (const [key, ruleCounter] of this.#ruleCounters) {
+      if (ruleCounter.holders > 0) continue;
+      ruleCounter.counter.close();
+      this.#ruleCounterIndex.delete(ruleCounter);
+      this.#ruleCounters.delete(key);
     }
-    const live = new Set(this.#carriers.values());
+    const live = new Set(this.#ruleCounters.values());
     for (const identity of this.#identities.values()) {
       identity.counters = NONE;
-      const kept = identity.carriers.filter((carrier) => live.has(carrier));
-      if (kept.length === identity.carriers.length) continue;
-      identity.carriers = orNone(kept);
+      const kept = identity.ruleCounters.filter((ruleCounter) => live.has(ruleCounter));
+      if (kept.length === identity.ruleCounters.length) continue;
+      identity.ruleCounters = orNone(kept);
       identity.version++;
     }
   }

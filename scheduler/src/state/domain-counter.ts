@@ -3,16 +3,16 @@ import type { NodeIndex } from "./node-index.ts";
 import { resize } from "./resize.ts";
 import type { Topology } from "./topology.ts";
 
-/** The domains of a topology that have at least one node of a mask, and the counters kept over them. */
+/** The domains of a topology with at least one node of a mask, and their counters. */
 export class DomainSet {
   readonly topology: Topology;
   readonly mask: NodeMask | undefined;
-  /** Number of domains with a node of the mask. */
+  /** The number of domains with a node of the mask. */
   count = 0;
   readonly counters = new Set<DomainCounter>();
   /** The number of nodes of the mask in each domain. */
   #nodes: Int32Array;
-  /** The domain in which a node is counted, -1 for none. */
+  /** The domain in which a node is counted, or -1. */
   #domain: Int32Array;
 
   constructor(topology: Topology, mask: NodeMask | undefined, nodeCapacity: number, nodeEnd: number) {
@@ -23,7 +23,7 @@ export class DomainSet {
     for (let node = 0; node < nodeEnd; node++) this.update(node);
   }
 
-  /** The domain in which pods of the node count, -1 for none. */
+  /** Returns the domain in which pods of the node count, or -1. */
   domainOf(node: NodeIndex): number {
     return this.#domain[node] ?? -1;
   }
@@ -36,7 +36,7 @@ export class DomainSet {
     this.#domain = resize(this.#domain, new Int32Array(nodeCapacity).fill(-1));
   }
 
-  /** Reads the node's topology and mask again. None of its pods may be counted at this time. */
+  /** Updates the node's topology and mask. None of its pods may be counted during this call. */
   update(node: NodeIndex): void {
     const { topology, mask } = this;
     const before = this.#domain[node] ?? -1;
@@ -67,14 +67,14 @@ export class DomainSet {
   }
 }
 
-/** Holds a number for each domain of a set, and tracks the total and the least of them. */
+/** A count for each domain of a set, with the total and the minimum. */
 export class DomainCounter {
   readonly set: DomainSet;
   counts: Int32Array;
   total = 0;
-  /** Grows with each change that lasts, so that readers can tell whether anything has changed. Trials leave it alone. */
+  /** A counter that grows with each permanent change, by which readers detect changes. Trials don't change it. */
   version = 0;
-  /** The least count of any domain of the set; 0 when it has none. */
+  /** The minimum over all domains of the set; 0 if there are none. */
   least = 0;
   /** The domains whose count is not 0. Computed on first use. */
   #occupied: Set<number> | undefined;
@@ -96,7 +96,7 @@ export class DomainCounter {
     this.counts = resize(this.counts, new Int32Array(domainCapacity));
   }
 
-  /** Adds to the count of the node's domain, if it has one; returns the domain, -1 for none. */
+  /** Adds to the count of the node's domain. Returns the domain, or -1 if there is none. */
   add(node: NodeIndex, delta: number): number {
     const domain = this.set.domainOf(node);
     if (domain < 0) return domain;
@@ -113,7 +113,7 @@ export class DomainCounter {
     return domain;
   }
 
-  /** Domains whose count is not 0. Kept up to date from the first call on. */
+  /** Returns the domains whose count is not 0. Maintained from the first call on. */
   occupied(): ReadonlySet<number> {
     if (this.#occupied === undefined) {
       this.#occupied = new Set();

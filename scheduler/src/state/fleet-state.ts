@@ -1,4 +1,4 @@
-import { type Demand, demandOf, take } from "../pod/demand.ts";
+import { addDemand, type Demand, demandOf } from "../pod/demand.ts";
 import { demandKey, identityKey, joinKeys, type PodClass, rulesKey } from "../pod/pod-class.ts";
 import { compileRules, type PodRules } from "../pod/pod-rules.ts";
 import { SchedulerError } from "../scheduler-error.ts";
@@ -13,16 +13,16 @@ import { type NamedResource, NodeTable } from "./node-table.ts";
 import { type PodIndex, PodTable } from "./pod-table.ts";
 import type { RuleCounter } from "./rule-counter.ts";
 
-/** The number of domains from which nodes are grouped by their domain's count rather than by the domain itself. */
+/** From this number of domains on, nodes are grouped by the count of their domain instead of by the domain itself. */
 export const MANY_DOMAINS = 64;
 
-// Cached results of past questions may take this many words for each node, and at least the second figure, before they are
-// dropped. Together with the columns they stay well within 2 KB a node.
+// The limit of cached results in words per node, and a minimum, beyond which they are dropped. With the columns they
+// stay well within 2 KB per node.
 const CELLS_PER_NODE = 192;
 const CELLS_LEAST = 262_144;
 const CLASSES_MAX = 2048;
 
-/** The fleet as columns, lists and counters, each brought up to date by what changes and nothing else. */
+/** The fleet as columns, lists and counters. A change updates only what it affects. */
 export class FleetState {
   readonly nodes = new NodeTable();
   readonly pods = new PodTable(this.nodes);
@@ -30,32 +30,35 @@ export class FleetState {
   readonly identities = new Identities();
   readonly counts: Counts;
   readonly log = new ChangeLog();
-  /** The nodes on which something may fit that did not before, because a pod left or the node itself changed. */
+  /** Nodes on which something may fit that did not before, because a pod left or the node itself changed. */
   readonly freed = new ChangeLog();
-  /** The number of nodes that hold each image. */
+  /** The number of nodes that have each image. */
   readonly imageHolders = new Map<string, number>();
-  /** Grows when everything derived from classes must be built again. */
+  /** A counter that grows when everything derived from classes must be rebuilt. */
   generation = 0;
-  /** Grows when nodes come, go or change their images. */
+  /** A counter that grows when nodes are added, removed or change their images. */
   nodesVersion = 0;
   #demands = new Map<string, Demand>();
   #rules = new Map<string, PodRules>();
   #classes = new Map<string, PodClass>();
-  #carriers = new WeakMap<PodRules, readonly RuleCounter[]>();
-  /** Bound pods that are supposed to be gone. A counter that is made meanwhile must leave them out. */
-  readonly #supposedGone = new Set<PodIndex>();
+  #ruleCounters = new WeakMap<PodRules, readonly RuleCounter[]>();
+  /** Bound pods that count as gone during a trial. A new counter must exclude them. */
+  readonly #excluded = new Set<PodIndex>();
 
   constructor() {
     const visit = (identity: Identity, each: (node: number, terminating: boolean) => void) => {
       const { node, nextOfIdentity, terminating } = this.pods;
       for (let pod = identity.firstPod; pod >= 0; pod = nextOfIdentity[pod] ?? -1) {
-        if (!this.#supposedGone.has(pod)) each(node[pod] ?? 0, terminating[pod] === 1);
+        if (!this.#excluded.has(pod)) each(node[pod] ?? 0, terminating[pod] === 1);
       }
     };
     this.counts = new Counts(this.identities, this.facts, visit);
   }
 
-  /** Returns the extended resources that are not counted, because the node or the fleet offers too many. */
+  /**
+   * Adds or replaces a node. Returns the extended resources that are not counted, because the node or the fleet offers
+   * too many.
+   */
   setNode(spec: NodeSpec): readonly string[] {
     const known = this.nodes.indexOf.get(spec.name);
     const pods = known === undefined ? [] : [...this.pods.on(known)];
@@ -94,7 +97,7 @@ export class FleetState {
   bind(key: PodKey, podClass: PodClass, node: NodeIndex): PodIndex {
     if (this.pods.indexOf.has(key)) throw new SchedulerError("already_bound", `${key} is bound already`);
     const pod = this.pods.add(key, podClass, node);
-    take(this.nodes, node, podClass.demand, 1);
+    addDemand(this.nodes, node, podClass.demand, 1);
     this.#count(pod, 1);
     this.log.push(node);
     return pod;
@@ -103,7 +106,7 @@ export class FleetState {
   unbind(pod: PodIndex): void {
     const node = this.pods.node[pod] ?? 0;
     this.#count(pod, -1);
-    take(this.nodes, node, this.pods.classOf(pod).demand, -1);
+    addDemand(this.nodes, node, this.pods.classOf(pod).demand, -1);
     this.pods.remove(pod);
     this.log.push(node);
     this.freed.push(node);
@@ -114,9 +117,9 @@ export class FleetState {
     if (this.pods.classes[pod] === podClass) return;
     const node = this.pods.node[pod] ?? 0;
     this.#count(pod, -1);
-    take(this.nodes, node, this.pods.classOf(pod).demand, -1);
+    addDemand(this.nodes, node, this.pods.classOf(pod).demand, -1);
     this.pods.setClass(pod, podClass);
-    take(this.nodes, node, podClass.demand, 1);
+    addDemand(this.nodes, node, podClass.demand, 1);
     this.#count(pod, 1);
     this.log.push(node);
     this.freed.push(node);
@@ -132,13 +135,16 @@ export class FleetState {
     this.log.push(node);
   }
 
-  /** Takes a bound pod out of all counts and resources, or puts it back, leaving it listed: for questions of the form "what if it were gone". */
-  suppose(pod: PodIndex, present: boolean): void {
+  /**
+   * Removes a bound pod from all counts and resources, or restores it, without removing it from the lists. Used to
+   * evaluate the fleet without the pod.
+   */
+  setPresent(pod: PodIndex, present: boolean): void {
     const sign = present ? 1 : -1;
     this.#count(pod, sign);
-    if (present) this.#supposedGone.delete(pod);
-    else this.#supposedGone.add(pod);
-    take(this.nodes, this.pods.node[pod] ?? 0, this.pods.classOf(pod).demand, sign);
+    if (present) this.#excluded.delete(pod);
+    else this.#excluded.add(pod);
+    addDemand(this.nodes, this.pods.node[pod] ?? 0, this.pods.classOf(pod).demand, sign);
     this.log.push(this.pods.node[pod] ?? 0);
   }
 
@@ -164,23 +170,23 @@ export class FleetState {
     return podClass;
   }
 
-  /** The rules about other pods that bound pods of these rules carry. */
-  carriersOf(rules: PodRules): readonly RuleCounter[] {
-    let carriers = this.#carriers.get(rules);
-    if (carriers === undefined) {
-      carriers = [
-        ...rules.antiAffinity.map((term) => this.counts.carrier({ kind: "anti-affinity", ...term })),
-        ...rules.affinity.map((term) => this.counts.carrier({ kind: "affinity", ...term })),
-        ...rules.preferred.map((term) => this.counts.carrier({ kind: "preferred", ...term })),
+  /** Returns the counters of the rules about other pods that pods with these rules have. */
+  ruleCountersOf(rules: PodRules): readonly RuleCounter[] {
+    let ruleCounters = this.#ruleCounters.get(rules);
+    if (ruleCounters === undefined) {
+      ruleCounters = [
+        ...rules.antiAffinity.map((term) => this.counts.ruleCounter({ kind: "anti-affinity", ...term })),
+        ...rules.affinity.map((term) => this.counts.ruleCounter({ kind: "affinity", ...term })),
+        ...rules.preferred.map((term) => this.counts.ruleCounter({ kind: "preferred", ...term })),
       ];
-      this.#carriers.set(rules, carriers);
+      this.#ruleCounters.set(rules, ruleCounters);
     }
-    return carriers;
+    return ruleCounters;
   }
 
   /**
-   * Drops cached results of past questions when they have grown too large. Classes of unbound pods become invalid then, so call
-   * it before a class is requested.
+   * Drops cached results when they are too large. Classes of unbound pods become invalid, so call this before
+   * requesting a class.
    */
   forgetIfFull(): void {
     const most = Math.max(CELLS_LEAST, CELLS_PER_NODE * this.nodes.count);
@@ -189,14 +195,14 @@ export class FleetState {
     this.#classes.clear();
     this.#demands.clear();
     this.#rules.clear();
-    this.#carriers = new WeakMap();
+    this.#ruleCounters = new WeakMap();
     this.counts.forget();
     this.identities.forget();
     this.facts.forget();
     this.nodes.forgetNames(this.#namesInUse());
   }
 
-  /** Adds up what bound pods use of resources that no node has offered so far. */
+  /** Subtracts what bound pods use of resources that no node has offered so far. */
   #subtractUsed(fresh: readonly number[]): void {
     for (const pod of this.pods.indexOf.values()) {
       for (const { resource, amount } of this.pods.classOf(pod).demand.extended) {
@@ -236,9 +242,9 @@ export class FleetState {
     for (const { counter, countsTerminating } of identity.counters) {
       if (countsTerminating || !terminating) this.#add(counter, node, sign);
     }
-    for (const carrier of this.carriersOf(rules)) {
-      carrier.holders += sign;
-      this.#add(carrier.counter, node, sign);
+    for (const ruleCounter of this.ruleCountersOf(rules)) {
+      ruleCounter.holders += sign;
+      this.#add(ruleCounter.counter, node, sign);
     }
   }
 

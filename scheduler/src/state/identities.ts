@@ -1,24 +1,27 @@
 import { type PodMatcher, type PodTraits, traitsOf } from "../match/pod-matcher.ts";
 import type { MatchCounter, RuleCounter } from "./rule-counter.ts";
 
-/** Traits shared by pods that no selector can tell apart. */
+/** The traits of pods that no selector can distinguish. */
 export interface Identity extends PodTraits {
   readonly key: string;
-  /** Head of the list of bound pods, -1 for none. */
+  /** The head of the list of bound pods, or -1. */
   firstPod: number;
   pods: number;
-  /** Counters that count these pods. */
+  /** The counters that count these pods. */
   counters: readonly MatchCounter[];
-  /** Rules of other pods that speak of these pods. */
-  carriers: readonly RuleCounter[];
-  /** Grows when `carriers` changes. */
+  /** Rules of other pods that concern these pods. */
+  ruleCounters: readonly RuleCounter[];
+  /** A counter that grows when `carriers` changes. */
   version: number;
 }
 
-/** Holds every identity that has pods or was requested lately, found by key or by trait. */
+/** All identities that have pods or were requested recently, by key and by trait. */
 export class Identities {
   readonly #byKey = new Map<string, Identity>();
-  /** Most traits, such as a pod's own name among its labels, are of one identity: a set for each would cost more than all else. */
+  /**
+   * Most traits, such as a pod's own name among its labels, have one identity, and a set for each would use more memory
+   * than everything else.
+   */
   readonly #byTrait = new Map<string, Identity | Set<Identity>>();
 
   get size(): number {
@@ -36,7 +39,7 @@ export class Identities {
       firstPod: -1,
       pods: 0,
       counters: [],
-      carriers: [],
+      ruleCounters: [],
       version: 0,
     };
     this.#byKey.set(key, identity);

@@ -1,13 +1,13 @@
 import type { NodeSpec } from "../types.ts";
 
-/** A yes or no for each node that depends on its specification alone. */
+/** A boolean for each node that depends only on the node's specification. */
 export interface NodeMask {
   readonly key: string;
   readonly test: (node: NodeSpec) => boolean;
   bits: Uint8Array;
 }
 
-/** A number for each node that depends on its specification alone. */
+/** A number for each node that depends only on the node's specification. */
 export interface NodeScore {
   readonly score: (node: NodeSpec) => number;
   values: Int32Array;

@@ -6,9 +6,7 @@ import type { NodeTable } from "./node-table.ts";
 import { resize } from "./resize.ts";
 import { Topology } from "./topology.ts";
 
-/**
- * Caches results that depend on nodes' specifications alone. Recent questions keep their results, which are updated node by node.
- */
+/** Caches results that depend only on nodes' specifications. Results of recent queries are updated node by node. */
 export class NodeFacts {
   readonly #table: NodeTable;
   readonly #topologies = new Map<string, Topology>();
@@ -52,7 +50,7 @@ export class NodeFacts {
     return column;
   }
 
-  /** The topology's domains among nodes of the mask; of all nodes without one. */
+  /** Returns the topology's domains among nodes of the mask, or of all nodes without a mask. */
   domains(topology: Topology, mask?: NodeMask): DomainSet {
     const key = `${topology.key}\0${mask?.key ?? ""}`;
     let set = this.#sets.get(key);
@@ -63,7 +61,7 @@ export class NodeFacts {
     return set;
   }
 
-  /** Reads the node's specification again (absent when it is gone). None of its pods may be counted at this time. */
+  /** Applies the node's specification, or its removal if absent. None of its pods may be counted during this call. */
   update(node: NodeIndex): void {
     if (this.#capacity !== this.#table.capacity) this.#grow(this.#table.capacity);
     const spec = this.#table.specs[node];
@@ -73,7 +71,7 @@ export class NodeFacts {
     for (const set of this.#sets.values()) set.update(node);
   }
 
-  /** Words held, for the limit on what is remembered. */
+  /** The size in words, for the limit of cached results. */
   get cells(): number {
     const { size } = this.#masks;
     return this.#capacity * (size / 4 + this.#scores.size + 2 * this.#sets.size);

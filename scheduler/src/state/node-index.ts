@@ -1,2 +1,2 @@
-/** A dense number for a node, reused after the node is gone. */
+/** A dense number for a node, reused after the node is removed. */
 export type NodeIndex = number;

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeTable } from "./node-table.ts";
 
-test("64 extended resources of one node are counted, and further ones are left out by name", () => {
+test("counts 64 extended resources of a node, and names the omitted ones", () => {
   const table = new NodeTable();
   assert.deepEqual(table.set(aNode("full", devices(64, "a"))).left, []);
   assert.deepEqual(table.set(aNode("over", devices(65, "a"))).left, ["a.example/064"]);
   assert.equal(table.columns.length, table.firstExtended + 64);
 });
 
-test("253 extended resources of all nodes are counted, and a place that is free again is used again", () => {
+test("counts 253 extended resources of all nodes, and reuses a slot that is free again", () => {
   const table = new NodeTable();
   for (const name of ["a", "b", "c"]) assert.deepEqual(table.set(aNode(name, devices(64, name))).left, []);
   assert.deepEqual(table.set(aNode("d", devices(61, "d"))).left, []);

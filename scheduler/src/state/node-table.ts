@@ -7,29 +7,31 @@ import { Tightness } from "./tightness.ts";
 
 const FIRST_CAPACITY = 16;
 
-// Each resource costs three numbers per node. No fleet offers this many kinds of devices.
+// Each resource costs three numbers per node. No real fleet offers this many kinds of devices.
 const RESOURCES_MAX = 256;
 
-/** Device plugins offer a handful of resources per node; one node must not take the places that all nodes share. */
+/**
+ * Device plugins offer a few resources per node. The limit keeps one node from using up the slots that all nodes share.
+ */
 export const RESOURCES_PER_NODE_MAX = 64;
 
-/** An extended resource that pods request by name. All pods that request it share one object. */
+/** An extended resource that pods request by name. All pods that request it share this object. */
 export interface NamedResource {
   readonly name: string;
-  /** The resource's column, -1 while no node offers it. */
+  /** The resource's column, or -1 while no node offers it. */
   column: number;
 }
 
-/** The result of describing a node. */
+/** The result of adding or replacing a node. */
 export interface NodeChange {
   readonly index: NodeIndex;
   /** Extended resources that are not counted, because the node or the fleet offers too many. */
   readonly left: readonly string[];
-  /** Columns that were made for it: what bound pods use of them is yet to be subtracted. */
+  /** New columns: what bound pods use of them still has to be subtracted. */
   readonly fresh: readonly number[];
 }
 
-/** One resource over all nodes. `free` may be negative: bound pods may exceed what the node has. */
+/** One resource over all nodes. `free` may be negative, because bound pods may exceed the node's capacity. */
 export interface ResourceColumn {
   /** The resource's name. Empty if the slot is free for another resource. */
   name: string;
@@ -37,13 +39,13 @@ export interface ResourceColumn {
   offers: number;
   allocatable: Float64Array;
   free: Float64Array;
-  /** 1 / allocatable, 0 where there is none. */
+  /** 1 / allocatable, or 0 if the node has none. */
   perUnit: Float64Array;
-  /** An upper bound of every node's value. It never shrinks, so bounds derived from it stay valid. */
+  /** An upper bound of every node's value. It never decreases, so bounds derived from it stay valid. */
   perUnitMost: number;
 }
 
-/** Holds nodes in columns, so that a scan touches little memory. */
+/** Nodes in columns, so that a scan reads little memory. */
 export class NodeTable {
   readonly indexOf = new Map<string, NodeIndex>();
   readonly specs: (NodeSpec | undefined)[] = [];
@@ -54,22 +56,22 @@ export class NodeTable {
   readonly storage: ResourceColumn;
   /** The first column of extended resources. */
   readonly firstExtended = 3;
-  /** Ports taken, for nodes where any are. */
+  /** Host ports in use, for nodes that have any. */
   readonly ports = new Map<NodeIndex, HostPort[]>();
   podsAllocatable = new Int32Array(FIRST_CAPACITY);
   podsFree = new Int32Array(FIRST_CAPACITY);
-  /** Used amounts as kube-scheduler supposes them for its scores. */
-  supposedCpu = new Float64Array(FIRST_CAPACITY);
-  supposedMemory = new Float64Array(FIRST_CAPACITY);
-  /** Head of the list of the node's pods, -1 for none. */
+  /** Used amounts with kube-scheduler's assumptions for scores. */
+  defaultedCpu = new Float64Array(FIRST_CAPACITY);
+  defaultedMemory = new Float64Array(FIRST_CAPACITY);
+  /** The head of the list of the node's pods, or -1. */
   firstPod = new Int32Array(FIRST_CAPACITY).fill(-1);
-  /** Numbers that decide between equal nodes. They depend on the names alone, not on the history of the fleet. */
+  /** Numbers that order nodes with equal scores. They depend only on the names, not on the fleet's history. */
   tieBreakers = new Uint32Array(FIRST_CAPACITY);
   capacity = FIRST_CAPACITY;
   /** One above the highest index in use. */
   end = 0;
   readonly tightness = new Tightness(FIRST_CAPACITY);
-  /** Grows when an extended resource gets or loses its column. */
+  /** A counter that grows when an extended resource gets or loses its column. */
   columnsVersion = 0;
   readonly #named = new Map<string, NamedResource>();
   readonly #spareColumns: number[] = [];
@@ -85,7 +87,9 @@ export class NodeTable {
     return this.indexOf.size;
   }
 
-  /** The extended resource of that name. Pods never make columns: a resource that no node offers has none. */
+  /**
+   * Returns the extended resource with this name. Pods never create columns: a resource that no node offers has none.
+   */
   named(name: string): NamedResource {
     let resource = this.#named.get(name);
     if (resource === undefined) {
@@ -95,13 +99,16 @@ export class NodeTable {
     return resource;
   }
 
-  /** Removes names that no node offers and that are not in use. */
+  /** Removes names that no node offers and no pod uses. */
   forgetNames(used: ReadonlySet<NamedResource>): void {
     for (const [name, resource] of this.#named)
       if (resource.column < 0 && !used.has(resource)) this.#named.delete(name);
   }
 
-  /** Puts the node's own data in place; what its pods use stays subtracted. @throws SchedulerError on a bad quantity, before any change. */
+  /**
+   * Sets the node's own data. The usage of its pods stays subtracted. @throws SchedulerError for an invalid quantity,
+   * before any change.
+   */
   set(spec: NodeSpec): NodeChange {
     const amounts = readAllocatable(spec);
     const { left, fresh } = this.#makeColumns(spec.name, amounts);
@@ -129,14 +136,14 @@ export class NodeTable {
     return { index, left, fresh };
   }
 
-  /** Must be called after the node's free cpu or memory changed. */
+  /** Must be called after the node's free cpu or memory has changed. */
   refile(index: NodeIndex): void {
     const cpu = (this.cpu.free[index] ?? 0) * (this.cpu.perUnit[index] ?? 0);
     const memory = (this.memory.free[index] ?? 0) * (this.memory.perUnit[index] ?? 0);
     this.tightness.set(index, Math.min(cpu, memory));
   }
 
-  /** The node must hold no pod. */
+  /** Removes the node, which must have no pods. */
   remove(index: NodeIndex): void {
     const spec = this.spec(index);
     this.indexOf.delete(spec.name);
@@ -147,7 +154,7 @@ export class NodeTable {
     }
     this.#releaseColumns();
     this.podsFree[index] = this.podsAllocatable[index] = 0;
-    this.supposedCpu[index] = this.supposedMemory[index] = 0;
+    this.defaultedCpu[index] = this.defaultedMemory[index] = 0;
     this.ports.delete(index);
     this.tightness.delete(index);
     this.#spare.push(index);
@@ -163,20 +170,23 @@ export class NodeTable {
     return this.spec(index).name;
   }
 
-  /** True when `a` comes before `b` among nodes of equal score. */
+  /** Reports whether `a` precedes `b` among nodes with equal scores. */
   precedes(a: NodeIndex, b: NodeIndex): boolean {
     const tieA = this.tieBreakers[a] ?? 0;
     const tieB = this.tieBreakers[b] ?? 0;
     return tieA === tieB ? this.name(a) < this.name(b) : tieA < tieB;
   }
 
-  /** Makes columns for what the node offers first; returns what has no place, and removes that from `amounts`. */
+  /**
+   * Creates columns for resources that the node is the first to offer. Returns those without a slot, and removes them
+   * from `amounts`.
+   */
   #makeColumns(node: string, amounts: Map<string, number>): Pick<NodeChange, "left" | "fresh"> {
     const left: string[] = [];
     const fresh: number[] = [];
     const index = this.indexOf.get(node);
     let own = 0;
-    // Sorted, so that the same report leaves out the same resources each time; those that have a place keep it.
+    // Sorted, so that the same report always omits the same resources. Resources with a slot keep it.
     const names = [...amounts.keys()].filter((name) => !isPlain(name) && (amounts.get(name) ?? 0) > 0).sort();
     const columnOf = (name: string): number => this.#named.get(name)?.column ?? -1;
     const has = (name: string): boolean =>
@@ -194,7 +204,7 @@ export class NodeTable {
     return { left, fresh };
   }
 
-  /** Assigns a column to an extended resource. Returns false when there is no place. */
+  /** Assigns a column to an extended resource. Returns false if there is no slot. */
   #offer(name: string): boolean {
     const spare = this.#spareColumns.pop();
     if (spare === undefined && this.columns.length >= RESOURCES_MAX) return false;
@@ -240,8 +250,8 @@ export class NodeTable {
     }
     this.podsAllocatable = resize(this.podsAllocatable, new Int32Array(capacity));
     this.podsFree = resize(this.podsFree, new Int32Array(capacity));
-    this.supposedCpu = resize(this.supposedCpu, new Float64Array(capacity));
-    this.supposedMemory = resize(this.supposedMemory, new Float64Array(capacity));
+    this.defaultedCpu = resize(this.defaultedCpu, new Float64Array(capacity));
+    this.defaultedMemory = resize(this.defaultedMemory, new Float64Array(capacity));
     this.firstPod = resize(this.firstPod, new Int32Array(capacity).fill(-1));
     this.tieBreakers = resize(this.tieBreakers, new Uint32Array(capacity));
     this.tightness.grow(capacity);
@@ -261,7 +271,7 @@ function readAllocatable(spec: NodeSpec): Map<string, number> {
   return amounts;
 }
 
-// FNV-1a, finished so that names differing in their last character land far apart.
+// FNV-1a with a final mix, so that names that differ in their last character are far apart.
 function hash(name: string): number {
   let h = 0x811c9dc5;
   for (let i = 0; i < name.length; i++) h = Math.imul(h ^ name.charCodeAt(i), 0x01000193);

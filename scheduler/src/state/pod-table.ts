@@ -5,19 +5,19 @@ import type { NodeIndex } from "./node-index.ts";
 import type { NodeTable } from "./node-table.ts";
 import { resize } from "./resize.ts";
 
-/** A dense number for a bound pod, reused after the pod is gone. */
+/** A dense number for a bound pod, reused after the pod is removed. */
 export type PodIndex = number;
 
 const FIRST_CAPACITY = 64;
 
-/** Bound pods in columns, each in the list of its node and in that of its identity. */
+/** Bound pods in columns, each linked into the lists of its node and of its identity. */
 export class PodTable {
   readonly indexOf = new Map<PodKey, PodIndex>();
   readonly keys: (PodKey | undefined)[] = [];
   readonly classes: (PodClass | undefined)[] = [];
   node = new Int32Array(FIRST_CAPACITY);
   terminating = new Uint8Array(FIRST_CAPACITY);
-  /** Rank of its binding: smaller was bound earlier. */
+  /** The rank of the pod's binding; smaller is earlier. */
   start = new Float64Array(FIRST_CAPACITY);
   nextOnNode = new Int32Array(FIRST_CAPACITY);
   nextOfIdentity = new Int32Array(FIRST_CAPACITY);
@@ -28,7 +28,7 @@ export class PodTable {
   #end = 0;
   #starts = 0;
   readonly #spare: PodIndex[] = [];
-  /** Bound pods by priority. */
+  /** The number of bound pods by priority. */
   readonly #priorities = new Map<number, number>();
 
   constructor(nodes: NodeTable) {
@@ -56,14 +56,14 @@ export class PodTable {
     this.#spare.push(pod);
   }
 
-  /** The pod keeps its node and its rank. */
+  /** Changes the pod's class. The pod keeps its node and its rank. */
   setClass(pod: PodIndex, podClass: PodClass): void {
     this.#unlink(pod);
     this.classes[pod] = podClass;
     this.#link(pod, podClass, this.node[pod] ?? 0);
   }
 
-  /** Reports whether any bound pod is less important. */
+  /** Reports whether any bound pod has a lower priority. */
   hasBelow(priority: number): boolean {
     for (const known of this.#priorities.keys()) if (known < priority) return true;
     return false;
@@ -117,7 +117,7 @@ export class PodTable {
   }
 
   #grow(): void {
-    // By half, not double: with tens of thousands of pods the slack is worth more than the copying.
+    // Grows by half instead of doubling, because with tens of thousands of pods unused memory costs more than copying.
     this.#capacity = Math.ceil(this.#capacity * 1.5);
     const size = this.#capacity;
     this.node = resize(this.node, new Int32Array(size));

@@ -1,22 +1,22 @@
 import type { PodMatcher } from "../match/pod-matcher.ts";
 import type { DomainCounter } from "./domain-counter.ts";
 
-/** Counts, by domain, the pods that a matcher matches. */
+/** Counts the pods that a matcher matches, by domain. */
 export interface MatchCounter {
   readonly matcher: PodMatcher;
   readonly counter: DomainCounter;
-  /** Spread leaves out pods that are going away; affinity doesn't. */
+  /** Whether terminating pods count: they do for affinity, but not for spread. */
   readonly countsTerminating: boolean;
 }
 
 export type RuleCounterKind = "anti-affinity" | "affinity" | "preferred";
 
-/** Counts, by domain, the pods with a rule about other pods. `matcher` selects the pods that the rule is about. */
+/** Counts pods with a rule about other pods, by domain. `matcher` selects the pods that the rule is about. */
 export interface RuleCounter {
   readonly kind: RuleCounterKind;
   readonly matcher: PodMatcher;
   readonly counter: DomainCounter;
   readonly weight: number;
-  /** Bound pods that carry it, those on nodes without the topology key too. */
+  /** The number of bound pods with the rule, including those on nodes without the topology key. */
   holders: number;
 }

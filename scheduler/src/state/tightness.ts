@@ -1,15 +1,18 @@
 import type { NodeIndex } from "./node-index.ts";
 import { resize } from "./resize.ts";
 
-/** Classes of nodes by the scarcer of their free shares of cpu and memory: class i holds shares from i to i + 1 of this many. */
+/**
+ * The number of classes of nodes by the scarcer of their free shares of cpu and memory. Class i contains shares from i
+ * to i + 1, divided by this number.
+ */
 export const TIGHTNESS_CLASSES = 32;
 
-/** Sorts nodes by how full they are, coarsely, so that a search for the best fit may skip most of a fleet. */
+/** Groups nodes coarsely by how full they are, so that a search for the best fit can skip most of a fleet. */
 export class Tightness {
   readonly #nodes: NodeIndex[][] = Array.from({ length: TIGHTNESS_CLASSES }, () => []);
-  /** Class by node, -1 for nodes that are not there. */
+  /** The class by node, or -1 for removed nodes. */
   #class: Int8Array;
-  /** Place of the node in its class's list. */
+  /** The position of the node in its class's list. */
   #at: Int32Array;
 
   constructor(capacity: number) {
@@ -26,7 +29,7 @@ export class Tightness {
     this.#at = resize(this.#at, new Int32Array(capacity));
   }
 
-  /** Files the node under its free share, which may be below 0 or above 1. */
+  /** Sets the node's free share, which may be below 0 or above 1. */
   set(node: NodeIndex, freeShare: number): void {
     const scaled = Math.floor(freeShare * TIGHTNESS_CLASSES);
     const after = scaled < 0 ? 0 : scaled >= TIGHTNESS_CLASSES ? TIGHTNESS_CLASSES - 1 : scaled;

@@ -6,10 +6,13 @@ const ZONE = "topology.kubernetes.io/zone";
 const HOSTNAME = "kubernetes.io/hostname";
 const FIRST_DOMAINS = 8;
 
-/** A topology in which each node is its own domain, whatever its labels. No label can have this name. */
+/** A topology in which each node is a separate domain, whatever its labels. No label can have this name. */
 export const NODE_TOPOLOGY = "\0node";
 
-/** The node's value for a topology key. `zone` and `hostname` stand for the full label names where the node has no such label. */
+/**
+ * Returns the node's value for a topology key. `zone` and `hostname` mean the full label names if the node has no label
+ * with the short name.
+ */
 export function topologyValue(node: NodeSpec, key: string): string | undefined {
   const literal = node.labels[key];
   if (literal !== undefined) return literal;
@@ -22,18 +25,21 @@ export function isHostnameKey(key: string): boolean {
   return key === HOSTNAME || key === "hostname";
 }
 
-/** One topology key over all nodes: which domain each node is in. Domains are numbered densely; a number is reused when its domain is empty. */
+/**
+ * One topology key over all nodes, with the domain of each node. Domains have dense numbers; a number is reused when
+ * its domain is empty.
+ */
 export class Topology {
   readonly key: string;
   readonly isHostname: boolean;
   readonly isPerNode: boolean;
-  /** Domain by node, -1 where the node lacks the key. */
+  /** The domain by node, or -1 if the node lacks the key. */
   domain: Int32Array;
-  /** The domains' values. */
+  /** The label values of the domains. */
   readonly values: string[] = [];
   /** One above the highest domain number in use. */
   end = 0;
-  /** Called when domain numbers pass what readers reserved. */
+  /** Called when domain numbers exceed the space that readers have reserved. */
   domainCapacity = FIRST_DOMAINS;
   readonly #domainOf = new Map<string, number>();
   readonly #nodes: Set<NodeIndex>[] = [];
@@ -46,7 +52,7 @@ export class Topology {
     this.domain = new Int32Array(nodeCapacity).fill(-1);
   }
 
-  /** Number of domains that have a node. */
+  /** The number of domains with a node. */
   get count(): number {
     return this.#domainOf.size;
   }

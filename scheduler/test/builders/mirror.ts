@@ -3,7 +3,7 @@ import { podKey } from "../../src/pod/pod-key.ts";
 import type { NodeSpec, PodKey, PodSpec, Profile } from "../../src/types.ts";
 import type { Bound, Cluster } from "../reference/filter.ts";
 
-/** A fleet and a plain list of the same nodes and pods, changed together. */
+/** A fleet and a plain list of the same nodes and pods, which are changed together. */
 export class Mirror {
   readonly fleet: Fleet;
   readonly #profile: Profile;
@@ -58,7 +58,7 @@ export class Mirror {
     for (const b of this.#bound) if (podKey(b.pod) === key) b.terminating = terminating;
   }
 
-  /** Gives a bound pod the specification of another; it keeps its name, its node and its age. */
+  /** Gives a bound pod another specification. It keeps its name, its node and its age. */
   update(key: PodKey, template: PodSpec): void {
     for (const b of this.#bound) {
       if (podKey(b.pod) !== key) continue;
@@ -67,7 +67,7 @@ export class Mirror {
     }
   }
 
-  /** The same nodes and pods in a new fleet, nodes in another order. */
+  /** Returns a new fleet with the same nodes and pods, the nodes in another order. */
   rebuild(): Fleet {
     const fleet = new Fleet({ profile: this.#profile });
     for (const node of [...this.#nodes.values()].reverse()) fleet.setNode(node);

@@ -57,7 +57,7 @@ export function randomNode(random: Random, name: string): NodeSpec {
   };
 }
 
-/** A pod template; `rich` decides how many kinds of rules it has. */
+/** Returns a pod template. `rich` controls how many kinds of rules it has. */
 export function randomPod(random: Random, name: string, rich: number): PodSpec {
   const has = (scale: number) => random.chance(rich * scale);
   const labels = { app: random.pick(APPS), ...(random.chance(0.5) ? { tier: random.pick(TIERS) } : {}) };
@@ -144,7 +144,7 @@ function randomTerm(random: Random): NodeSelectorTerm {
   };
 }
 
-// Preferences that don't parse make kube-scheduler give up on the pod; few are enough.
+// Malformed preferences make kube-scheduler fail the pod, so only a few are generated.
 function randomNodeAffinity(random: Random): NonNullable<PodSpec["nodeAffinity"]> {
   const parses = ({ matchExpressions = [] }: NodeSelectorTerm) =>
     matchExpressions.every(

@@ -6,7 +6,7 @@ export interface Bound {
   readonly pod: PodSpec;
   readonly node: NodeSpec;
   readonly terminating: boolean;
-  /** Rank of its start: smaller started earlier. */
+  /** The rank of the pod's start; smaller is earlier. */
   readonly start: number;
 }
 
@@ -20,7 +20,9 @@ export interface Rejection {
   readonly resolvable: boolean;
 }
 
-/** Returns the first filter, in kube-scheduler's order, that rejects the node for the pod; undefined without one. */
+/**
+ * Returns the first filter, in kube-scheduler's order, that rejects the node for the pod, or undefined if none does.
+ */
 export function reject(pod: PodSpec, node: NodeSpec, cluster: Cluster): Rejection | undefined {
   const named = match.namedNodes(pod);
   if (named !== undefined && !named.has(node.name))
@@ -82,7 +84,9 @@ export function selects(constraint: TopologySpreadConstraint, pod: PodSpec, othe
   return same && match.labelsMatch(constraint.labelSelector, labels);
 }
 
-/** An empty selector counts no pod at all; keys copied from the pod make it non-empty. */
+/**
+ * Reports whether a constraint counts no pods, as with an empty selector. Keys copied from the pod make it non-empty.
+ */
 export function countsNothing(constraint: TopologySpreadConstraint, pod: PodSpec): boolean {
   const copied = (constraint.matchLabelKeys ?? []).some((key) => pod.labels?.[key] !== undefined);
   return constraint.labelSelector !== undefined && match.selectorIsEmpty(constraint.labelSelector) && !copied;

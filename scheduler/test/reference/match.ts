@@ -1,4 +1,4 @@
-// Straight from the semantics, one rule after another, and deliberately sharing nothing with the package but its types.
+// Implements the semantics directly, one rule after another. It deliberately shares only types with the package.
 import type {
   HostPort,
   LabelSelector,
@@ -99,7 +99,7 @@ export function nodeMatches(pod: PodSpec, node: NodeSpec): boolean {
   return required === undefined || required.some((term) => termMatches(term, node));
 }
 
-/** Names that the node must have one of, when every required term names some; undefined when any node may do. */
+/** Returns the names to which the node is restricted if every required term names nodes. Undefined: no restriction. */
 export function namedNodes(pod: PodSpec): Set<string> | undefined {
   const required = pod.nodeAffinity?.required ?? [];
   if (required.length === 0) return undefined;
@@ -128,7 +128,7 @@ export function selectorIsEmpty(selector: LabelSelector): boolean {
   );
 }
 
-/** Reports whether `other` is one of the pods that a term of `owner` speaks of. */
+/** Reports whether a term of `owner` selects the pod `other`. */
 export function podTermMatches(term: PodAffinityTerm, owner: PodSpec, other: PodSpec): boolean {
   const namespaces = (term.namespaces ?? []).length > 0 ? (term.namespaces ?? []) : [owner.namespace];
   return namespaces.includes(other.namespace) && labelsMatch(term.labelSelector, other.labels ?? {});

@@ -11,7 +11,7 @@ export interface Candidate {
 
 const priority = (pod: PodSpec) => pod.priority ?? 0;
 
-/** Every node where moving lower pods aside makes room, with the pods to move. */
+/** Returns every node where preempting pods of lower priority makes room, with the victims. */
 export function candidates(
   pod: PodSpec,
   cluster: Cluster,
@@ -53,7 +53,7 @@ function victimsOn(
   return { node: node.name, victims, violations: victims.filter((b) => violating.has(b)).length };
 }
 
-/** The candidates no rule prefers another to. */
+/** Returns the candidates that no rule ranks below another. */
 export function best(all: readonly Candidate[]): Candidate[] {
   const highest = (c: Candidate) => Math.max(...c.victims.map((b) => priority(b.pod)));
   const rules: ((c: Candidate) => number)[] = [

@@ -1,6 +1,6 @@
 import type { ContainerSpec, NodeSpec, PodSpec } from "../../src/types.ts";
 
-/** Billionths, in exact fractions: numerator over 10^20. Slow and plain. */
+/** Parses billionths with exact fractions: numerator over 10^20. Slow and simple. */
 function nano(text: string): bigint {
   const match = /^([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+)|([numkMGTPE]i?|Ki)?)$/.exec(text);
   if (match === null) throw new Error(`quantity ${text}`);
@@ -40,8 +40,8 @@ function containerNeeds(container: ContainerSpec, resource: string, missing: big
 }
 
 /** Returns what the pod needs of one resource, in thousandths of a cpu or whole units. */
-export function needs(pod: PodSpec, resource: string, supposed = false): number {
-  const missing = !supposed
+export function needs(pod: PodSpec, resource: string, defaulted = false): number {
+  const missing = !defaulted
     ? 0n
     : resource === "cpu"
       ? nano("100m")
@@ -76,6 +76,6 @@ export function capacity(node: NodeSpec, resource: string): number {
   return units(resource, nano(node.allocatable[resource] ?? "0"));
 }
 
-export function used(pods: readonly PodSpec[], resource: string, supposed = false): number {
-  return pods.reduce((sum, pod) => sum + needs(pod, resource, supposed), 0);
+export function used(pods: readonly PodSpec[], resource: string, defaulted = false): number {
+  return pods.reduce((sum, pod) => sum + needs(pod, resource, defaulted), 0);
 }

@@ -6,7 +6,10 @@ import { capacity, needs, used } from "./resources.ts";
 type Scores = Map<string, number>;
 export type KubeProfile = "kube-most" | "kube-least";
 
-/** kube-scheduler's weighted total for each feasible node; undefined when it would give up on the pod (a preference that doesn't parse). */
+/**
+ * Returns kube-scheduler's weighted total for each feasible node, or undefined if it would fail the pod (a malformed
+ * preference).
+ */
 export function totals(
   pod: PodSpec,
   feasible: readonly NodeSpec[],

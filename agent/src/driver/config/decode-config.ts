@@ -1,11 +1,11 @@
 import { Decoder } from "@msgpack/msgpack";
 import { DriverError } from "../driver-error.ts";
 
-/** A job's `config` block is some kilobytes; this allows for generated ones. */
+/** A job's `config` block has some kilobytes; the limit leaves room for generated ones. */
 const MAX_CONFIG_BYTES = 1024 * 1024;
 const MAX_ITEMS = 10_000;
 
-/** Decodes the msgpack of a `config` block. Nothing at all is an empty block. Throws INVALID for anything but one map. */
+/** Decodes the msgpack of a `config` block. Empty input is an empty block. Throws INVALID for anything but one map. */
 export function decodeConfig(path: string, bytes: Uint8Array): unknown {
   if (bytes.length === 0) return {};
   if (bytes.length > MAX_CONFIG_BYTES)
@@ -27,10 +27,10 @@ export function decodeConfig(path: string, bytes: Uint8Array): unknown {
   }
 }
 
-/** A message names at most so many problems; gRPC's trailers hold no more. */
+/** The number of problems that one error lists; gRPC's trailers can't hold more. */
 const MAX_PROBLEMS = 20;
 
-/** Throws INVALID with every problem, if there is one. */
+/** Throws INVALID with every problem, if there are any. */
 export function refuseProblems(problems: readonly string[]): void {
   if (problems.length === 0) return;
   const more = problems.length - MAX_PROBLEMS;

@@ -8,7 +8,7 @@ import { TASK_SCHEMA } from "./task-schema.ts";
 
 const GUIDE = readFileSync(join(import.meta.dirname, "../../../../docs/nomad.md"), "utf8");
 
-test("docs/nomad.md has the tables of every option that the schemas define and of those that they refuse", () => {
+test("the tables in docs/nomad.md list every option of the schemas and every refused option", () => {
   for (const options of [TASK_SCHEMA, DRIVER_SCHEMA]) {
     for (const table of [optionTable(options), refusedTable(options)])
       assert.ok(GUIDE.includes(`\n${table}\n`), `docs/nomad.md lacks this table:\n${table}`);

@@ -3,14 +3,17 @@ import type { Spec } from "@forage/proto/plugins/shared/hclspec/hcl_spec";
 /** An HCL type, as it is written in a job. */
 export type OptionType = "string" | "bool" | "number" | "list(string)";
 
-/** One option of a `config` block: the source of the schema that Nomad gets and of the table in the documentation. */
+/** One option of a `config` block. The schema for Nomad and the table in the documentation are generated from it. */
 export type Option =
   | {
       readonly kind: "attribute";
       readonly name: string;
       readonly type: OptionType;
       readonly required?: boolean;
-      /** The default as the documentation shows it. The driver applies defaults itself: a job's file keeps what was written. */
+      /**
+       * The default, as shown in the documentation. The driver applies defaults itself, so that Nomad keeps a job as it
+       * was written.
+       */
       readonly fallback?: string;
       readonly doc: string;
     }
@@ -30,8 +33,8 @@ export type Option =
     }
   | {
       /**
-       * An option of other drivers that this one refuses. It is part of the schema, so that the driver can give the reason instead of
-       * Nomad, which would only name the option.
+       * An option of other drivers that this driver refuses. It is part of the schema so that the driver can give the
+       * reason; Nomad's own error would only name the option.
        */
       readonly kind: "refused";
       readonly name: string;
@@ -67,7 +70,7 @@ function specOf(option: Option): Spec {
 }
 
 export interface OptionRow {
-  /** The option's name with the blocks around it, such as `mounts.target`. */
+  /** The option's name after the names of its blocks, such as `mounts.target`. */
   readonly path: string;
   readonly type: string;
   readonly fallback: string;
@@ -75,7 +78,7 @@ export interface OptionRow {
 }
 
 export interface RefusedRow {
-  /** With the blocks around it: `auth.tls_verify`. */
+  /** The option's name after the names of its blocks, such as `auth.tls_verify`. */
   readonly path: string;
   readonly reason: string;
 }
@@ -89,7 +92,7 @@ export function refusedRows(options: readonly Option[], prefix = ""): readonly R
   });
 }
 
-/** Lists every option that works, blocks before what is in them. */
+/** Lists every supported option, each block before its contents. */
 export function optionRows(options: readonly Option[], prefix = ""): readonly OptionRow[] {
   return options.flatMap((option): OptionRow[] => {
     const path = `${prefix}${option.name}`;

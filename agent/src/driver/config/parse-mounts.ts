@@ -59,7 +59,7 @@ function parseVolumeName(text: string): Source {
   return { type: "volume", source: text };
 }
 
-/** A relative path lies in the task's directory. */
+/** Parses a source. A relative path is relative to the task's directory. */
 function parseSource(text: string): Source {
   if (text.startsWith("/")) return { type: "bind", source: parseAbsolutePath(text), sourceInTaskDir: false };
   if (text === "") throw new Error("must not be empty");
@@ -67,7 +67,7 @@ function parseSource(text: string): Source {
   return { type: "bind", source: absolute.slice(1), sourceInTaskDir: true };
 }
 
-/** Parses `SOURCE:TARGET[:OPTIONS]`. A source without a slash is a volume's name, as everywhere with this form. */
+/** Parses `SOURCE:TARGET[:OPTIONS]`. As in Docker, a source without a slash is the name of a volume. */
 export function parseVolume(text: string): TaskMount {
   const [from, to, options = "", ...rest] = text.split(":");
   if (from === undefined || to === undefined || rest.length > 0)

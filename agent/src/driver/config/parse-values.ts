@@ -20,7 +20,7 @@ export function parseDuration(text: string): number {
   return totalMs;
 }
 
-/** Docker's suffixes, which jobs for other drivers use, in any case: they are powers of 1024. */
+/** Docker's suffixes in any case, which jobs for other drivers use. They are powers of 1024. */
 const DOCKER_SIZE = /^(\d+)([bkmg])b?$/i;
 const DOCKER_UNIT: Readonly<Record<string, number>> = { b: 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 };
 const MAX_SIZE_BYTES = 2 ** 50;
@@ -45,7 +45,7 @@ function quantityOf(text: string): number | undefined {
   }
 }
 
-/** An absolute path without `..`, and without what separates the parts of a mount's text form. */
+/** Parses an absolute path without `..` and without the separators of a mount's text form. */
 export function parseAbsolutePath(text: string): string {
   if (!text.startsWith("/") || hasControl(text) || text.split("/").includes(".."))
     throw new Error(`must be an absolute path without "..", and is ${shown(text)}`);
@@ -130,6 +130,6 @@ function limitOf(text: string | undefined): number | undefined {
 }
 
 function hasControl(text: string): boolean {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the characters that no path of a mount may hold
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: paths of mounts must not contain these characters
   return /[\u0000-\u001f\u007f]/.test(text);
 }

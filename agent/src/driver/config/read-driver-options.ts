@@ -15,7 +15,7 @@ export const DEFAULT_CAPS: readonly string[] =
     .split(" ")
     .map((name) => `CAP_${name}`);
 
-/** Decodes and validates the plugin's configuration. Throws INVALID that names every problem with its path. */
+/** Decodes and validates the plugin's configuration. Throws INVALID with the path of every invalid option. */
 export function readDriverOptions(msgpack: Uint8Array): DriverOptions {
   const problems: string[] = [];
   const section = new Section(PATH, decodeConfig(PATH, msgpack), DRIVER_SCHEMA, problems);
@@ -76,7 +76,7 @@ function parseCapability(text: string): string {
   return name === "ALL" ? name : `CAP_${name}`;
 }
 
-/** A path that ends with a slash stands for everything below it. */
+/** Parses the path of a device. A path that ends with a slash includes everything below it. */
 function parseAllowedDevice(text: string): string {
   const path = parseAbsolutePath(text);
   return text.endsWith("/") && path !== "/" ? `${path}/` : path;

@@ -10,11 +10,11 @@ const CPU_PERIOD_MIN_MICROS = 1_000;
 const CPU_PERIOD_MAX_MICROS = 1_000_000;
 const SWAPPINESS_MAX = 100;
 const UNLIMITED = -1;
-/** Parameters that belong to a namespace of the task, and not to the whole host. */
+/** Kernel parameters that belong to a namespace of the task instead of the whole host. */
 const NAMESPACED_SYSCTL =
   /^(net\.[a-z0-9_./-]+|fs\.mqueue\.[a-z_]+|kernel\.(msg[a-z_]*|sem|shm[a-z_]*|domainname))$/i;
 
-/** Reads a task's limits besides those of Nomad's `resources`. */
+/** Reads the limits of a task that Nomad's `resources` block does not have. */
 export function readLimits(section: Section, { allowPrivileged }: TaskPolicy) {
   const shmSizeBytes = section.parsed("shm_size", parseSize);
   const pidsLimit = section.wholeNumber("pids_limit", 1, PIDS_MAX);

@@ -34,7 +34,7 @@ function problemsOf(config: Readonly<Record<string, unknown>>, policy?: DriverOp
   return "";
 }
 
-/** One value for each option that differs from its default. */
+/** A value for each option that differs from the option's default. */
 const EVERY_OPTION = {
   image: "ghcr.io/acme/web:1.2",
   image_pull_policy: "always",
@@ -164,12 +164,12 @@ test("reads every option of the schema", () => {
   assert.deepEqual(read(EVERY_OPTION), EVERY_VALUE);
 });
 
-test("reads attributes that Nomad sends as null like ones that are left out", () => {
+test("reads null attributes as absent, because Nomad sends null for absent ones", () => {
   const unset = Object.fromEntries(TASK_SCHEMA.map(({ name }) => [name, null]));
   assert.deepEqual(read({ ...unset, image: "busybox" }), read({}));
 });
 
-describe("refuses, with the path of the attribute,", () => {
+describe("rejects, with the path of the attribute,", () => {
   const cases: Readonly<Record<string, readonly [Readonly<Record<string, unknown>>, string]>> = {
     "an unknown option": [{ imge: "x" }, "config.imge: there is no such option"],
     "an unknown option in a block": [{ dns: { server: [] } }, "config.dns.server: there is no such option"],
@@ -177,7 +177,7 @@ describe("refuses, with the path of the attribute,", () => {
     "what is not an image": [{ image: "oci-archive:///etc" }, 'config.image: "oci-archive:///etc"'],
     "a wrong type": [{ privileged: "yes" }, "config.privileged: must be true or false, and is a string"],
     "a wrong item of a list": [{ args: ["a", 1] }, "config.args[1]: must be a string, and is a number"],
-    "an unknown capability": [{ cap_add: ["fly"] }, 'config.cap_add[0]: "fly" is no capability'],
+    "an unknown capability": [{ cap_add: ["fly"] }, 'config.cap_add[0]: "fly" is not a Linux capability'],
     "a source that leaves the task's directory": [
       { mounts: [{ source: "../../etc", target: "/x" }] },
       'config.mounts[0].source: must be an absolute path without ".."',
@@ -248,7 +248,7 @@ describe("refuses, with the path of the attribute,", () => {
     test(title, () => assert.ok(problemsOf(config).includes(expected), problemsOf(config)));
 });
 
-describe("refuses what the plugin's configuration does not allow:", () => {
+describe("rejects what the plugin's configuration does not allow:", () => {
   const cases: Readonly<Record<string, readonly [Readonly<Record<string, unknown>>, string]>> = {
     privileged: [{ privileged: true }, "config.privileged: the plugin's allow_privileged"],
     unconfined: [{ seccomp_profile: "unconfined" }, "config.seccomp_profile: unconfined needs"],
@@ -296,7 +296,7 @@ test("never repeats a password in a message", () => {
   assert.doesNotMatch(problems, /12345/);
 });
 
-describe("refuses configuration that is no msgpack map:", () => {
+describe("rejects configuration that is not a msgpack map:", () => {
   const cases: Readonly<Record<string, Uint8Array>> = {
     "cut off": encode({ image: "busybox" }).slice(0, -2),
     "more than one value": Buffer.concat([encode({ image: "a" }), encode(1)]),
@@ -312,8 +312,8 @@ describe("refuses configuration that is no msgpack map:", () => {
     });
 });
 
-test("refuses random bytes with INVALID only", () => {
-  // A fixed sequence, so that a failure is found again.
+test("rejects random bytes with INVALID only", () => {
+  // A fixed seed, so that a failure can be reproduced.
   const random = randomOf(1);
   for (let round = 0; round < 2_000; round++) {
     const bytes = Uint8Array.from({ length: random.below(64) }, () => random.below(256));
@@ -328,7 +328,7 @@ test("every option is described", () => {
   check(TASK_SCHEMA);
 });
 
-test("refuses options of other drivers' plugins with what replaces them", () => {
+test("rejects options of other drivers' plugins and names the replacement", () => {
   const read = () => readDriverOptions(encode({ recover_stopped: true, volumes: { selinuxlabel: "z" } }));
   assert.throws(read, /plugin config\.recover_stopped: tasks of an earlier boot/);
   assert.throws(read, /plugin config\.volumes\.selinuxlabel: the driver does not relabel/);

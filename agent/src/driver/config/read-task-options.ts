@@ -24,7 +24,7 @@ const LABEL_VALUE_MAX_CHARACTERS = 4_096;
 /** Labels that the driver, nerdctl and containerd write. */
 const RESERVED_LABEL = /^(forage\.dev|nerdctl|containerd\.io|io\.containerd|io\.nomad)[./]/;
 
-/** Decodes and validates a job's `config` block. Throws INVALID that names every problem with its path. */
+/** Decodes and validates a job's `config` block. Throws INVALID with the path of every invalid option. */
 export function readTaskOptions(msgpack: Uint8Array, policy: TaskPolicy): TaskOptions {
   const problems: string[] = [];
   const section = new Section(PATH, decodeConfig(PATH, msgpack), TASK_SCHEMA, problems);
@@ -44,7 +44,7 @@ export function readTaskOptions(msgpack: Uint8Array, policy: TaskPolicy): TaskOp
   return options;
 }
 
-/** Refuses settings of an IPC namespace of the task's own, where it has the host's. */
+/** Rejects settings of an IPC namespace for a task that shares the host's. */
 function checkHostIpc(section: Section, { hostNamespaces, sysctl, shmSizeBytes }: TaskOptions): void {
   if (!hostNamespaces.includes("ipc")) return;
   if (shmSizeBytes !== undefined)
@@ -139,7 +139,7 @@ function readNetwork(section: Section) {
 function readDns(section: Section): TaskDns | undefined {
   const block = section.section("dns", TASK_SCHEMA);
   if (block === undefined) return undefined;
-  // A word of resolv.conf: whitespace would begin another line or option.
+  // A word of resolv.conf. Whitespace would start another line or option.
   const word = (text: string): string => {
     if (/^[\x21-\x7e]{1,253}$/.test(text)) return text;
     throw new Error(`must be one word, and is ${shown(text)}`);

@@ -4,10 +4,10 @@ import { oneOf, parseAbsolutePath } from "./parse-values.ts";
 import { type Section, shown } from "./section.ts";
 import type { HostNamespace, SeccompProfile } from "./task-options.ts";
 
-/** runc accepts no larger IDs. */
+/** The largest id that runc accepts. */
 const GROUP_ID_MAX = 2 ** 31 - 1;
 
-/** Reads what confines a task, or frees it. */
+/** Reads the options that restrict a task or extend its rights. */
 export function readSecurity(section: Section, policy: TaskPolicy) {
   const capability = (text: string): string => {
     const name = capabilityName(text);
@@ -57,7 +57,7 @@ function parseGroupId(text: string): number {
   throw new Error(`must be a group ID from 0 to ${GROUP_ID_MAX}, and is ${shown(text)}`);
 }
 
-// The characters of a profile's name that are neither white space nor separators of options.
+// The characters of a profile's name, which exclude white space and separators of options.
 const APPARMOR_PROFILE = /^[A-Za-z0-9/][A-Za-z0-9_./@+-]{0,254}$/;
 const SELINUX_TYPE = /^type:([A-Za-z0-9_]{1,255})$/;
 

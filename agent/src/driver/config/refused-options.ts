@@ -4,7 +4,7 @@ function refuse(name: string, reason: string): Option {
   return { kind: "refused", name, reason };
 }
 
-/** Options of a task in other container drivers that this driver refuses, each with the option that replaces it or the reason. */
+/** Task options of other container drivers that this driver refuses, each with its replacement or the reason. */
 export const REFUSED_TASK_OPTIONS: readonly Option[] = [
   refuse("auth_soft_fail", "a pull whose login fails never becomes an anonymous one; leave out `auth`"),
   refuse("cwd", "use `work_dir`"),
@@ -34,7 +34,7 @@ export const REFUSED_MOUNT_OPTIONS: readonly Option[] = [
   refuse("options", "use `readonly`, `propagation` and `size`"),
 ];
 
-/** Options of other container drivers' plugins. */
+/** Plugin options of other container drivers that this driver refuses. */
 export const REFUSED_DRIVER_OPTIONS: readonly Option[] = [
   refuse("auth", "use `auth_config`, or the task's `auth`"),
   refuse(

@@ -1,12 +1,12 @@
 import { messageOf } from "@forage/common/message-of";
 import type { Option } from "./option.ts";
 
-/** Text that appears in errors is cut at this length. */
+/** Longer text is truncated in errors. */
 const MAX_SHOWN_CHARACTERS = 80;
 
 /**
- * Reads the attributes of one block. A fault is added to `problems` with the attribute's path, and the attribute reads as absent,
- * so one pass finds every problem. Nomad sends null for an absent attribute.
+ * Reads the attributes of one block. An invalid attribute is added to `problems` with its path and then treated as
+ * absent, so that one pass finds every problem. Nomad sends null for an absent attribute.
  */
 export class Section {
   readonly path: string;
@@ -40,7 +40,7 @@ export class Section {
     return this.#typed(name, "a string", (value) => (typeof value === "string" ? value : undefined));
   }
 
-  /** A required, non-empty string; missing reads as "". */
+  /** Returns a required, non-empty string, or "" if it is missing. */
   requiredText(name: string): string {
     const value = this.text(name);
     if (!this.has(name) || value === "") this.problem(name, "is required");
@@ -72,7 +72,7 @@ export class Section {
     });
   }
 
-  /** Parses a string; the text of what `parse` throws is the problem. */
+  /** Parses a string. If `parse` throws, its message becomes the problem. */
   parsed<Value>(name: string, parse: (text: string) => Value): Value | undefined {
     const text = this.text(name);
     return text === undefined ? undefined : this.#attempt(name, text, parse);
@@ -85,7 +85,7 @@ export class Section {
     });
   }
 
-  /** A map of strings. Nomad sends a repeated block as a list of maps, which are merged. */
+  /** Returns a map of strings. Nomad sends a repeated block as a list of maps, which are merged. */
   map(name: string): Readonly<Record<string, string>> {
     const value = this.#values.get(name);
     const merged = new Map<string, string>();
@@ -144,7 +144,7 @@ export class Section {
   }
 }
 
-/** Quotes text for a message, shortened. */
+/** Quotes text for a message and truncates it. */
 export function shown(text: string): string {
   const cut = text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}…` : text;
   return /^[A-Za-z0-9_.-]+$/.test(cut) ? cut : JSON.stringify(cut.toWellFormed());
@@ -161,7 +161,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   );
 }
 
-/** The kind of a value, never the value: it may be a secret. */
+/** Describes the type of a value, but never the value, which may be a secret. */
 function describe(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";

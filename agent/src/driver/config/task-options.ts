@@ -1,22 +1,22 @@
 /**
- * The driver configuration of one task: the `config` block of a job, decoded and validated.
- * A field is `undefined` or empty if the job leaves it out. Sizes are bytes and durations milliseconds.
+ * The driver configuration of one task: the decoded and validated `config` block of a job. A field is `undefined` or
+ * empty if the job omits it. Sizes are in bytes and durations in milliseconds.
  */
 export interface TaskOptions {
-  /** The image's reference, as the job gives it. Never empty. */
+  /** The image's reference as the job spells it. Never empty. */
   readonly image: string;
-  /** Replaces the image's ENTRYPOINT when not empty, and drops its CMD. */
+  /** Replaces the image's ENTRYPOINT and drops its CMD, unless empty. */
   readonly entrypoint: readonly string[];
   /** Replaces the image's CMD, together with `args`: the CMD is `[command, ...args]`. */
   readonly command?: string;
-  /** Follow `command`; without a command they replace the image's CMD. */
+  /** Arguments after `command`. Without a command they replace the image's CMD. */
   readonly args: readonly string[];
   /** Working directory; an absolute path. */
   readonly workDir?: string;
   readonly hostname?: string;
-  /** Runs a small init process as process 1, which forwards signals and reaps zombies. */
+  /** Whether a small init process runs as process 1, which forwards signals and reaps zombies. */
   readonly init: boolean;
-  /** Runs the task on a terminal. */
+  /** Whether the task runs on a terminal. */
   readonly tty: boolean;
 
   readonly imagePullPolicy: ImagePullPolicy;
@@ -25,19 +25,19 @@ export interface TaskOptions {
   /** Login at the image's registry; never written to logs or errors. */
   readonly auth?: RegistryAuth;
 
-  /** Capabilities with the prefix `CAP_`, or `ALL`. Every one is in the plugin's `allow_caps`. */
+  /** Capabilities with the prefix `CAP_`, or `ALL`. Each is in the plugin's `allow_caps`. */
   readonly capAdd: readonly string[];
   /** Capabilities with the prefix `CAP_`, or `ALL`. */
   readonly capDrop: readonly string[];
   /** Whether the container is privileged. Requires the plugin's `allow_privileged`. */
   readonly privileged: boolean;
   readonly readonlyRootfs: boolean;
-  /** Sets no_new_privs: the task's processes gain no privileges through set-user-ID programs. */
+  /** Whether no_new_privs is set, so that the task's processes gain no privileges through set-user-ID programs. */
   readonly noNewPrivileges: boolean;
   readonly seccompProfile: SeccompProfile;
-  /** Name of a profile, or `unconfined`; undefined: the runtime's default. */
+  /** The name of a profile, or `unconfined`. Undefined: the runtime's default. */
   readonly appArmorProfile?: string;
-  /** Type of the processes; undefined: the runtime's default. */
+  /** The SELinux type of the processes. Undefined: the runtime's default. */
   readonly seLinuxType?: string;
   /** The host's namespaces that the task shares. Empty unless the plugin's `allow_privileged` is set. */
   readonly hostNamespaces: readonly HostNamespace[];
@@ -46,7 +46,7 @@ export interface TaskOptions {
   /** Supplementary group IDs. The user and group come from Nomad's `user` of the task. */
   readonly groupAdd: readonly number[];
 
-  /** Mounts from `mounts`, `volumes` and `tmpfs`, parents before children. Nomad's own mounts come apart from these. */
+  /** Mounts from `mounts`, `volumes` and `tmpfs`, parents before children. Nomad's own mounts are separate. */
   readonly mounts: readonly TaskMount[];
   readonly devices: readonly TaskDevice[];
 
@@ -54,7 +54,7 @@ export interface TaskOptions {
   readonly networkMode?: TaskNetworkMode;
   /** Labels of the ports, from the group's or the task's `network` block, that are published with `network_mode = "bridge"`. */
   readonly ports: readonly string[];
-  /** Replaces the DNS settings that Nomad passes, when set. */
+  /** Replaces the DNS settings that Nomad passes. Undefined: Nomad's settings. */
   readonly dns?: TaskDns;
   /** Lines added to /etc/hosts. */
   readonly extraHosts: readonly ExtraHost[];
@@ -65,24 +65,24 @@ export interface TaskOptions {
   readonly ulimits: readonly Ulimit[];
   /** Size of /dev/shm. */
   readonly shmSizeBytes?: number;
-  /** Most processes and threads in the task. */
+  /** The limit on processes and threads in the task. */
   readonly pidsLimit?: number;
-  /** Limits CPU time to the task's `cpu` instead of only weighing it. */
+  /** Whether CPU time is limited to the task's `cpu` instead of only weighted by it. */
   readonly cpuHardLimit: boolean;
   /** Period of the CPU limit. */
   readonly cpuPeriodMicros?: number;
   /** Soft limit of the memory. */
   readonly memoryReservationBytes?: number;
-  /** Memory and swap together; -1: unlimited swap. */
+  /** The limit of memory and swap together. -1: unlimited swap. */
   readonly memorySwapBytes?: number;
-  /** 0 … 100. */
+  /** The kernel's readiness to swap the task's memory, from 0 to 100. */
   readonly memorySwappiness?: number;
-  /** -1000 … 1000. */
+  /** The adjustment of the OOM score, from -1000 to 1000. */
   readonly oomScoreAdj?: number;
 
-  /** Labels put on the container, besides the driver's own. */
+  /** Labels of the container in addition to the driver's own. */
   readonly labels: Readonly<Record<string, string>>;
-  /** OCI runtime: an absolute path or the name of a shim. One of the plugin's `allow_runtimes`. */
+  /** The OCI runtime: an absolute path or the name of a shim. One of the plugin's `allow_runtimes`. */
   readonly runtime?: string;
 }
 
@@ -94,7 +94,7 @@ export type HostNamespace = "pid" | "ipc";
 export interface RegistryAuth {
   readonly username: string;
   readonly password: string;
-  /** Host and port; undefined: the registry of the task's image. */
+  /** The registry's host and port. Undefined: the registry of the task's image. */
   readonly serverAddress?: string;
 }
 
@@ -109,9 +109,9 @@ export type MountPropagation = "private" | "rprivate" | "slave" | "rslave" | "sh
 export type TaskMount =
   | {
       readonly type: "bind";
-      /** Absolute path on the host; a path relative in the job lies in the task's directory: see `sourceInTaskDir`. */
+      /** Absolute path on the host, or a path relative to the task's directory: see `sourceInTaskDir`. */
       readonly source: string;
-      /** Reports whether `source` is relative to the task's directory (`<alloc_dir>/<task>`) and stays in it. */
+      /** Whether `source` is relative to the task's directory (`<alloc_dir>/<task>`) and stays in it. */
       readonly sourceInTaskDir: boolean;
       /** Absolute path in the task. */
       readonly target: string;
@@ -120,7 +120,7 @@ export type TaskMount =
     }
   | {
       readonly type: "volume";
-      /** Name of a volume that the driver creates on first use and keeps. */
+      /** The name of a volume that the driver creates on first use and keeps. */
       readonly source: string;
       readonly target: string;
       readonly readonly: boolean;
@@ -135,7 +135,7 @@ export type TaskMount =
 export interface TaskDevice {
   readonly hostPath: string;
   readonly containerPath: string;
-  /** Letters of "r", "w" and "m". */
+  /** A combination of "r", "w" and "m". */
   readonly permissions: string;
 }
 

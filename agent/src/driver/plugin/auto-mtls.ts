@@ -10,13 +10,13 @@ export interface AutoMtls {
 
 const KEY = { name: "ECDSA", namedCurve: "P-256" } as const;
 const SIGNING = { name: "ECDSA", hash: "SHA-256" } as const;
-/** The host compares this name. */
+/** The name that the host compares. */
 const SERVER_NAME = "localhost";
 const DAY_MS = 86_400_000;
 /** The certificate must outlive the process, which may run for years. */
 const VALID_DAYS = 3_650;
 
-/** Makes a certificate for this process and accepts connections from the host's certificate only. */
+/** Creates a certificate for this process, and accepts connections only with the host's certificate. */
 export async function makeAutoMtls(clientCertificatePem: string, nowMs: number): Promise<AutoMtls> {
   const client = readCertificate(clientCertificatePem);
   const keys = await webcrypto.subtle.generateKey(KEY, true, ["sign", "verify"]);

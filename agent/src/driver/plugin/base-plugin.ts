@@ -9,7 +9,7 @@ export interface BasePluginFront {
   readonly name: string;
   readonly version: string;
   configSchema(): Spec;
-  /** Takes the configuration. Throws INVALID with every violation, and has no effect outside the process. */
+  /** Applies the configuration. Throws INVALID with every violation. Has no effect outside the process. */
   setConfig(msgpack: Uint8Array): void;
 }
 

@@ -8,7 +8,7 @@ const OPTIONS = readDriverOptions(new Uint8Array());
 const READY: Observation = { type: "ready", containerd: "v1.7.24", nerdctl: "2.1.6" };
 const MISSING: Observation = { type: "missing", reason: "containerd has no socket" };
 
-test("is healthy with versions in the form that constraints read", () => {
+test("a healthy driver reports versions in the form that constraints expect", () => {
   const { state, description, attributes } = decideHealth(READY, OPTIONS, "0.1.0", false);
   assert.deepEqual({ state, description }, { state: HealthState.HEALTHY, description: "Healthy" });
   assert.deepEqual(attributes, {
@@ -21,7 +21,7 @@ test("is healthy with versions in the form that constraints read", () => {
   });
 });
 
-test("is undetected while a dependency was never there, and unhealthy once it went away", () => {
+test("a dependency that was never present makes the driver undetected, and one that disappeared makes it unhealthy", () => {
   assert.equal(decideHealth(MISSING, OPTIONS, "0.1.0", false).state, HealthState.UNDETECTED);
   const { state, description } = decideHealth(MISSING, OPTIONS, "0.1.0", true);
   assert.deepEqual(
@@ -30,7 +30,7 @@ test("is undetected while a dependency was never there, and unhealthy once it we
   );
 });
 
-test("is undetected when it is disabled, whatever containerd does", () => {
+test("a disabled driver is undetected whatever the state of containerd", () => {
   const disabled = { ...OPTIONS, enabled: false };
   const { state, attributes } = decideHealth(READY, disabled, "0.1.0", true);
   assert.deepEqual({ state, attributes }, { state: HealthState.UNDETECTED, attributes: {} });

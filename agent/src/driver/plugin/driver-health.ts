@@ -21,8 +21,9 @@ export const DRIVER_NAME = "forage";
 const HEALTHY = "Healthy";
 
 /**
- * Decides the health that Nomad receives. A dependency that is missing from the start makes the driver undetected, and Nomad then
- * hides it. One that was present and is gone, such as the socket of a stopped containerd, makes it unhealthy.
+ * Decides the health that Nomad receives. A dependency that was missing from the start makes the driver undetected, and
+ * Nomad then hides the driver. A dependency that disappeared, such as the socket of a stopped containerd, makes the
+ * driver unhealthy.
  */
 export function decideHealth(
   observation: Observation,

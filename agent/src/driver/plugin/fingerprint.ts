@@ -17,10 +17,16 @@ export interface FingerprintOptions {
 
 /** The interval that Nomad's own drivers use. */
 const REPEAT_MS = 30_000;
-/** The interval at which the driver checks containerd, so the delay until Nomad learns of a change. A check is one connect. */
+/**
+ * The interval of checks of containerd, which bounds the delay until Nomad receives a change. A check opens one
+ * connection.
+ */
 const CHECK_INTERVAL_MS = 2_000;
 
-/** Yields the driver's health at once, after each change, and every 30 s. Ends with the signal only: Nomad restarts a driver whose stream ends. */
+/**
+ * Yields the driver's health at once, after each change, and every 30 s. Ends only when the signal aborts, because
+ * Nomad restarts a driver whose stream ends.
+ */
 export async function* fingerprint(
   { options, version, observer, clock }: FingerprintOptions,
   signal: AbortSignal,
@@ -38,7 +44,7 @@ export async function* fingerprint(
   }
 }
 
-/** Waits until the socket's state contradicts the health that Nomad knows, at most 30 s. */
+/** Waits until the socket's state contradicts the health last reported to Nomad, at most 30 s. */
 async function nextOccasion(
   { options, observer, clock }: Pick<FingerprintOptions, "options" | "observer" | "clock">,
   healthy: boolean,

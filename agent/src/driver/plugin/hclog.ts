@@ -1,6 +1,6 @@
 import type { DriverLog } from "../tasks/open-task-driver.ts";
 
-/** Nomad's reader splits lines at 64 KiB; a line stays far below. */
+/** Nomad's reader splits lines at 64 KiB; this limit keeps lines far shorter. */
 const MAX_VALUE_CHARACTERS = 4_000;
 /** Keys of hclog itself. */
 const RESERVED = /^@/;
@@ -26,7 +26,7 @@ function toField(value: unknown): unknown {
   return (text ?? "").slice(0, MAX_VALUE_CHARACTERS).toWellFormed();
 }
 
-/** The messages of the error and its causes; an unexpected error also shows where it was thrown. */
+/** Returns the messages of the error and its causes, for an unexpected error also its stack. */
 function textOf(error: Error): string {
   const cause = error.cause instanceof Error ? `; cause: ${error.cause.message}` : "";
   const isBug = error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;

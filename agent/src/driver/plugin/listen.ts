@@ -18,7 +18,7 @@ const OWNER_AND_GROUP = 0o660;
 /** `sun_path` holds 108 bytes with the terminating zero. */
 const MAX_SOCKET_PATH_BYTES = 107;
 
-/** Listens on a Unix socket of its own that only the owner, or the group that the host names, can connect to. */
+/** Listens on a new Unix socket to which only the owner, or the group that the host names, can connect. */
 export async function listenUnix(
   server: Server,
   credentials: ServerCredentials,
@@ -33,7 +33,7 @@ export async function listenUnix(
   return { network: "unix", address: path, remove: () => rmSync(path, { force: true }) };
 }
 
-/** Binds a Unix socket that no other user can connect to, not even for a moment. */
+/** Binds a Unix socket. At no time can another user connect to it. */
 export async function bindSocket(
   server: Server,
   credentials: ServerCredentials,

@@ -29,7 +29,10 @@ export interface NomadDriverOptions {
   readonly openTasks: (options: DriverOptions) => Promise<TaskDriver>;
 }
 
-/** The driver as Nomad sees it: its configuration, schemas and health. Touches nothing outside the process before the first call about a task. */
+/**
+ * The driver's configuration, schemas and health, as Nomad uses them. Has no effect outside the process before the
+ * first call about a task.
+ */
 export class NomadDriver implements DriverFront, BasePluginFront {
   readonly name = DRIVER_NAME;
   readonly version: string;
@@ -77,7 +80,7 @@ export class NomadDriver implements DriverFront, BasePluginFront {
 
   fingerprint(signal: AbortSignal): AsyncIterable<FingerprintResponse> {
     const { version, clock, observe } = this.#options;
-    // Nomad configures the plugin before it asks; other callers get the state of the default configuration.
+    // Nomad configures the plugin before this call. Other callers get the health for the default configuration.
     const options = this.#config ?? readDriverOptions(new Uint8Array());
     return fingerprint({ options, version, clock, observer: observe(options) }, signal);
   }
@@ -92,7 +95,7 @@ export class NomadDriver implements DriverFront, BasePluginFront {
       throw new DriverError("FAILED_PRECONDITION", "the driver is disabled in the plugin's configuration");
     if (this.#isClosed) throw new DriverError("FAILED_PRECONDITION", "the driver is stopping");
     this.#tasks ??= this.#options.openTasks(config).catch((error: unknown) => {
-      // The next call tries again: the reason, such as a full disk, may pass.
+      // The next call retries, because the cause, such as a full disk, may be temporary.
       this.#tasks = undefined;
       throw error;
     });

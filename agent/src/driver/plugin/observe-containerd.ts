@@ -10,13 +10,13 @@ import type { Observation } from "./driver-health.ts";
 
 /** Checks the driver's dependencies. */
 export interface ContainerdObserver {
-  /** Reports whether something accepts connections on containerd's socket. Cheap. */
+  /** Reports whether a process accepts connections on containerd's socket. Cheap. */
   isListening(): Promise<boolean>;
-  /** Asks nerdctl and containerd for their versions. Starts a process. */
+  /** Returns the versions of nerdctl and containerd. Starts a process. */
   observe(signal: AbortSignal): Promise<Observation>;
 }
 
-/** Longer than any answer measured on a busy host; a containerd that hangs is unhealthy. */
+/** This is longer than any response measured on a busy host. A containerd that takes longer is unhealthy. */
 const VERSION_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 1_000;
 
@@ -41,7 +41,7 @@ export function containerdObserver(options: DriverOptions): ContainerdObserver {
         return { type: "ready", ...(await readVersion(cli, signal)) };
       } catch (error) {
         const reason = messageOf(error);
-        return { type: "failing", reason: `containerd at ${address} does not answer: ${reason}` };
+        return { type: "failing", reason: `containerd at ${address} does not respond: ${reason}` };
       }
     },
   };

@@ -6,13 +6,13 @@ export interface PluginEnvironment {
   readonly socketGroup: string | undefined;
   /** Range of TCP ports, used with `--listen tcp`. */
   readonly ports: { readonly min: number; readonly max: number };
-  /** PEM of the host's certificate: the connection then uses TLS, and only this certificate may connect. */
+  /** The host's certificate in PEM. If set, the connection uses TLS, and only this certificate may connect. */
   readonly clientCertificate: string | undefined;
   /** Whether the host expects a field about multiplexing in the handshake. */
   readonly asksForMultiplexing: boolean;
 }
 
-/** Proves that a host of plugins starts the program, and not a person. It is no secret. */
+/** Shows that a plugin host has started the program, and not a person. It is not a secret. */
 const COOKIE_NAME = "NOMAD_PLUGIN_MAGIC_COOKIE";
 const COOKIE = "e4327c2e01eabfd75a8a67adb114fb34a757d57eee7728d857a8cec6e91a7255";
 /** The version of Nomad's plugin protocol that this program speaks. */
@@ -23,7 +23,7 @@ const PORT_LIMIT = 65_535;
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Reads the environment; throws an error for the operator if the program was not started by Nomad. */
+/** Reads the environment. Throws an error for the operator if Nomad did not start the program. */
 export function readPluginEnvironment(env: Variables): PluginEnvironment {
   if (env[COOKIE_NAME] !== COOKIE)
     throw new Error(

@@ -11,7 +11,7 @@ import {
   status,
 } from "@grpc/grpc-js";
 
-/** The service name that go-plugin asks about, and the empty name for the server as a whole. */
+/** The service name that go-plugin queries, and the empty name, which means the whole server. */
 const HEALTHY_SERVICES: readonly string[] = ["", "plugin"];
 const { SERVING, SERVICE_UNKNOWN } = HealthCheckResponse_ServingStatus;
 
@@ -22,7 +22,7 @@ export function addHealthService(server: Server): void {
       if (HEALTHY_SERVICES.includes(call.request.service)) callback(null, { status: SERVING });
       else callback({ code: status.NOT_FOUND, details: "unknown service" });
     },
-    /** Stays open: the state never changes while the process lives. */
+    /** The stream stays open without further messages, because the state never changes while the process runs. */
     watch(call: ServerWritableStream<{ service: string }, { status: number }>) {
       endWithCaller(call);
       call.write({ status: HEALTHY_SERVICES.includes(call.request.service) ? SERVING : SERVICE_UNKNOWN });
@@ -31,8 +31,8 @@ export function addHealthService(server: Server): void {
 }
 
 /**
- * Registers the services by which a host of go-plugin's protocol controls a plugin.
- * The plugin neither opens connections of its own nor writes to stdout, so the broker and the stdio stream stay silent.
+ * Registers the services by which a host of go-plugin's protocol controls a plugin. The plugin neither opens
+ * connections of its own nor writes to stdout, so the broker and the stdio stream send nothing.
  */
 export function addPluginServices(server: Server, onShutdown: () => void): void {
   server.addService(GRPCControllerService, {
@@ -55,7 +55,7 @@ export function addPluginServices(server: Server, onShutdown: () => void): void 
   });
 }
 
-/** A host that multiplexes would wait for an answer. */
+/** Answers a request to multiplex with an error, because the host would wait for an answer. */
 function refuseKnock(serviceId: number): ConnInfo {
   const knock = { knock: true, ack: false, error: "this plugin does not multiplex connections" };
   return { serviceId, network: "", address: "", knock };

@@ -14,10 +14,12 @@ export interface PluginOptions {
   readonly network: "unix" | "tcp";
   readonly driver: NomadDriver;
   readonly log: DriverLog;
-  /** Writes the handshake; nothing else goes to stdout. */
+  /** Writes the handshake, the only output on stdout. */
   readonly writeHandshake: (line: string) => void;
   readonly nowMs: () => number;
-  /** Called once after Nomad asked the plugin to stop, or `stop` was called, and the socket is gone. */
+  /**
+   * Called once when the plugin has stopped, after a request of Nomad or a call of `stop`, and the socket is removed.
+   */
   readonly onStopped: () => void;
 }
 
@@ -25,14 +27,14 @@ export interface RunningPlugin {
   stop(): void;
 }
 
-/** An exec of a job file's size fits; Nomad's client sends at most this by default. */
+/** This is large enough for an exec with the content of a job file. It is also the default limit of Nomad's client. */
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
-/** The reply to Shutdown has left by then. Nomad kills the plugin after 2 s. */
+/** The time for sending the reply to Shutdown. Nomad kills the plugin after 2 s. */
 const REPLY_MS = 100;
-/** The part of the shutdown's 2 s that is left for writing the tasks' state to the disk. */
+/** The part of these 2 s that is left for writing the state of tasks to disk. */
 const CLOSE_MS = 1_200;
 
-/** Serves Nomad until it asks the plugin to stop. Tasks keep running. */
+/** Serves Nomad until Nomad stops the plugin. Tasks keep running. */
 export async function runPlugin(options: PluginOptions): Promise<RunningPlugin> {
   const { environment, driver, log } = options;
   const tls = await openTls(options);
@@ -58,7 +60,7 @@ export async function runPlugin(options: PluginOptions): Promise<RunningPlugin> 
   const { network, address } = listening;
   const { certificate } = tls;
   options.writeHandshake(
-    formatHandshake({ network, address, certificate, tellsMultiplexing: environment.asksForMultiplexing }),
+    formatHandshake({ network, address, certificate, statesMultiplexing: environment.asksForMultiplexing }),
   );
   return { stop };
 }
@@ -67,7 +69,7 @@ async function openTls({ environment, nowMs }: PluginOptions) {
   const { clientCertificate } = environment;
   if (clientCertificate === undefined)
     return { credentials: ServerCredentials.createInsecure(), certificate: "" };
-  // Nomad does not use TLS: the certificate code is only loaded for hosts that do.
+  // Nomad itself does not use TLS, so the certificate code is loaded only for hosts that do.
   const { makeAutoMtls } = await import("./auto-mtls.ts");
   return await makeAutoMtls(clientCertificate, nowMs());
 }

@@ -10,7 +10,7 @@ import { toStatus } from "./to-status.ts";
 /** Receives the errors of calls, before they are mapped to a status. */
 export type OnCallError = (method: string, error: unknown) => void;
 
-/** Serves a unary call by an async function. The signal aborts when the caller cancels. */
+/** Returns a handler for a unary call that calls an async function. The signal aborts when the caller cancels. */
 export function unary<Request, Response>(
   method: string,
   onError: OnCallError,
@@ -31,7 +31,7 @@ export function unary<Request, Response>(
   };
 }
 
-/** Serves a streaming call by a generator, which is pulled only as fast as the caller reads. */
+/** Returns a handler for a streaming call that pulls from a generator only as fast as the caller reads. */
 export function serverStream<Request, Response>(
   method: string,
   onError: OnCallError,
@@ -40,7 +40,7 @@ export function serverStream<Request, Response>(
   return (call) => pump(method, onError, call, (signal) => run(call.request, signal));
 }
 
-/** Serves a call with streams both ways; the caller is slowed down to the speed at which `requests` is read. */
+/** Returns a handler for a bidirectional call. The caller is slowed down to the speed at which `requests` is read. */
 export function duplexStream<Request, Response>(
   method: string,
   onError: OnCallError,
@@ -90,7 +90,8 @@ function drained(
 }
 
 /**
- * Yields the requests. A caller that leaves in the middle ends them like one that has sent all; the signal shows the difference.
+ * Yields the requests. If the caller disconnects, the requests end as if all had been sent; the signal distinguishes
+ * the two.
  */
 async function* requestsOf<Request>(
   call: ServerDuplexStream<Request, unknown>,

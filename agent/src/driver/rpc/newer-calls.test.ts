@@ -33,7 +33,7 @@ const labels = (task: NewerTaskConfig) =>
     extraLabels: ["job_id", "parent_job_id", "namespace", "node_name", "node_id"],
   });
 
-test("fields of a task that newer versions of Nomad send are read, before the environment", () => {
+test("reads fields of a task that newer versions of Nomad send before the environment", () => {
   const task = read(OLD, ADDED);
   assert.deepEqual([task.id, task.name], ["a/web/01234567", "web"]);
   assert.equal(task.additions?.mounts[0]?.selinuxLabel, "z");
@@ -49,7 +49,7 @@ test("fields of a task that newer versions of Nomad send are read, before the en
   assert.equal(labels(read(OLD))["com.hashicorp.nomad.job_id"], "of-env");
 });
 
-test("the handle returns what newer versions of Nomad sent, and mounts once", () => {
+test("the handle returns the fields that newer versions of Nomad sent, and each mount once", () => {
   const config: NewerTaskConfig = {
     ...read(OLD, ADDED),
     mounts: [{ taskPath: "/data", hostPath: "/d", readonly: false, propagationMode: "" }],
@@ -57,7 +57,7 @@ test("the handle returns what newer versions of Nomad sent, and mounts once", ()
   const handle = { version: 1, config, state: TaskState.RUNNING, driverState: Buffer.alloc(0) };
   const response = StartTaskResponse.fromPartial({ handle });
   const bytes = NEWER_DRIVER_SERVICE.startTask.responseSerialize({ ...response, handle });
-  // A reader of the frozen contract passes over the additions.
+  // A parser of the frozen contract ignores the additions.
   const { version, config: whole, state } = StartTaskResponse.decode(bytes).handle ?? {};
   assert.deepEqual([version, state, whole?.name], [1, TaskState.RUNNING, "web"]);
   assert.deepEqual(whole?.mounts, config.mounts);

@@ -11,11 +11,11 @@ import {
 import type { handleUnaryCall, MethodDefinition } from "@grpc/grpc-js";
 
 /**
- * The additions of newer versions of Nomad to the Driver service that this driver uses. The contract is frozen, so these few
- * bytes are written by hand.
+ * Additions of newer versions of Nomad to the Driver service that this driver uses. The contract is frozen, so these
+ * few bytes are encoded by hand.
  */
 export interface NewerCapabilities extends DriverCapabilities {
-  /** Whether Nomad collects no logs of the tasks. Since Nomad 1.6. */
+  /** Whether Nomad collects no logs of tasks. Since Nomad 1.6. */
   readonly disableLogCollection: boolean;
 }
 
@@ -65,7 +65,7 @@ export const NEWER_DRIVER_SERVICE = {
   /** Called before the driver is used. Since Nomad 2.0. */
   init: emptyCall("Init"),
   /**
-   * Called when the client stops. Since Nomad 2.0. Tasks keep running, so there is nothing to do; the controller ends the
+   * Called when the client stops. Since Nomad 2.0. Does nothing, because tasks keep running and the controller ends the
    * plugin.
    */
   shutdown: emptyCall("Shutdown"),
@@ -73,7 +73,7 @@ export const NEWER_DRIVER_SERVICE = {
 
 const answerNothing: handleUnaryCall<Empty, Empty> = (_call, callback) => callback(null, {});
 
-/** Handlers of the calls that the contract does not have. */
+/** Handlers of the calls that the contract does not contain. */
 export const NEWER_CALLS = { init: answerNothing, shutdown: answerNothing } as const;
 
 function serializeCapabilities({ capabilities }: CapabilitiesResponse): Buffer {
@@ -93,13 +93,13 @@ function deserializeStart(bytes: Buffer): StartTaskRequest {
   return { task: newer };
 }
 
-/** The handle holds the whole task, in which Nomad gets back what it sent. */
+/** Serializes the response. The handle contains the whole task as Nomad sent it. */
 function serializeStarted(response: StartTaskResponse): Buffer {
   const { handle } = response;
   const config: NewerTaskConfig | undefined = handle?.config;
   if (handle === undefined || config?.additions === undefined)
     return Buffer.from(StartTaskResponse.encode(response).finish());
-  // Items of a list would be added to those that the contract's part has.
+  // A parser would append these list items to those of the contract's part.
   const additions = { ...config.additions, mounts: [] };
   const task = Buffer.concat([
     TaskConfig.encode(config).finish(),
@@ -115,7 +115,7 @@ function serializeStarted(response: StartTaskResponse): Buffer {
   ]);
 }
 
-/** Returns a message as a field of another one. */
+/** Returns a message encoded as a field of another message. */
 function embedded(field: number, message: Uint8Array): Buffer {
   return Buffer.concat([Buffer.of((field << 3) | LENGTH_DELIMITED), varint(message.length), message]);
 }

@@ -30,7 +30,7 @@ test("a recoverable error is FAILED_PRECONDITION with Nomad's detail", () => {
   }
 });
 
-test("no error but the caller's own cancellation reads as the plugin's death", () => {
+test("only the caller's own cancellation has a status that Nomad reads as the plugin's death", () => {
   const codes = [
     "TASK_NOT_FOUND",
     "INVALID",
@@ -44,11 +44,11 @@ test("no error but the caller's own cancellation reads as the plugin's death", (
     assert.ok(!dead.includes(toStatus(new DriverError(code, "x")).code), code);
 });
 
-test("the text of an unexpected error stays out of the answer", () => {
+test("the response does not contain the text of an unexpected error", () => {
   assert.doesNotMatch(toStatus(new Error("password hunter2")).details, /hunter2/);
 });
 
-test("long and ill-formed messages fit into a trailer", () => {
+test("truncates and repairs messages to fit into a trailer", () => {
   for (const text of ["\u{1f332}".repeat(5_000), "é".repeat(4_000), "x".repeat(10_000), "\ud83c"]) {
     const { details } = toStatus(new DriverError("INVALID", text));
     assert.ok(encodeURI(details).length <= 1_510, String(encodeURI(details).length));

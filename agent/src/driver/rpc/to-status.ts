@@ -5,12 +5,12 @@ import { DriverError, type DriverErrorCode, TASK_NOT_FOUND } from "../driver-err
 
 const DETAILS_KEY = "grpc-status-details-bin";
 const RECOVERABLE_TYPE = "type.googleapis.com/hashicorp.nomad.plugins.shared.structs.RecoverableError";
-/** Peers accept 8 KiB of trailers; the message goes out twice, and escaping triples the worst of it. */
+/** Peers accept 8 KiB of trailers. The message is sent twice, and escaping triples its length in the worst case. */
 const MAX_MESSAGE_CHARACTERS = 1_500;
 
 /**
- * Nomad reads UNAVAILABLE and CANCELLED as the death of the plugin, so that no business error becomes one of these.
- * It decodes RecoverableError from FAILED_PRECONDITION only.
+ * The gRPC status of each code. Nomad reads UNAVAILABLE and CANCELLED as the death of the plugin, so only a
+ * cancellation maps to one of them. Nomad decodes RecoverableError from FAILED_PRECONDITION only.
  */
 const STATUS_OF: Readonly<Record<DriverErrorCode, status>> = {
   TASK_NOT_FOUND: status.UNKNOWN,
@@ -22,7 +22,7 @@ const STATUS_OF: Readonly<Record<DriverErrorCode, status>> = {
   INTERNAL: status.INTERNAL,
 };
 
-/** Returns the gRPC status of anything thrown. The text of an unknown error stays in the log. */
+/** Returns the gRPC status of anything thrown. The text of an unknown error goes to the log only. */
 export function toStatus(error: unknown): ServiceError {
   const known =
     error instanceof DriverError

@@ -17,7 +17,7 @@ const PLACE = {
 const spec = (options: Partial<TaskOptions> = {}, task: Parameters<typeof TaskConfig.fromPartial>[0] = {}) =>
   containerSpec(TaskConfig.fromPartial(task), taskOptions({ image: "i", ...options }), PLACE);
 
-test("the command replaces the image's CMD, the entry point its ENTRYPOINT", () => {
+test("the command replaces the image's CMD, and the entry point its ENTRYPOINT", () => {
   assert.deepEqual(
     [spec({ command: "a", args: ["b"] }).command, spec({ command: "a", args: ["b"] }).args],
     [[], ["a", "b"]],
@@ -26,14 +26,14 @@ test("the command replaces the image's CMD, the entry point its ENTRYPOINT", () 
   assert.deepEqual([both.command, both.args], [["e", "f"], ["b"]]);
 });
 
-test("output goes to Nomad's pipes, or nowhere without them", () => {
+test("output goes to Nomad's pipes, or is dropped if there are none", () => {
   assert.deepEqual(spec({}, { stdoutPath: "/o", stderrPath: "" }).streamPipes, {
     stdout: "/o",
     stderr: "/dev/null",
   });
 });
 
-test("the task's directories and mounts are bound, parents first, and no target twice", () => {
+test("binds the task's directories and mounts, parents first and each target once", () => {
   const task = {
     ...{ allocDir: "/a", name: "web", env: { NOMAD_TASK_DIR: "/elsewhere" } },
     mounts: [{ hostPath: "/h", taskPath: "alloc/x", readonly: true, propagationMode: "bidirectional" }],
@@ -59,7 +59,7 @@ test("the task's directories and mounts are bound, parents first, and no target 
   assert.throws(() => spec({}, odd), /propagation/);
 });
 
-test("profiles, namespaces and memory settings reach the container", () => {
+test("passes profiles, namespaces and memory settings to the container", () => {
   const { security, tuning } = spec({
     ...{ appArmorProfile: "web", seLinuxType: "spc_t", hostNamespaces: ["pid"], cgroupNamespace: "host" },
     ...{ memoryReservationBytes: 4096, memorySwappiness: 3 },
@@ -69,7 +69,7 @@ test("profiles, namespaces and memory settings reach the container", () => {
   assert.deepEqual([tuning?.memorySoftLimitBytes, tuning?.memorySwappiness], [4096, 3]);
 });
 
-test("network sysctls are refused on the host's network", () => {
+test("rejects network sysctls on the host's network", () => {
   assert.throws(() => spec({ sysctl: { "net.core.somaxconn": "1" } }), DriverError);
 });
 
@@ -93,7 +93,7 @@ for (const [what, options, isolation, expected] of [
     assert.equal(found.type === "own" ? "own" : found.path, expected);
   });
 
-test("ports are found by their label in the group's and in the task's network", () => {
+test("finds ports by label in the group's and in the task's network", () => {
   const resources = {
     ports: [{ label: "http", value: 25_000, to: 80 }],
     allocatedResources: { networks: [{ dynamicPorts: [{ label: "rpc", value: 25_001 }] }] },
@@ -111,7 +111,7 @@ test("ports are found by their label in the group's and in the task's network", 
   assert.throws(() => network({ networkMode: "bridge", ports: ["x"] }, { resources }), /"x"/);
 });
 
-test("a port is published at the address that Nomad names, or at all of them", () => {
+test("publishes a port at the address that Nomad names, or else at all addresses", () => {
   const publish = (hostIp: string) => {
     const resources = { ports: [{ label: "http", value: 25_000, to: 80, hostIp }] };
     const found = network({ networkMode: "bridge", ports: ["http"] }, { resources });

@@ -10,26 +10,26 @@ import type { TaskOptions } from "../config/task-options.ts";
 import { DriverError } from "../driver-error.ts";
 import { limitsOf } from "./resource-limits.ts";
 
-/** The parts that the start of a task prepares before its container. */
+/** The parts that are prepared before a task's container is created. */
 export interface ContainerPlace {
   readonly name: string;
   readonly image: string;
   readonly hostname: string;
-  /** Path of a namespace, HOST_NETWORK or NO_NETWORK. */
+  /** The path of a namespace, HOST_NETWORK or NO_NETWORK. */
   readonly networkNamespace: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** /etc/hosts and /etc/resolv.conf, where the driver writes them. */
+  /** The /etc/hosts and /etc/resolv.conf that the driver has written. */
   readonly files: readonly BindMount[];
   /** The job's `mounts`, with their sources resolved. */
   readonly mounts: readonly BindMount[];
-  /** Receives what the runtime itself has to say. */
+  /** The file for the runtime's own messages. */
   readonly consoleFile: string;
-  /** Host path of the init program. Undefined if the task has none. */
+  /** The host path of the init program. Undefined if the task has none. */
   readonly initProgram?: string;
   readonly cores: number;
 }
 
-/** Returns the container of a task. Throws INVALID for what contradicts itself. Pure. */
+/** Returns the container of a task. Throws INVALID for contradicting settings. Pure. */
 export function containerSpec(task: TaskConfig, options: TaskOptions, place: ContainerPlace): ContainerSpec {
   const { command, args, entrypoint, workDir, runtime } = options;
   const user = task.user === "" ? {} : { name: task.user };
@@ -48,8 +48,8 @@ export function containerSpec(task: TaskConfig, options: TaskOptions, place: Con
     ...limitsOf(task, options, place.cores).limits,
     logFile: place.consoleFile,
     tty: options.tty,
-    // Without a terminal or a shim of another runtime the pipes are the container's own: no process stands between the task and
-    // Nomad's log collector.
+    // Without a terminal or another runtime's shim, the container writes directly to Nomad's pipes, with no process in
+    // between.
     streamPipes: { stdout: task.stdoutPath || "/dev/null", stderr: task.stderrPath || "/dev/null" },
     ...((task.user !== "" || supplementalGroups.length > 0) && { user: { ...user, supplementalGroups } }),
     security: securityOf(options),
@@ -98,7 +98,7 @@ function tuningOf(task: TaskConfig, options: TaskOptions, place: ContainerPlace)
   };
 }
 
-/** Nomad's directories of the task, where the environment says that the task finds them. */
+/** Mounts Nomad's directories of the task at the paths that the task's environment contains. */
 function taskDirectories({ allocDir, name, env }: TaskConfig): readonly BindMount[] {
   if (allocDir === "") return [];
   const at = (variable: string, otherwise: string): string => env[variable] || otherwise;
@@ -109,7 +109,7 @@ function taskDirectories({ allocDir, name, env }: TaskConfig): readonly BindMoun
   ];
 }
 
-/** Mounts of Nomad's own: volumes, CSI and devices. */
+/** Returns the mounts that Nomad requests: volumes, CSI and devices. */
 function nomadMounts({ mounts }: TaskConfig): readonly BindMount[] {
   return mounts.map(({ taskPath, hostPath, readonly, propagationMode }) => ({
     source: hostPath,

@@ -1,6 +1,6 @@
 import { DriverError } from "../driver-error.ts";
 
-/** Counts open objects of one kind, and refuses to open more than the limit. */
+/** Counts open objects of one kind and rejects more than the limit. */
 export class Counter {
   readonly #what: string;
   readonly #max: number;
@@ -11,7 +11,7 @@ export class Counter {
     this.#max = max;
   }
 
-  /** Returns a function to call once, at the end. */
+  /** Counts one more object. The returned function must be called once when the object is closed. */
   enter(): () => void {
     if (this.#open >= this.#max)
       throw new DriverError(

@@ -5,10 +5,10 @@ import type {
 import type { RuntimeExec } from "../../runtime/runtime.ts";
 import { signalOf } from "./exit.ts";
 
-// Below gRPC's default limit for a message, and small enough that output appears as it comes.
+// Below gRPC's default limit for a message, and small enough that output appears without delay.
 const CHUNK_MAX_BYTES = 64 * 1024;
 
-/** Yields a command's output in order, then the end of both streams, then its exit. */
+/** Yields a command's output in order, then the end of both streams, then its exit code. */
 export async function* execOutput(
   exec: RuntimeExec,
 ): AsyncGenerator<ExecTaskStreamingResponse, void, undefined> {
@@ -23,7 +23,10 @@ export async function* execOutput(
   yield response({ exited: true, result: { exitCode, signal: signalOf(exitCode), oomKilled: false } });
 }
 
-/** Passes on what the client sends until it has no more. A command that reads no more loses its input; its output goes on. */
+/**
+ * Passes the client's input to the command until the client has sent everything. Input for a command that no longer
+ * reads is dropped; its output continues.
+ */
 export async function passInput(
   requests: AsyncIterator<ExecTaskStreamingRequest>,
   exec: RuntimeExec,
@@ -34,7 +37,7 @@ export async function passInput(
     const { value, done } = await requests.next();
     if (done) return;
     const { stdin, ttySize } = value;
-    // Neither: a heartbeat.
+    // A message with neither field is a heartbeat.
     if (ttySize !== undefined && ttySize.width > 0 && ttySize.height > 0)
       exec.resize(ttySize.width, ttySize.height);
     if (stdin === undefined || !reads) continue;

@@ -1,3 +1,4 @@
+import { linkSignals } from "@forage/common/link-signals";
 import type { ExecTaskResponse } from "@forage/proto/plugins/drivers/proto/driver";
 import { type Clock, pause } from "../../clock.ts";
 import { type ContainerRuntime, RuntimeError } from "../../runtime/runtime.ts";
@@ -7,14 +8,14 @@ import { signalOf } from "./exit.ts";
 export interface ExecInput {
   readonly containerId: string;
   readonly command: readonly string[];
-  /** 0: no limit. */
+  /** The time limit in milliseconds. 0: no limit. */
   readonly timeoutMs: number;
 }
 
-// Checks write a few lines; what is longer belongs to a streaming exec.
+// Checks write a few lines. Commands with more output should use a streaming exec.
 const OUTPUT_MAX_BYTES = 4 * 1024 * 1024;
 
-/** Runs a command to its end. Output of a stream beyond the limit is dropped, and stderr says so. */
+/** Runs a command to its end. Output of a stream beyond the limit is dropped, with a note in stderr. */
 export async function execTask(
   runtime: Pick<ContainerRuntime, "exec">,
   clock: Clock,
@@ -25,11 +26,8 @@ export async function execTask(
   const done = new AbortController();
   if (timeoutMs > 0)
     void pause(clock, timeoutMs, done.signal).then(() => done.signal.aborted || limit.abort());
-  const exec = runtime.exec(
-    containerId,
-    { command, stdin: false, tty: false },
-    AbortSignal.any([signal, limit.signal]),
-  );
+  const either = linkSignals(signal, limit.signal);
+  const exec = runtime.exec(containerId, { command, stdin: false, tty: false }, either.signal);
   exec.exitCode.catch(() => undefined);
   const kept = { stdout: new KeptOutput(), stderr: new KeptOutput() };
   try {
@@ -50,6 +48,7 @@ export async function execTask(
     );
   } finally {
     done.abort();
+    either.unlink();
   }
 }
 

@@ -16,21 +16,24 @@ export interface ExitWatchOptions {
 interface Watched {
   readonly process: ProcessIdentity | undefined;
   readonly settle: (exit: TaskExit) => void;
-  /** The time at which its process was first found gone while the runtime still knew of no exit, by the monotonic clock. */
+  /** The monotonic time at which its process was first found gone while the runtime reported no exit yet. */
   goneSinceMs?: number;
   oomKilled: boolean;
   settling: boolean;
 }
 
 const LISTEN_AGAIN_MS = 1_000;
-// A read of /proc for each task: the exits of a broken event stream are found by it.
+// Each check reads /proc once per task. It detects exits while the event stream is broken.
 const CHECK_EVERY_MS = 2_000;
-// containerd reports an exit within milliseconds. After this the exit code of a process that is gone will not come any more.
+// containerd reports an exit within milliseconds. After this time, the exit code counts as lost.
 const EXIT_CODE_WAIT_MS = 60_000;
 const INSPECT_LIMIT_MS = 10_000;
 const UNKNOWN_EXIT_CODE = 255;
 
-/** Reports how containers end: by the runtime's events and, where these fail, by the containers' processes. Idle without containers. */
+/**
+ * Reports how containers end: by the runtime's events and, if these fail, by the containers' processes. Does nothing
+ * while no container is watched.
+ */
 export class ExitWatch {
   readonly #options: ExitWatchOptions;
   readonly #watched = new Map<string, Watched>();
@@ -41,7 +44,10 @@ export class ExitWatch {
     this.#options = options;
   }
 
-  /** Resolves when the container has ended. Without `process` it is checked at once, because it may have ended already. */
+  /**
+   * Resolves when the container has ended. Without `process` the container is checked at once, because it may have
+   * ended already.
+   */
   watch(containerId: string, process: ProcessIdentity | undefined): Promise<TaskExit> {
     return new Promise((settle) => {
       this.#watched.set(containerId, { process, settle, oomKilled: false, settling: false });
@@ -50,13 +56,13 @@ export class ExitWatch {
     });
   }
 
-  /** The container is removed on purpose; its promise settles with the exit code of SIGKILL. */
+  /** Records that the container is removed on purpose. Its promise settles with the exit code of SIGKILL. */
   forget(containerId: string): void {
     this.#watched.get(containerId)?.settle(exitOf(137, this.#options.clock.nowMs(), false));
     this.#watched.delete(containerId);
   }
 
-  /** Stops watching; what is watched never settles. */
+  /** Stops watching. Promises of watched containers never settle. */
   close(): void {
     this.#closing.abort();
     this.#watched.clear();
@@ -130,7 +136,7 @@ export class ExitWatch {
     const watched = this.#watched.get(containerId);
     if (watched === undefined || watched.settling) return;
     watched.settling = true;
-    // The event of an OOM kill may come late; the kernel's count is there until the container is removed.
+    // The event of an OOM kill may arrive late, but the kernel's counter is available until the container's removal.
     const kills = await this.#options.runtime.oomKills(containerId).catch(() => 0);
     if (!this.#watched.delete(containerId)) return;
     watched.settle(exitOf(exitCode, atMs, exitCode !== 0 && (watched.oomKilled || kills > 0)));

@@ -1,7 +1,7 @@
 /** The end of a task's container. */
 export interface TaskExit {
   readonly exitCode: number;
-  /** The signal that ended it; 0: none did. */
+  /** The signal that ended the container, or 0. */
   readonly signal: number;
   readonly oomKilled: boolean;
   readonly atMs: number;
@@ -13,7 +13,9 @@ const SIGNAL_EXIT_BASE = 128;
 // The highest signal of Linux.
 const SIGNAL_MAX = 64;
 
-/** containerd reports a process that a signal ended as 128 plus the signal, as shells do. */
+/**
+ * Returns the signal of an exit code. As in shells, a process that a signal ended has exit code 128 plus the signal.
+ */
 export function signalOf(exitCode: number): number {
   const signal = exitCode - SIGNAL_EXIT_BASE;
   return signal > 0 && signal <= SIGNAL_MAX ? signal : 0;

@@ -11,7 +11,7 @@ const OPTIONS = {
   hostNamespaces: ["ipc"],
 } as const;
 
-test("refuses what the host's kernel does not have, with every path and reason", () => {
+test("rejects options that the host's kernel does not support, with every path and reason", () => {
   assert.doesNotThrow(() => checkHostFeatures(OPTIONS, [], EVERYTHING));
   assert.doesNotThrow(() => checkHostFeatures({ hostNamespaces: [] }, [], NOTHING));
   const refuse = () => checkHostFeatures(OPTIONS, ["/data"], NOTHING);
@@ -25,7 +25,7 @@ test("refuses what the host's kernel does not have, with every path and reason",
     assert.throws(refuse, expected);
 });
 
-test("refuses to relabel files also on a host with SELinux", () => {
+test("rejects relabelling of files even on a host with SELinux", () => {
   assert.throws(
     () => checkHostFeatures({ hostNamespaces: [] }, ["/data"], EVERYTHING),
     /selinux_label: the driver does not relabel/,

@@ -7,7 +7,7 @@ export interface HostFeatures {
   readonly appArmor: boolean;
   readonly seLinux: boolean;
   readonly cgroupVersion: 1 | 2;
-  /** Whether the host has POSIX message queues mounted, which a task in its IPC namespace gets. */
+  /** Whether POSIX message queues are mounted, which a task in the host's IPC namespace gets. */
   readonly messageQueues: boolean;
 }
 
@@ -16,7 +16,7 @@ export function readHostFeatures(): HostFeatures {
   return {
     appArmor: existsSync("/sys/kernel/security/apparmor/profiles"),
     seLinux: existsSync("/sys/fs/selinux/policy"),
-    // Only a host without version 1 has this file at the root.
+    // Only hosts without cgroup v1 have this file at the root.
     cgroupVersion: existsSync("/sys/fs/cgroup/cgroup.controllers") ? 2 : 1,
     messageQueues: existsSync("/dev/mqueue"),
   };
@@ -24,7 +24,7 @@ export function readHostFeatures(): HostFeatures {
 
 type Options = Pick<TaskOptions, "appArmorProfile" | "seLinuxType" | "memorySwappiness" | "hostNamespaces">;
 
-/** Throws INVALID for options that this host cannot honour: a runtime would pass over some of them without a word. Pure. */
+/** Throws INVALID for options that this host does not support. A runtime would ignore some of them silently. Pure. */
 export function checkHostFeatures(
   { appArmorProfile, seLinuxType, memorySwappiness, hostNamespaces }: Options,
   relabelled: readonly string[],

@@ -9,7 +9,9 @@ import type { TaskExit } from "./exit.ts";
 import type { TaskState } from "./task-state.ts";
 import { toTimestamp } from "./timestamp.ts";
 
-/** Fills every message in: Nomad's agent crashes on a missing task, result or timestamp. */
+/**
+ * Returns the inspection with every message set, because Nomad's agent crashes on a missing task, result or timestamp.
+ */
 export function inspectTask(state: TaskState, exit: TaskExit | undefined): InspectTaskResponse {
   const { id, name, startedAtMs, containerId, containerName } = state;
   return {
@@ -36,7 +38,7 @@ export function waitResponse(exit: TaskExit): WaitTaskResponse {
   return { result: exitResult(exit), err: exit.error ?? "" };
 }
 
-/** Returns the network of a task. Undefined: the task has none of its own. */
+/** Returns the network of a task. Undefined if the task has no network of its own. */
 export function networkOverride({ sandbox, portMap }: TaskState): NetworkOverride | undefined {
   return sandbox && { addr: sandbox.address, autoAdvertise: true, portMap: { ...portMap } };
 }

@@ -4,13 +4,13 @@ import { pause } from "../../clock.ts";
 import { removeTask } from "./remove-task.ts";
 import type { TaskDependencies } from "./task-dependencies.ts";
 
-// A nerdctl that outlived the plugin which called it ends within its own time limit.
+// A nerdctl that outlived its plugin ends within its own time limit.
 const WAIT_MS = 60_000;
 const CHECK_EVERY_MS = 2_000;
 
 /**
- * Removes what a plugin left that was killed while it started tasks: Nomad has no handle of these. `names` are their containers' names.
- * A container may still appear, made by a nerdctl that outlived the plugin.
+ * Removes the containers of starts that a killed plugin did not finish; Nomad has no handles for them. `names` are the
+ * containers' names. A container may still appear if its nerdctl process outlived the plugin.
  */
 export async function removeInterrupted(
   dependencies: TaskDependencies,

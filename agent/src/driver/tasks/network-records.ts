@@ -4,38 +4,38 @@ import { crc32 } from "node:zlib";
 import type { NoteDamage } from "../../damage-reports.ts";
 import type { PodSandbox, PortMapping } from "../../network/network.ts";
 
-/** A network that the driver has made, with the host ports that lead to it. */
+/** A network that the driver has created, with the host ports that forward to it. */
 export interface NetworkRecord {
   readonly owner: string;
   readonly sandbox: PodSandbox;
   readonly ports: readonly PortMapping[];
 }
 
-/** The content of the directories. */
+/** The records in the directories. */
 export interface LoadedNetworks {
-  /** Keyed by owner. */
+  /** Records by owner. */
   readonly records: ReadonlyMap<string, NetworkRecord>;
-  /** Owners of records of which one file was missing. If their network is gone, a removal was cut off. */
+  /** Owners of records with one file missing. If their network is gone, a removal was interrupted. */
   readonly halves: ReadonlySet<string>;
-  /** Owners whose record can't be read from either file. */
+  /** Owners whose record is unreadable in both files. */
   readonly unreadable: readonly string[];
 }
 
 export interface NetworkRecordsOptions {
-  /** One file for each network. The copies are in a directory beside it. */
+  /** The directory with one file for each network. A directory beside it contains the copies. */
   readonly dir: string;
   readonly noteDamage: NoteDamage;
 }
 
 const TEMPORARY_SUFFIX = ".tmp";
-/** Owner, sandbox and ports. */
+/** The fields are owner, sandbox and ports. */
 const RECORD_FIELDS = 3;
 const REWRITTEN = "it is written again from its copy";
 const LOST = "the task keeps its network, and loses its published ports";
 
 /**
- * Stores each network twice, so that no single damaged file cuts off a running task. Nomad doesn't repeat the requests that it made to
- * an earlier process of the driver.
+ * Stores each network twice, so that a running task stays connected if one file is damaged. Nomad doesn't repeat
+ * requests that it made to an earlier process of the driver.
  */
 export class NetworkRecords {
   readonly #dirs: readonly string[];
@@ -46,17 +46,17 @@ export class NetworkRecords {
     this.#noteDamage = noteDamage;
   }
 
-  /** Returns the owners of which there is a file. */
+  /** Returns the owners that have a file. */
   async owners(): Promise<readonly string[]> {
     const listed = await Promise.all(this.#dirs.map((dir) => readdir(dir).catch((): string[] => [])));
     return [...new Set(listed.flat())].filter((name) => !name.endsWith(TEMPORARY_SUFFIX)).sort();
   }
 
-  /** Reads all records, and writes damaged and missing files again. */
+  /** Reads all records, and restores damaged and missing files. */
   async load(): Promise<LoadedNetworks> {
     for (const dir of this.#dirs) {
       await mkdir(dir, { recursive: true, mode: 0o700 });
-      // A write that a crash cut off belongs to a start that failed.
+      // A write that a crash interrupted belongs to a failed start.
       for (const name of await readdir(dir))
         if (name.endsWith(TEMPORARY_SUFFIX)) await rm(join(dir, name), { force: true });
     }
@@ -78,7 +78,7 @@ export class NetworkRecords {
         continue;
       }
       records.set(owner, record);
-      // On a full disk the file that can be read is enough.
+      // On a full disk one readable file is enough.
       if (texts.some((text) => text !== textOf(record))) await this.write(record).catch(() => undefined);
     }
     return { records, halves, unreadable };
@@ -102,7 +102,7 @@ function textOf({ owner, sandbox, ports }: NetworkRecord): string {
   return JSON.stringify({ ...record, checksum: checksumOf(record) });
 }
 
-/** Returns undefined if the text is damaged. Earlier versions wrote no checksum. */
+/** Parses a record. Returns undefined if the text is damaged. Earlier versions wrote no checksum. */
 function parseRecord(text: string, owner: string): NetworkRecord | undefined {
   try {
     const { checksum, ...read } = JSON.parse(text) as Partial<NetworkRecord> & {

@@ -28,13 +28,13 @@ export interface TaskDriverContext {
   readonly options: DriverOptions;
   readonly clock: Clock;
   readonly log: DriverLog;
-  /** Changes with every boot of the host. Default `/proc/sys/kernel/random/boot_id`. */
+  /** A file whose content changes with every boot of the host. Default: `/proc/sys/kernel/random/boot_id`. */
   readonly bootIdFile?: string;
 }
 
 const BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id";
 const DEFAULT_DATA_DIR = "/var/lib/forage/nomad";
-/** The network of tasks. It is not that of the agent's pods, which is 10.64.0.0/16 by default. */
+/** The address range of tasks, distinct from that of the agent's pods, which is 10.64.0.0/16 by default. */
 export const TASK_CIDR = "10.66.0.0/16";
 const MHZ_FALLBACK = 1_000;
 
@@ -67,9 +67,9 @@ export async function openTaskDriver(context: TaskDriverContext): Promise<TaskDr
     cores: availableParallelism(),
     host: readHostFeatures(),
   };
-  // Read before a start of this driver adds its own.
+  // Read before this driver adds starts of its own.
   const interrupted = await readdir(dependencies.startsDir).catch(() => []);
-  // Published ports of tasks that run are put back before anything else changes the table.
+  // Restores the published ports of running tasks before anything else changes the table.
   await networks
     .takeOver()
     .catch((error: unknown) => log("error", "networks-not-taken-over", { error: String(error) }));
@@ -77,7 +77,7 @@ export async function openTaskDriver(context: TaskDriverContext): Promise<TaskDr
   return new RuntimeTaskDriver(dependencies);
 }
 
-/** Marks containers and names the bridge: at most eight letters and digits. */
+/** Returns the name that marks containers and names the bridge: at most eight letters and digits. */
 export function driverInstance(dataDir: string): string {
   if (dataDir === DEFAULT_DATA_DIR) return "nomad";
   return `n${createHash("sha256").update(dataDir).digest("hex").slice(0, 7)}`;
@@ -110,7 +110,7 @@ function openNetwork(
       instance,
       dataDir: join(dataDir, "network"),
       podCidr: TASK_CIDR,
-      // Host ports are Nomad's to choose.
+      // Nomad chooses the host ports.
       hostPorts: DEFAULT_HOST_PORTS,
       cniDirectory: cniBinDir,
       poolSize: 0,
@@ -129,13 +129,13 @@ function openNetwork(
   );
 }
 
-/** The highest frequency of the first core; what Nomad's own drivers multiply usage with. */
+/** Returns the highest frequency of the first core in MHz, by which Nomad's own drivers multiply usage. */
 function coreMhz(): number {
   try {
     const khz = Number(readFileSync("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "utf8"));
     if (khz > 0) return khz / 1_000;
   } catch {
-    // Virtual machines often have no such file.
+    // Virtual machines often don't have this file.
   }
   return cpus()[0]?.speed || MHZ_FALLBACK;
 }

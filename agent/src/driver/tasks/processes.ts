@@ -1,22 +1,25 @@
 import { readFileSync } from "node:fs";
 
-/** A process that cannot be mistaken for a later one with the same id. */
+/** Identifies a process even if a later process gets the same id. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Clock ticks since the boot. */
+  /** The start time in clock ticks since boot. */
   readonly startTicks: number;
   readonly bootId: string;
 }
 
-/** Reads what the kernel reports about processes; a test brings its own. */
+/** Reads the kernel's information about processes. Tests have their own implementation. */
 export interface Processes {
-  /** Changes with every boot of the host. */
+  /** Returns an id that changes with every boot of the host. */
   bootId(): string;
-  /** Undefined if there is no such process. */
+  /** Returns undefined if there is no such process. */
   identify(pid: number): ProcessIdentity | undefined;
 }
 
-/** `bootIdFile` is `/proc/sys/kernel/random/boot_id` except in tests. It is read once: no process outlives a boot. */
+/**
+ * Reads processes from /proc. `bootIdFile` is `/proc/sys/kernel/random/boot_id` except in tests. It is read once,
+ * because no process outlives a boot.
+ */
 export function hostProcesses(bootIdFile: string): Processes {
   const bootId = readFileSync(bootIdFile, "utf8").trim();
   return {
@@ -34,7 +37,7 @@ export function isAlive(processes: Processes, { pid, startTicks, bootId }: Proce
   return now !== undefined && now.startTicks === startTicks && now.bootId === bootId;
 }
 
-// The second field, the program's name in brackets, may itself hold spaces and brackets; the state comes right behind it.
+// The second field, the program's name in brackets, may itself contain spaces and brackets. The state follows it.
 function readStartTicks(pid: number): number | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "latin1");

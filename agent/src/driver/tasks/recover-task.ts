@@ -5,7 +5,7 @@ import { isAlive } from "./processes.ts";
 import type { TaskDependencies } from "./task-dependencies.ts";
 import { decodeTaskState, type TaskState } from "./task-state.ts";
 
-// Nomad's client starts no other task meanwhile.
+// Nomad's client starts no other task during this time.
 const INSPECT_LIMIT_MS = 5_000;
 
 export function stateOfHandle({ version, driverState }: TaskHandle): TaskState {
@@ -13,8 +13,8 @@ export function stateOfHandle({ version, driverState }: TaskHandle): TaskState {
 }
 
 /**
- * Resolves if the task runs, or has ended in this boot of the host with an exit code that is known. Rejects if it is gone, within
- * seconds: a running task is found by its process alone, without containerd.
+ * Resolves if the task runs, or if it has ended since the host's last boot and its exit code is known; otherwise
+ * rejects within seconds. A running task is found by its process, without waiting for containerd.
  */
 export async function checkRecoverable(
   { processes, runtime }: Pick<TaskDependencies, "processes" | "runtime">,

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { RegistryLogin } from "../../runtime/runtime.ts";
 import { DriverError } from "../driver-error.ts";
 
-/** Reads the logins of a Docker `config.json`. Errors never hold a part of the file. */
+/** Reads the logins of a Docker `config.json`. Errors never contain parts of the file. */
 export async function readLogins(path: string | undefined): Promise<readonly RegistryLogin[]> {
   if (path === undefined) return [];
   let text: string;

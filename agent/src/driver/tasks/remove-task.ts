@@ -2,18 +2,18 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { TaskDependencies } from "./task-dependencies.ts";
 
-/** The parts of a task on the host. */
+/** The parts of a task on the host, to be removed. */
 export interface TaskRemains {
   readonly containerId: string | undefined;
   readonly containerName: string;
-  /** Undefined: the driver made no network for it. */
+  /** Undefined if the driver created no network for the task. */
   readonly networkOwner: string | undefined;
 }
 
-// The kill and the removal of one container take 0.2 s; containerd may be restarting.
+// Killing and removing a container takes 0.2 s, but containerd may be restarting.
 const REMOVE_LIMIT_MS = 120_000;
 
-/** Removes a task's container, network and files. Can be repeated after an error. */
+/** Removes a task's container, network and files. After an error it can be repeated. */
 export async function removeTask(
   dependencies: Pick<TaskDependencies, "runtime" | "networks" | "filesDir">,
   { containerId, containerName, networkOwner }: TaskRemains,

@@ -17,11 +17,11 @@ export interface TaskLimits {
 }
 
 const MIB = 1024 * 1024;
-/** `memory_max` of a task that may use all memory of the host. */
+/** The `memory_max` of a task that may use all memory of the host. */
 const MEMORY_UNLIMITED = -1n;
 // The kernel's default.
 const CPU_PERIOD_MICROS = 100_000;
-// The kernel refuses a smaller quota.
+// The smallest quota that the kernel accepts.
 const CPU_QUOTA_MIN_MICROS = 1_000;
 
 type LimitOptions = Pick<
@@ -30,8 +30,8 @@ type LimitOptions = Pick<
 >;
 
 /**
- * Returns the limits of Nomad's resources and the job's own. A task with `memory_max` is limited by that and reclaimed first above
- * `memory`. Throws INVALID for limits that contradict each other. Pure.
+ * Returns the limits from Nomad's resources and the job's own settings. `memory_max`, if set, is the limit, and memory
+ * above `memory` is then reclaimed first. Throws INVALID for contradicting limits. Pure.
  */
 export function limitsOf({ resources }: TaskConfig, options: LimitOptions, cores: number): TaskLimits {
   const { cpuHardLimit, cpuPeriodMicros } = options;
@@ -81,7 +81,10 @@ function memoryTuning(options: LimitOptions, limitBytes: number): MemoryTuning {
   };
 }
 
-/** MHz of one core, from the share of the node's compute that Nomad says the task has; undefined if Nomad does not say. */
+/**
+ * Returns the MHz of one core, derived from the task's share of the node's compute. Undefined if Nomad does not pass
+ * the share.
+ */
 export function coreMhzOf({ resources }: TaskConfig, cores: number): number | undefined {
   const { cpuShares = 0n, PercentTicks = 0 } = resources?.linuxResources ?? {};
   if (cpuShares <= 0n || PercentTicks <= 0 || cores <= 0) return undefined;

@@ -5,11 +5,14 @@ import type { Task } from "./task.ts";
 import type { TaskDependencies } from "./task-dependencies.ts";
 import { emptyReading, taskStats, type UsageReading } from "./task-stats.ts";
 
-// Nomad requests one a second. Shorter intervals only cost CPU.
+// Nomad requests one sample per second. Shorter intervals only cost CPU.
 const INTERVAL_MIN_MS = 100;
 const INTERVAL_DEFAULT_MS = 1_000;
 
-/** Yields a sample now and one each interval until the task ends. The first covers the time since the task's start. */
+/**
+ * Yields a sample at once and at each interval until the task ends. The first sample covers the time since the task's
+ * start.
+ */
 export async function* sampleStats(
   { runtime, clock }: Pick<TaskDependencies, "runtime" | "clock">,
   task: Task,

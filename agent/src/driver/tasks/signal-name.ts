@@ -2,7 +2,7 @@ import { checkSignalName } from "../../runtime/check-signal-name.ts";
 import { RuntimeError } from "../../runtime/runtime.ts";
 import { DriverError } from "../driver-error.ts";
 
-/** The signal's full name: `hup`, `HUP` and `SIGHUP` are `SIGHUP`. Throws INVALID for what is no signal. */
+/** Returns the signal's full name: `hup`, `HUP` and `SIGHUP` become `SIGHUP`. Throws INVALID for an unknown name. */
 export function signalName(text: string): string {
   const upper = text.trim().toUpperCase();
   const name = upper.startsWith("SIG") ? upper : `SIG${upper}`;

@@ -39,7 +39,7 @@ const INIT_PROGRAMS = [
   "/sbin/tini",
 ];
 
-/** Starts a task's container with all that it needs. A failed start leaves nothing behind. */
+/** Starts a task's container with everything it needs. A failed start removes everything it has created. */
 export async function startTask(
   dependencies: TaskDependencies,
   task: NewerTaskConfig,
@@ -49,7 +49,7 @@ export async function startTask(
   const name = containerNameOf(dependencies.instance, task.id);
   const start: Start = { task, options, name, owner: name };
   const marker = join(dependencies.startsDir, name);
-  // A plugin that is killed while it starts a task leaves this file, by which the next one removes the container.
+  // If the plugin is killed during the start, this file remains, and the next plugin removes the container by it.
   await mkdir(dependencies.startsDir, { recursive: true, mode: 0o700 });
   await writeFile(marker, "", { mode: 0o600 });
   let ownNetwork = false;

@@ -7,7 +7,7 @@ import { signalName } from "./signal-name.ts";
 import type { Task } from "./task.ts";
 import type { TaskDependencies } from "./task-dependencies.ts";
 
-// A process that SIGKILL does not end within this is stuck in the kernel, or containerd does not answer.
+// If a process survives SIGKILL for longer, it is stuck in the kernel or containerd does not respond.
 const KILL_WAIT_MS = 30_000;
 
 /** Sends the signal, then SIGKILL after the time limit. Resolves once the task has ended. */
@@ -18,7 +18,7 @@ export async function stopTask(
   closing: AbortSignal,
 ): Promise<void> {
   const { containerId } = task.state;
-  // The image's own stop signal is the runtime's to find.
+  // The runtime determines the image's own stop signal.
   if (wanted === undefined) await runtime.stop(containerId, timeoutMs, closing);
   else {
     await runtime.kill(containerId, signalName(wanted), closing).catch(unlessNotRunning);

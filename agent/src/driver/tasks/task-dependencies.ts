@@ -10,7 +10,7 @@ import type { TaskEvents } from "./task-events.ts";
 import type { TaskImages } from "./task-images.ts";
 import type { TaskNetworks } from "./task-networks.ts";
 
-/** The dependencies of all parts of the task driver. */
+/** The dependencies that all parts of the task driver share. */
 export interface TaskDependencies {
   /** Prefix of container names. */
   readonly instance: string;
@@ -24,11 +24,13 @@ export interface TaskDependencies {
   readonly processes: Processes;
   readonly clock: Clock;
   readonly log: DriverLog;
-  /** One directory per task, for files that are mounted into its container. Ends with a reboot. */
+  /**
+   * The directory with one directory per task, for files that are mounted into its container. Discarded at a reboot.
+   */
   readonly filesDir: string;
-  /** One file per start that has begun and not ended. */
+  /** The directory with one file for each start that is in progress. */
   readonly startsDir: string;
-  /** MHz of one core, where Nomad does not tell. */
+  /** MHz of one core, used if Nomad does not pass a value. */
   readonly coreMhz: number;
   readonly cores: number;
   readonly host: HostFeatures;

@@ -89,7 +89,7 @@ function aDriver(t: TestContext, gc: Partial<DriverOptions["gc"]> = {}) {
 const options = taskOptions({ image: IMAGE, networkMode: "none" });
 const own = taskOptions({ image: IMAGE, networkMode: "bridge" });
 
-test("a failed start leaves nothing, and only failures that may pass are recoverable", async (t) => {
+test("a failed start leaves nothing behind, and only temporary failures are recoverable", async (t) => {
   const { driver, runtime, task, left } = aDriver(t);
   for (const [method, retryable, afterEffect] of [
     ["run", true, false],
@@ -107,7 +107,7 @@ test("a failed start leaves nothing, and only failures that may pass are recover
   }
 });
 
-test("a start that its caller cancels leaves nothing", async (t) => {
+test("a start that its caller cancels leaves nothing behind", async (t) => {
   const { driver, runtime, task, left } = aDriver(t);
   const gone = new AbortController();
   runtime.registry.set("localhost/slow:1", "hangs");
@@ -128,7 +128,7 @@ test("a pull that takes too long names its setting and is recoverable", async (t
   });
 });
 
-test("a broken event stream delays an exit and does not lose it", async (t) => {
+test("a broken event stream delays an exit but does not lose it", async (t) => {
   const { driver, runtime, task } = aDriver(t);
   const config = task();
   await driver.start(config, options, signal);
@@ -147,7 +147,7 @@ test("a container that another program removed ends its task with the reason", a
   await driver.destroy(config.id, false);
 });
 
-test("a destroy that fails can be repeated, and an unused image goes after the last task", async (t) => {
+test("a failed destroy can be repeated, and an unused image is removed after the last task", async (t) => {
   const { driver, runtime, task, left } = aDriver(t, { image: true });
   const config = task();
   await driver.start(config, own, signal);
@@ -160,7 +160,7 @@ test("a destroy that fails can be repeated, and an unused image goes after the l
   await until("the image is removed", () => runtime.images.size === 0);
 });
 
-test("a destroy by force ends a start that is under way", async (t) => {
+test("a forced destroy ends a start in progress", async (t) => {
   const { driver, runtime, task, left } = aDriver(t);
   const config = task();
   runtime.registry.set("localhost/slow:1", "hangs");
@@ -186,7 +186,7 @@ test("a stopped task keeps its result while its container is kept for inspection
   );
 });
 
-test("events reach every subscriber until it leaves", async () => {
+test("every subscriber receives events until it unsubscribes", async () => {
   const events = new TaskEvents(() => 1_000);
   const gone = new AbortController();
   const reader = events.subscribe(gone.signal);

@@ -36,9 +36,9 @@ import { parseTaskId } from "./task-name.ts";
 import { encodeTaskState, TASK_STATE_VERSION, type TaskState } from "./task-state.ts";
 import { toDriverError, toStartError } from "./to-driver-error.ts";
 
-// More containers than one host runs.
+// More than the containers that one host runs.
 const TASKS_MAX = 4_096;
-// Nomad keeps one wait and one stream of statistics per task; exec sessions are people and checks.
+// Nomad keeps one wait and one statistics stream per task; people and checks open exec sessions.
 const WAITS_MAX = 16_384;
 const STATS_MAX = 8_192;
 const EXECS_MAX = 256;
@@ -54,7 +54,7 @@ export class RuntimeTaskDriver implements TaskDriver {
   readonly #dependencies: TaskDependencies;
   readonly #tasks = new Map<string, Task>();
   readonly #starting = new Map<string, Starting>();
-  /** Tasks that could not be recovered: Nomad destroys them next. */
+  /** Tasks that could not be recovered, which Nomad will destroy. */
   readonly #lost = new Map<string, TaskState>();
   readonly #closing = new AbortController();
   readonly #waits = new Counter("WaitTask calls", WAITS_MAX);
@@ -110,7 +110,7 @@ export class RuntimeTaskDriver implements TaskDriver {
       const exit = await withLinkedSignal([signal, task.forgotten, this.#closing.signal], (until) =>
         untilAborted(task.ended, until),
       );
-      // The end of a task that is destroyed while it runs is known as well.
+      // A task that is destroyed while it runs also has an exit.
       const known = exit ?? task.exit;
       if (known !== undefined) return waitResponse(known);
       if (task.forgotten.aborted) throw taskNotFound();
@@ -120,7 +120,7 @@ export class RuntimeTaskDriver implements TaskDriver {
 
   async stop(taskId: string, stop: StopOptions): Promise<void> {
     const task = this.#tasks.get(taskId);
-    // Nomad repeats a stop for minutes when it fails, so that one of a task that is gone succeeds.
+    // Nomad retries a failed stop for minutes, so stopping a task that is gone succeeds.
     if (task === undefined || task.exit !== undefined) return;
     await stopTask(this.#dependencies, task, stop, this.#closing.signal).catch(rethrow);
   }
@@ -313,7 +313,7 @@ function checkCommand(command: readonly string[]): readonly string[] {
   throw new DriverError("INVALID", "the command to execute is empty");
 }
 
-/** Undefined: the signal came first. */
+/** Returns the promise's result, or undefined if the signal aborts first. */
 async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   if (signal.aborted) return undefined;
   const { promise: aborted, resolve } = Promise.withResolvers<undefined>();

@@ -10,7 +10,7 @@ export interface TaskEventSubject {
 
 // Nomad opens one stream; a few more are debuggers.
 const SUBSCRIBERS_MAX = 16;
-// A subscriber that reads slower than tasks start and end loses the oldest events: they are for humans.
+// A subscriber that reads too slowly loses the oldest events, which only inform people.
 const QUEUED_MAX = 1_000;
 
 interface Subscriber {

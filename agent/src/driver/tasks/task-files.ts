@@ -14,20 +14,23 @@ import type { TaskOptions } from "../config/task-options.ts";
 import { DriverError } from "../driver-error.ts";
 
 export interface TaskFilesInput {
-  /** The task's directory for such files; made if missing. */
+  /** The task's directory for such files, created if missing. */
   readonly dir: string;
   readonly task: TaskConfig;
   readonly options: TaskOptions;
   readonly networkNamespace: string;
   readonly hostname: string;
-  /** The task's own address, where the driver or Nomad gave it one. */
+  /** The task's own address, if the driver or Nomad assigned one. */
   readonly address: string | undefined;
 }
 
-// The container's user reads them.
+// The container's user has to read the files.
 const FILE_MODE = 0o644;
 
-/** Writes /etc/resolv.conf and /etc/hosts of a task. On the host's network the host's own are used unless the job says otherwise. */
+/**
+ * Writes /etc/resolv.conf and /etc/hosts of a task. On the host's network, the host's files are used unless the job
+ * overrides them.
+ */
 export async function writeTaskFiles(input: TaskFilesInput): Promise<readonly BindMount[]> {
   const { dir, options, networkNamespace, hostname, address } = input;
   await mkdir(dir, { recursive: true, mode: 0o700 });
@@ -49,7 +52,10 @@ export async function writeTaskFiles(input: TaskFilesInput): Promise<readonly Bi
   return binds;
 }
 
-/** The job's own DNS settings, else Nomad's, else the host's as far as the task reaches them. Undefined: the host's file as it is. */
+/**
+ * Returns the job's own DNS settings, else Nomad's, else the host's servers that the task can reach. Undefined: the
+ * host's file unchanged.
+ */
 function resolvConfOf(
   { task, options, networkNamespace }: TaskFilesInput,
   host: ResolvConf,
@@ -67,7 +73,10 @@ function resolvConfOf(
   };
 }
 
-/** Resolves the job's bind mounts and named volumes. A path of the task's directory must not lead out of it, also by a link. */
+/**
+ * Resolves the job's bind mounts and named volumes. A path in the task's directory must not lead out of it, not even by
+ * a link.
+ */
 export async function resolveMounts(
   task: TaskConfig,
   { mounts }: TaskOptions,
@@ -104,7 +113,7 @@ async function insideTaskDir({ allocDir, name }: TaskConfig, source: string): Pr
   );
 }
 
-/** Rejects paths that are no pipe and not /dev/null: a task writes nowhere else. */
+/** Rejects log paths that are neither a pipe nor /dev/null, because a task must not write anywhere else. */
 export async function checkStreams({ stdoutPath, stderrPath }: TaskConfig): Promise<void> {
   for (const path of [stdoutPath, stderrPath]) {
     if (path === "" || path === "/dev/null") continue;

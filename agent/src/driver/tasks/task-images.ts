@@ -1,3 +1,4 @@
+import { withLinkedSignal } from "@forage/common/link-signals";
 import type { Clock } from "../../clock.ts";
 import { type ContainerRuntime, type RegistryLogin, RuntimeError } from "../../runtime/runtime.ts";
 import type { DriverOptions } from "../config/driver-options.ts";
@@ -13,22 +14,25 @@ export interface TaskImagesOptions {
   readonly log: DriverLog;
 }
 
-/** The images of tasks: pulled before a start, removed some time after the last task that used them. */
+/**
+ * The images of tasks. They are pulled before a start, and removed some time after the end of the last task that used
+ * them.
+ */
 export class TaskImages {
-  readonly #parts: TaskImagesOptions;
-  /** Tasks that use an image. */
+  readonly #options: TaskImagesOptions;
+  /** The ids of tasks by the image that they use. */
   readonly #uses = new Map<string, Set<string>>();
   /** Functions that cancel the removal of unused images. */
   readonly #removals = new Map<string, () => void>();
   readonly #closing = new AbortController();
 
-  constructor(parts: TaskImagesOptions) {
-    this.#parts = parts;
+  constructor(options: TaskImagesOptions) {
+    this.#options = options;
   }
 
   /** Makes the image available in the local store, by the task's pull policy. `image` is its full name. */
   async ensure(image: string, task: TaskOptions, onPull: () => void, signal: AbortSignal): Promise<void> {
-    const { runtime } = this.#parts;
+    const { runtime } = this.#options;
     const present = await runtime.hasImage(image, signal);
     if (task.imagePullPolicy === "never" && !present)
       throw new DriverError(
@@ -40,16 +44,16 @@ export class TaskImages {
     await this.#pull(image, task, signal);
   }
 
-  /** The task uses the image until `releaseAll`. */
+  /** Records that the task uses the image until `releaseAll`. */
   hold(image: string, taskId: string): void {
     this.#removals.get(image)?.();
     this.#removals.delete(image);
     this.#uses.set(image, (this.#uses.get(image) ?? new Set()).add(taskId));
   }
 
-  /** The task uses no image any more. */
+  /** Records that the task no longer uses any image. */
   releaseAll(taskId: string): void {
-    const { options, clock } = this.#parts;
+    const { options, clock } = this.#options;
     for (const [image, users] of this.#uses) {
       if (!users.delete(taskId) || users.size > 0) continue;
       this.#uses.delete(image);
@@ -68,7 +72,7 @@ export class TaskImages {
   }
 
   async #pull(image: string, { auth, imagePullTimeoutMs }: TaskOptions, signal: AbortSignal): Promise<void> {
-    const { runtime, options } = this.#parts;
+    const { runtime, options } = this.#options;
     const server = auth?.serverAddress ?? (image.split("/", 1)[0] || image);
     const credentials: readonly RegistryLogin[] =
       auth === undefined
@@ -76,7 +80,7 @@ export class TaskImages {
         : [{ server, username: auth.username, password: auth.password }];
     const limit = AbortSignal.timeout(imagePullTimeoutMs);
     try {
-      await runtime.pull(image, AbortSignal.any([signal, limit]), { credentials });
+      await withLinkedSignal([signal, limit], (either) => runtime.pull(image, either, { credentials }));
     } catch (error) {
       if (!limit.aborted || signal.aborted) throw error;
       const message = `image ${image} was not pulled within ${imagePullTimeoutMs} ms: raise image_pull_timeout`;
@@ -86,7 +90,7 @@ export class TaskImages {
 
   async #remove(image: string): Promise<void> {
     this.#removals.delete(image);
-    const { runtime, log } = this.#parts;
+    const { runtime, log } = this.#options;
     try {
       const result = await runtime.removeImage(image, this.#closing.signal);
       log("debug", "image-collected", { image, result });

@@ -5,7 +5,10 @@ import type { NewerTaskConfig } from "../rpc/newer-calls.ts";
 export const TASK_ID_LABEL = "forage.dev/nomad-task";
 const PREFIX = "com.hashicorp.nomad";
 
-/** Labels of a task's container: the job's own, the task's id and those that the plugin's `extra_labels` names. */
+/**
+ * Returns the labels of a task's container: the job's own, the task's id and those named in the plugin's
+ * `extra_labels`.
+ */
 export function labelsOf(
   task: NewerTaskConfig,
   { labels }: TaskOptions,
@@ -43,7 +46,7 @@ function labelValue(task: NewerTaskConfig, name: ExtraLabel): string {
   }
 }
 
-// Before Nomad 1.6 the environment of the task is their only source.
+// Before Nomad 1.6, only the environment of the task contains them.
 const ADDED = {
   job_id: { field: "jobId", variable: "NOMAD_JOB_ID" },
   parent_job_id: { field: "parentJobId", variable: "NOMAD_JOB_PARENT_ID" },

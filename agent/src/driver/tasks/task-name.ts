@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { DriverError } from "../driver-error.ts";
 
-export interface TaskIdParts {
+export interface TaskId {
   readonly allocId: string;
   readonly taskName: string;
-  /** Different for every start of the same task. */
+  /** An id that differs for every start of the same task. */
   readonly invocation: string;
 }
 
@@ -12,7 +12,7 @@ const ID_MAX_LENGTH = 1_000;
 const NAME_PART_MAX_LENGTH = 60;
 
 /** Splits `<alloc>/<task>/<invocation>`. Rejects with INVALID an id of another form. */
-export function parseTaskId(id: string): TaskIdParts {
+export function parseTaskId(id: string): TaskId {
   const match = /^([A-Za-z0-9_-]{1,64})\/([^\0\n]{1,900})\/([0-9a-f]{8})$/.exec(id);
   const [, allocId, taskName, invocation] = match ?? [];
   if (
@@ -29,8 +29,8 @@ export function parseTaskId(id: string): TaskIdParts {
 }
 
 /**
- * The container's name, unique for every start: `<instance>-<task>-<allocation>-<invocation>-<hash of the id>`. The hash keeps names
- * apart whose task names differ only in characters that a container name cannot have.
+ * Returns the container's name, which is unique for every start: `<instance>-<task>-<allocation>-<invocation>-<hash of
+ * the id>`. The hash distinguishes tasks whose names differ only in characters that a container name cannot contain.
  */
 export function containerNameOf(instance: string, id: string): string {
   const { allocId, taskName, invocation } = parseTaskId(id);
@@ -38,7 +38,7 @@ export function containerNameOf(instance: string, id: string): string {
   return `${instance}-${readable}-${allocId}-${invocation}-${shortHash(id)}`;
 }
 
-/** Eight hexadecimal digits that stand for the text. */
+/** Returns eight hexadecimal digits of the text's hash. */
 export function shortHash(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 8);
 }

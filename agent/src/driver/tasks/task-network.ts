@@ -11,14 +11,14 @@ import { DriverError } from "../driver-error.ts";
 /** The source of a task's network. */
 export type TaskNetwork =
   | { readonly type: "namespace"; readonly path: string }
-  /** The driver makes a network for the task and publishes its ports. */
+  /** The driver creates a network for the task and publishes its ports. */
   | {
       readonly type: "own";
       readonly ports: readonly PortMapping[];
       readonly portMap: Readonly<Record<string, number>>;
     };
 
-/** Pure. Nomad's namespace counts before the job's `network_mode`. */
+/** Returns the network of a task. Nomad's namespace takes precedence over the job's `network_mode`. Pure. */
 export function taskNetwork(task: TaskConfig, options: TaskOptions): TaskNetwork {
   const { mode = Mode.HOST, path = "" } = task.networkIsolationSpec ?? {};
   if (path !== "") return { type: "namespace", path };

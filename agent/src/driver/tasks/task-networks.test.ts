@@ -9,10 +9,10 @@ import { TaskNetworks } from "./task-networks.ts";
 const PORTS = [{ container: "web", containerPort: 8080, protocol: "TCP", hostPort: 28_000 }] as const;
 const SIGNAL = new AbortController().signal;
 const OWNER = "5f0c1d9e";
-/** Some bytes of each field. */
+/** The distance in bytes between flipped bits, so that some bytes of each field are tested. */
 const FLIP_STEP = 4;
 
-test("no single damaged record costs a running task its network or its ports", async (t) => {
+test("one damaged record costs a running task neither its network nor its ports", async (t) => {
   const { dir, host, open } = await aHostWithANetwork(t);
   const before = { sandboxes: [...host.sandboxes], published: [...host.published] };
   const copy = join(dir, "sound");
@@ -50,7 +50,7 @@ test("no single damaged record costs a running task its network or its ports", a
   }
 });
 
-test("a task whose two records are damaged keeps its network", async (t) => {
+test("a task keeps its network if both of its records are damaged", async (t) => {
   const { dir, host, open } = await aHostWithANetwork(t);
   const before = [...host.sandboxes];
   for (const name of ["networks", "networks-copies"]) await writeFile(join(dir, name, OWNER), "{");
@@ -65,7 +65,7 @@ test("a task whose two records are damaged keeps its network", async (t) => {
   await networks.close();
 });
 
-test("records of an earlier version, without checksums and copies, are taken over", async (t) => {
+test("adopts records of an earlier version, which have no checksums and copies", async (t) => {
   const { dir, host, open } = await aHostWithANetwork(t);
   const before = [...host.published];
   const path = join(dir, "networks", OWNER);
@@ -83,7 +83,7 @@ test("records of an earlier version, without checksums and copies, are taken ove
   assert.deepEqual(await readdir(join(dir, "networks-copies")), [OWNER]);
 });
 
-test("a removal that a crash cut off is completed by the next start", async (t) => {
+test("the next start completes a removal that a crash interrupted", async (t) => {
   const { dir, host, open } = await aHostWithANetwork(t);
   host.sandboxes.clear();
   await rm(join(dir, "networks", OWNER));

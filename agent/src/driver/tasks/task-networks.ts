@@ -7,17 +7,21 @@ import {
   type NetworkRecordsOptions,
 } from "./network-records.ts";
 
-/** The records are durable: a later plugin takes the networks over. */
+/** The records are durable, so that a later plugin can adopt the networks. */
 export interface TaskNetworksOptions extends NetworkRecordsOptions {
-  /** Opens the network that pods use, for this driver's own bridge. Called once, when the first task needs it. */
+  /**
+   * Opens the same kind of network as for pods, on this driver's own bridge. Called once, when the first task needs it.
+   */
   readonly open: () => PodNetwork;
 }
 
-// A task's network per container at most; a host runs fewer containers than this.
+// A task has at most one network, and a host runs fewer containers than this.
 const NETWORKS_MAX = 4_096;
 const OWNER = /^[A-Za-z0-9_.-]{1,200}$/;
 
-/** Networks that the driver makes: for a task with a network of its own, and for an allocation on Nomad's request. */
+/**
+ * The networks that the driver creates: for a task with a network of its own, and for an allocation on Nomad's request.
+ */
 export class TaskNetworks {
   readonly #options: TaskNetworksOptions;
   readonly #files: NetworkRecords;
@@ -30,7 +34,7 @@ export class TaskNetworks {
     this.#files = new NetworkRecords(options);
   }
 
-  /** The owner's network; `created` is false if it had one already. */
+  /** Returns the owner's network. `created` is false if it existed already. */
   async attach(
     owner: string,
     ports: readonly PortMapping[],
@@ -58,7 +62,7 @@ export class TaskNetworks {
     return { sandbox, created: before?.sandbox.namespacePath !== sandbox.namespacePath };
   }
 
-  /** Removes the owner's network. Unknown owners are fine. */
+  /** Removes the owner's network. Accepts unknown owners. */
   async detach(owner: string): Promise<void> {
     const network = await this.#started();
     await network.detach(owner, new AbortController().signal);
@@ -66,12 +70,12 @@ export class TaskNetworks {
     await this.#files.remove(owner);
   }
 
-  /** Reports whether the owner has a network; known once networks were taken over. */
+  /** Reports whether the owner has a network. Valid only after `takeOver`. */
   has(owner: string): boolean {
     return this.#records.has(owner);
   }
 
-  /** Takes over the networks that an earlier plugin made, if there are any. */
+  /** Adopts the networks that an earlier plugin has created. */
   async takeOver(): Promise<void> {
     if ((await this.#files.owners()).length > 0) await this.#started();
   }

@@ -6,7 +6,7 @@ import type { ProcessIdentity } from "./processes.ts";
 /** The version of the format in {@link encodeTaskState}. Nomad reserves 0. */
 export const TASK_STATE_VERSION = 1;
 
-/** The state with which a plugin adopts a task that another one started. Nomad stores it in the task's handle. */
+/** The state by which a plugin adopts a task that an earlier plugin started. Nomad stores it in the task's handle. */
 export interface TaskState {
   readonly id: string;
   readonly name: string;
@@ -15,15 +15,15 @@ export interface TaskState {
   readonly containerName: string;
   readonly image: string;
   readonly startedAtMs: number;
-  /** The container's first process; undefined: it ended before it was seen. */
+  /** The container's first process. Undefined if it ended before it was identified. */
   readonly process?: ProcessIdentity;
-  /** The boot of the host that the task runs in. */
+  /** The boot id of the host at the task's start. */
   readonly bootId: string;
-  /** MHz of one core, by which CPU usage is converted to Nomad's ticks. */
+  /** MHz of one core, to convert CPU usage to Nomad's ticks. */
   readonly coreMhz: number;
-  /** Network that the driver made for this task alone. */
+  /** The network that the driver has created for this task only. */
   readonly sandbox?: PodSandbox;
-  /** Ports of the task by label, if the driver publishes them. */
+  /** The task's ports by label, if the driver publishes them. */
   readonly portMap?: Readonly<Record<string, number>>;
 }
 
@@ -31,14 +31,14 @@ export function encodeTaskState(state: TaskState): Buffer {
   return Buffer.from(JSON.stringify(state));
 }
 
-/** Rejects with FAILED_PRECONDITION: Nomad then starts the task again. */
+/** Decodes the state of a handle. Throws FAILED_PRECONDITION, on which Nomad starts the task again. */
 export function decodeTaskState(version: number, bytes: Uint8Array): TaskState {
   if (version !== TASK_STATE_VERSION) throw unreadable(`version ${version} is not ${TASK_STATE_VERSION}`);
   try {
     const state: unknown = JSON.parse(Buffer.from(bytes).toString("utf8"));
     if (isTaskState(state)) return state;
   } catch {
-    // Reported below.
+    // The error is reported below.
   }
   throw unreadable("it is not the state of a task");
 }

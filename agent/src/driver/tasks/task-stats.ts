@@ -13,7 +13,7 @@ export interface UsageReading {
   readonly usage: Pick<DetailedUsage, "cpuNanos" | "userNanos" | "systemNanos" | "processes">;
 }
 
-/** The reading at a task's start: nothing was used before. */
+/** The reading at a task's start, with no usage. */
 export function emptyReading(atMs: number): UsageReading {
   return { atMs, usage: { cpuNanos: 0, userNanos: 0, systemNanos: 0, processes: [] } };
 }
@@ -27,7 +27,7 @@ export interface StatsInput {
   readonly coreMhz: number;
 }
 
-/** Returns a sample as Nomad expects it. Percentages are of one core; a tick is one MHz of CPU time per second. Pure. */
+/** Returns a sample in Nomad's form. Percentages are of one core; a tick is one MHz of CPU time per second. Pure. */
 export function taskStats({ id, nowMs, before, reading, coreMhz }: StatsInput): TaskStats {
   const { usage, atMs } = reading;
   const windowNanos = Math.max(1, (atMs - before.atMs) * 1e6);
@@ -54,7 +54,7 @@ export function taskStats({ id, nowMs, before, reading, coreMhz }: StatsInput): 
   };
 }
 
-/** A process that the earlier reading does not have began after it. */
+/** A process that is missing in the earlier reading started after it. */
 function processUsage(
   { userNanos, systemNanos, rssBytes, swapBytes }: ProcessUsage,
   earlier: ProcessUsage | undefined,

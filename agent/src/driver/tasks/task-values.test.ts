@@ -18,7 +18,7 @@ const STATE: TaskState = {
   ...{ startedAtMs: 1_500, bootId: "b", coreMhz: 2_000, process: { pid: 7, startTicks: 9, bootId: "b" } },
 };
 
-test("a container's name holds the invocation, and similar task names stay apart", () => {
+test("a container's name contains the invocation and differs for similar task names", () => {
   assert.match(containerNameOf("nomad", ID), /^nomad-web-5f0c1d9e-.*-0123abcd-[0-9a-f]{8}$/);
   const names = ["a/x y/01234567", "a/x_y/01234567", "a/x y/01234568"].map((id) =>
     containerNameOf("nomad", id),
@@ -29,14 +29,14 @@ test("a container's name holds the invocation, and similar task names stay apart
     assert.throws(() => parseTaskId(id), DriverError, id);
 });
 
-test("a task's state survives Nomad's store, and another format is refused", () => {
+test("a task's state survives encoding, and another version is rejected", () => {
   assert.deepEqual(decodeTaskState(TASK_STATE_VERSION, encodeTaskState(STATE)), STATE);
   for (const text of ["", "{}", "[]", "null", JSON.stringify({ ...STATE, process: { pid: "7" } })])
     assert.throws(() => decodeTaskState(TASK_STATE_VERSION, Buffer.from(text)), DriverError, text);
   assert.throws(() => decodeTaskState(0, encodeTaskState(STATE)), DriverError);
 });
 
-test("every message and time of an inspected task is filled in", () => {
+test("an inspected task has every message and time set", () => {
   const { task } = inspectTask(STATE, undefined);
   assert.deepEqual(task?.startedAt, { seconds: 1n, nanos: 5e8 });
   assert.deepEqual(task?.completedAt, { seconds: -62_135_596_800n, nanos: 0 });
@@ -45,7 +45,7 @@ test("every message and time of an inspected task is filled in", () => {
   assert.deepEqual(inspectTask(STATE, exit).task?.completedAt, toTimestamp(2_000));
 });
 
-test("signals have their full name, and exit codes tell the signal", () => {
+test("signals get their full name, and exit codes contain the signal", () => {
   for (const text of ["hup", "HUP", "SIGHUP", " sighup "]) assert.equal(signalName(text), "SIGHUP");
   assert.equal(signalName("SIGRTMIN+3"), "SIGRTMIN+3");
   for (const text of ["", "SIG", "SIGRTMIN+99", "9", "--all"])
@@ -101,7 +101,7 @@ for (const [what, task, options, expected] of [
   test(`limits: ${what}`, () =>
     assert.deepEqual(limitsOf(task, { cpuHardLimit: false, ...options }, 4), expected));
 
-test("memory settings that contradict the memory limit are refused with their path", () => {
+test("rejects memory settings that contradict the memory limit, with their path", () => {
   const limited = aTask({ memoryLimitBytes: 1n << 20n });
   for (const [task, options, expected] of [
     [limited, { memorySwapBytes: 1 }, /config\.memory_swap: .* at least/],
@@ -111,12 +111,12 @@ test("memory settings that contradict the memory limit are refused with their pa
     assert.throws(() => limitsOf(task, { cpuHardLimit: false, ...options }, 4), expected);
 });
 
-test("one core's MHz follow from the task's share of the node", () => {
+test("derives one core's MHz from the task's share of the node", () => {
   assert.equal(coreMhzOf(aTask({ cpuShares: 500n, PercentTicks: 0.0625 }), 4), 2_000);
   assert.equal(coreMhzOf(aTask({}), 4), undefined);
 });
 
-test("a sample counts CPU since the one before and names what was measured", () => {
+test("a sample has the CPU usage since the previous one and names the measured values", () => {
   const usage = {
     ...{ cpuNanos: 3e9, userNanos: 2e9, systemNanos: 1e9, memoryBytes: 50, workingSetBytes: 40 },
     ...{ rssBytes: 30, cacheBytes: 20, throttledPeriods: 4 },
@@ -136,7 +136,7 @@ test("a sample counts CPU since the one before and names what was measured", () 
   assert.equal(idle?.cpu?.percent, 0);
 });
 
-test("a sample has each process, whose id may have been another one's before", () => {
+test("a sample lists each process, even if its id belonged to an earlier process", () => {
   const process = { pid: 7, startTicks: 5, userNanos: 2e9, systemNanos: 1e9, rssBytes: 25, swapBytes: 5 };
   const sums = { cpuNanos: 3e9, userNanos: 2e9, systemNanos: 1e9, memoryBytes: 50, workingSetBytes: 40 };
   const usage = { ...sums, rssBytes: 30, cacheBytes: 20, processes: [process] };
@@ -152,7 +152,7 @@ test("a sample has each process, whose id may have been another one's before", (
   assert.equal(sample({ ...process, startTicks: 4 })?.cpu?.percent, 150);
 });
 
-test("registry logins come from Docker's file", () => {
+test("reads registry logins from Docker's file", () => {
   const auth = Buffer.from("me:a:b").toString("base64");
   const text = JSON.stringify({
     auths: { "https://index.docker.io/v1/": { auth }, "r.test:5000": { auth }, "no.test": {} },

@@ -7,7 +7,7 @@ export class Task {
   readonly #ended: Promise<TaskExit>;
   readonly #forgotten = new AbortController();
   #exit: TaskExit | undefined;
-  /** The removal that is under way; concurrent calls share it. */
+  /** The removal in progress, which concurrent calls share. */
   removal: Promise<void> | undefined;
 
   constructor(state: TaskState, ended: Promise<TaskExit>) {
@@ -18,7 +18,7 @@ export class Task {
     });
   }
 
-  /** The end of the task; undefined while it runs. */
+  /** The end of the task. Undefined while it runs. */
   get exit(): TaskExit | undefined {
     return this.#exit;
   }

@@ -1,9 +1,9 @@
 import type { Timestamp } from "@forage/proto/google/protobuf/timestamp";
 
-/** Go's zero time, the year 1: what Nomad expects for a time that is not known. */
+/** Go's zero time, in the year 1, which Nomad expects for an unknown time. */
 export const ZERO_TIME: Timestamp = { seconds: -62_135_596_800n, nanos: 0 };
 
-/** Milliseconds since the epoch; undefined becomes Go's zero time. */
+/** Converts milliseconds since the epoch. Undefined becomes Go's zero time. */
 export function toTimestamp(atMs: number | undefined): Timestamp {
   if (atMs === undefined) return ZERO_TIME;
   const seconds = Math.floor(atMs / 1_000);

@@ -3,14 +3,20 @@ import { NetworkError } from "../../network/network.ts";
 import { RuntimeError } from "../../runtime/runtime.ts";
 import { DriverError, type DriverErrorCode } from "../driver-error.ts";
 
-/** The driver's error for anything thrown while a task starts. A retryable cause makes Nomad start the task again. */
+/**
+ * Returns the driver's error for anything thrown while a task starts. If the cause is retryable, Nomad starts the task
+ * again.
+ */
 export function toStartError(error: unknown): DriverError {
   const known = toDriverError(error);
   if (known.recoverable !== undefined || !isRetryable(error)) return known;
   return new DriverError(known.code, known.message, { recoverable: true, cause: error });
 }
 
-/** The driver's error for anything that the runtime or the network threw. Other errors stay as they are, for the log. */
+/**
+ * Returns the driver's error for anything that the runtime or the network threw. Other errors are returned unchanged,
+ * for the log.
+ */
 export function toDriverError(error: unknown): DriverError {
   if (error instanceof DriverError) return error;
   if (error instanceof RuntimeError || error instanceof NetworkError)

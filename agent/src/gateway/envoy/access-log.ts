@@ -8,7 +8,7 @@ const COMMON = {
   sent_bytes: "%BYTES_SENT%",
   backend: "%UPSTREAM_CLUSTER%",
   endpoint: "%UPSTREAM_HOST%",
-  // Why there was no answer, or not the backend's: "UF" for a connection that failed, and so on.
+  // The reason if there is no response or it is not the backend's: "UF" for a failed connection, and so on.
   flags: "%RESPONSE_FLAGS%",
 };
 
@@ -31,7 +31,10 @@ const STREAM = {
   server_name: "%REQUESTED_SERVER_NAME%",
 };
 
-/** A line of JSON for each request, or for each stream that is handed on unopened. */
+/**
+ * Configures the access log: a JSON object on each line, for each request or for each stream that is passed on
+ * encrypted.
+ */
 export function accessLog(path: string, of: "request" | "stream"): JsonObject[] {
   return [
     {

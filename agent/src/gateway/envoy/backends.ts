@@ -1,24 +1,24 @@
 import type { GatewayBackend, GatewayHost, GatewayRule } from "@forage/proto/forage/agent/v1/agent";
 import type { RequestMirror } from "@forage/proto/forest/v1/forage";
 
-/** One port of a service, which is one cluster of Envoy's. */
+/** A port of a service, which is a cluster in Envoy. */
 export interface ServicePortRef {
   readonly namespace: string;
   readonly service: string;
   readonly port: number;
 }
 
-/** Namespaces and services have no slash in their names. */
+/** Returns the cluster's name. Names of namespaces and services contain no slash. */
 export function clusterName({ namespace, service, port }: ServicePortRef): string {
   return `${namespace}/${service}/${port}`;
 }
 
-/** The service that a mirror names is of its route's namespace. */
+/** Returns the target of a mirror. Its service is in the namespace of its route. */
 export function mirrorTarget(rule: GatewayRule, { service, port }: RequestMirror): ServicePortRef {
   return { namespace: rule.route.split("/")[0] ?? "", service, port };
 }
 
-/** Returns every service port that the hosts' rules lead to, by the name of its cluster. */
+/** Returns every service port that the hosts' rules use, by the name of its cluster. */
 export function backendsOf(hosts: Iterable<GatewayHost>): Map<string, ServicePortRef> {
   const found = new Map<string, ServicePortRef>();
   const add = (backend: ServicePortRef): void => {
@@ -36,7 +36,7 @@ export function backendsOf(hosts: Iterable<GatewayHost>): Map<string, ServicePor
   return found;
 }
 
-/** Envoy's choice between clusters by weight; backends that name the same port count together. */
+/** Returns Envoy's weighted choice between clusters. The weights of backends with the same port are added. */
 export function weightsOf(backends: readonly GatewayBackend[]): { name: string; weight: number }[] {
   const weights = new Map<string, number>();
   for (const backend of backends) {

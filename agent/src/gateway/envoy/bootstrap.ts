@@ -5,13 +5,13 @@ export interface BootstrapOptions {
   readonly places: Places;
   readonly node: string;
   readonly instance: string;
-  /** Clients' connections at a time; more are refused. */
+  /** The limit of concurrent client connections. Further ones are refused. */
   readonly connectionsMax: number;
-  /** The limit of the proxy's memory. From nine tenths of it, Envoy first releases memory, then refuses requests. */
+  /** The limit of the proxy's memory. From 90 % of it, Envoy first releases memory, then refuses requests. */
   readonly memoryLimitBytes: number;
 }
 
-/** The limit for the size of a regular expression's program. Envoy's own limit of 100 refuses `[a-z]{100}`. */
+/** The limit for the size of a compiled regular expression. Envoy's default of 100 rejects `[a-z]{100}`. */
 const REGEX_PROGRAM_MAX = 2_000;
 
 /** Returns Envoy's bootstrap configuration. Everything else comes from files that may change. */
@@ -19,7 +19,7 @@ export function bootstrapOf(options: BootstrapOptions): JsonObject {
   const { places, node, instance } = options;
   return {
     node: { id: node, cluster: `forage-${instance}` },
-    // A socket that only its owner may open: who can reach the interface can stop the proxy.
+    // Only the socket's owner may open it, because the interface can stop the proxy.
     admin: { address: { pipe: { path: places.adminSocket, mode: 0o600 } } },
     dynamic_resources: {
       lds_config: fileSource(places.listeners),
@@ -41,10 +41,7 @@ export function bootstrapOf(options: BootstrapOptions): JsonObject {
   };
 }
 
-/**
- * Envoy has a hundred and fifty statistics for each service. These are the ones that operators need, and those that the agent
- * reads.
- */
+/** The statistics that operators need or the agent reads. Envoy has 150 statistics for each service. */
 const FIGURES: readonly JsonObject[] = [
   ...[
     "listener_manager.",

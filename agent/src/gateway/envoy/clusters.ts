@@ -4,7 +4,7 @@ import { clusterName, type ServicePortRef } from "./backends.ts";
 import { type JsonObject, typed } from "./json.ts";
 import { fileSource, type Places } from "./places.ts";
 
-/** A service's port as Envoy's cluster: all but the endpoints, so that those change without it. */
+/** Returns a service's port as Envoy's cluster. Endpoints are separate, so that they can change without it. */
 export function clusterOf(
   ref: ServicePortRef,
   service: ServiceState | undefined,
@@ -29,7 +29,7 @@ export function clusterOf(
   });
 }
 
-/** Envoy's own limits of 1,024 are fewer than the WebSockets of a busy host. */
+/** Envoy's default limits of 1,024 are too low for the WebSockets of a busy host. */
 const LIMITS: JsonObject = {
   max_connections: 20_000,
   max_pending_requests: 20_000,
@@ -37,7 +37,10 @@ const LIMITS: JsonObject = {
   retry_budget: { budget_percent: { value: 20 }, min_retry_concurrency: 10 },
 };
 
-/** Readiness says who serves. Between its looks only what can't be connected to is passed over; a backend's errors are its own. */
+/**
+ * Readiness selects the backends. Between readiness updates, only backends that can't be connected to are skipped; a
+ * backend's own errors don't count.
+ */
 const ONLY_UNREACHABLE: JsonObject = {
   split_external_local_origin_errors: true,
   consecutive_local_origin_failure: 3,
@@ -53,7 +56,7 @@ const ONLY_UNREACHABLE: JsonObject = {
   max_ejection_percent: 50,
 };
 
-/** A port's name says what its pods speak, as nothing else does: `grpc`, `h2c`, `http2`, alone or with more after a dash. */
+/** The names of ports whose pods speak HTTP/2: `grpc`, `h2c` or `http2`, optionally with a suffix after a dash. */
 const HTTP2_NAME = /^(grpc|h2c|http2)(-|$)/;
 /**
  * The idle time-out, below the 5 s after which Node and other servers close idle connections, so that no request meets a
@@ -74,8 +77,8 @@ function protocolOptions(ref: ServicePortRef, service: ServiceState | undefined)
 }
 
 /**
- * Returns the endpoints of a service's port as seen from this node: its own pods by their addresses, others by their hosts'
- * ports.
+ * Returns the endpoints of a service's port for this node: this node's pods by their addresses, other pods by their
+ * hosts' ports.
  */
 export function endpointsOf(
   ref: ServicePortRef,
@@ -109,7 +112,7 @@ function addressOf(
   if (hostPort === 0 || (!here && endpoint.local)) return undefined;
   const byPod = here && !endpoint.hostNetwork;
   const { podIp, podIpv6, hostIp, hostIpv6 } = endpoint;
-  // Envoy takes no names here.
+  // Envoy accepts only addresses here, not names.
   const address = (byPod ? [podIp, podIpv6] : [hostIp, hostIpv6]).find((it) => isIP(it) !== 0) ?? "";
   return isIP(address) === 0 ? undefined : { address, port_value: byPod ? targetPort : hostPort };
 }

@@ -9,7 +9,7 @@ export interface HttpManagerOptions {
   readonly trustedHops: number;
 }
 
-/** The path at which load balancers in front of the gateway check whether it takes requests, for every host name. */
+/** The path, for any host name, at which load balancers in front of the gateway check whether it accepts requests. */
 export const HEALTH_PATH = "/.well-known/forage/ready";
 
 /**
@@ -40,7 +40,7 @@ function whoAsks(trustedHops: number): JsonObject {
   return {
     use_remote_address: true,
     xff_num_trusted_hops: trustedHops,
-    // No client's own Envoy headers are trusted. An empty list would trust all private addresses.
+    // Envoy headers from clients are not trusted. An empty list would trust all private addresses.
     internal_address_config: { cidr_ranges: [{ address_prefix: "255.255.255.255", prefix_len: 32 }] },
   };
 }
@@ -56,7 +56,7 @@ function limits(): JsonObject {
       max_concurrent_streams: 100,
       initial_stream_window_size: 65_536,
       initial_connection_window_size: 1_048_576,
-      // WebSockets over HTTP/2.
+      // Required for WebSockets over HTTP/2.
       allow_connect: true,
       connection_keepalive: { interval: "60s", timeout: "20s" },
     },

@@ -7,12 +7,14 @@ export interface JsonObject {
   readonly [key: string]: Json | undefined;
 }
 
-/** A message whose type Envoy can't know from where it stands. `type` is without the leading `envoy.`. */
+/**
+ * Returns a message with an explicit type, for places where Envoy can't infer it. `type` omits the leading `envoy.`.
+ */
 export function typed(type: string, fields: JsonObject): JsonObject {
   return { "@type": `type.googleapis.com/envoy.${type}`, ...fields };
 }
 
-/** A file of Envoy's file-based discovery. Its version is the hash of its content, which identifies the applied one. */
+/** A file of Envoy's file-based discovery. Its version is the hash of its content and identifies the applied file. */
 export interface ResourceFile {
   readonly version: string;
   readonly text: string;
@@ -21,11 +23,11 @@ export interface ResourceFile {
 export function resourceFile(resources: readonly JsonObject[]): ResourceFile {
   const text = JSON.stringify(resources);
   const version = shortHash(text);
-  // As JSON.stringify would have it, without making all of it twice.
+  // The same text as from JSON.stringify, without serializing the resources twice.
   return { version, text: `{"version_info":${JSON.stringify(version)},"resources":${text}}` };
 }
 
-/** Letters and digits; for names of files, and to tell contents apart. */
+/** Returns a digest of letters and digits, for file names and to compare contents. */
 export function shortHash(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 20);
 }

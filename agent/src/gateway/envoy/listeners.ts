@@ -7,10 +7,10 @@ import { fileSource } from "./places.ts";
 import { endsTls, type Ports } from "./virtual-hosts.ts";
 
 export interface ListenerOptions extends HttpManagerOptions {
-  /** "::" takes IPv4 as well. */
+  /** The address to listen on. "::" includes IPv4. */
   readonly address: string;
   readonly ports: Ports;
-  /** Ids of those that Envoy has. A host with another one can't be spoken to encrypted, and isn't otherwise. */
+  /** Ids of the certificates that Envoy has. A host with any other certificate is not served by HTTPS. */
   readonly certificates: ReadonlySet<string>;
 }
 
@@ -20,8 +20,8 @@ const BACKLOG = 1_024;
 const HELLO_TIMEOUT = "10s";
 
 /**
- * The plain port, and the encrypted one as soon as a host has a use for it. Each name has a chain of its own: when hosts come and
- * go, connections of all others stay.
+ * Returns the listener for plain HTTP, and the one for HTTPS once a host needs it. Each name has a filter chain of its
+ * own, so that changes of other hosts keep its connections.
  */
 export function listenersOf(hosts: ReadonlyMap<string, GatewayHost>, options: ListenerOptions): JsonObject[] {
   const chains = [...hosts.values()]
@@ -71,7 +71,7 @@ function chainOf(host: GatewayHost, options: ListenerOptions): JsonObject[] {
   return [{ ...chain, filters, transport_socket: tlsSocket(certificate, options) }];
 }
 
-/** The stream as it comes, to a backend that opens it. */
+/** Returns the chain that passes the encrypted stream on to a backend that decrypts it. */
 function handOn({ hostname, passthrough }: GatewayHost, options: ListenerOptions): JsonObject {
   const weights = weightsOf(passthrough);
   const [first] = weights;

@@ -31,7 +31,7 @@ export class Places {
     return join(this.dir, "held-back.json");
   }
 
-  /** Returns the file of routes for the plain port ("http") or the encrypted one ("https"). */
+  /** Returns the path of the routes for plain HTTP ("http") or HTTPS ("https"). */
   routes(name: "http" | "https"): string {
     return join(this.dir, `routes-${name}.json`);
   }
@@ -53,7 +53,7 @@ export class Places {
   }
 }
 
-/** A configuration source that Envoy reads again whenever another file is renamed into its place. */
+/** Returns a configuration source. Envoy reads the file again whenever another file is renamed to its path. */
 export function fileSource(path: string): JsonObject {
   return { resource_api_version: "V3", path_config_source: { path } };
 }

@@ -15,14 +15,16 @@ type FilterValue<Case extends FilterCase> = Extract<
   { $case: Case }
 >["value"];
 
-/** The rule's filters of one kind. */
+/** Returns the rule's filters of one kind. */
 export function filtersOf<const Case extends FilterCase>(rule: GatewayRule, kind: Case): FilterValue<Case>[] {
   return rule.filters.flatMap(({ filter }) =>
     filter?.$case === kind ? [filter.value as FilterValue<Case>] : [],
   );
 }
 
-/** Returns the changes of headers on the way to the backend and back. They also apply to the gateway's own responses. */
+/**
+ * Returns the changes of headers for requests to the backend and for responses, including the gateway's own responses.
+ */
 export function headerChanges(rule: GatewayRule): JsonObject {
   return {
     ...changesOf("request", filtersOf(rule, "requestHeaderModifier")),
@@ -30,12 +32,12 @@ export function headerChanges(rule: GatewayRule): JsonObject {
   };
 }
 
-/** Host and path as the backend is to see them, and who gets a copy. */
+/** Returns the host and path that the backend receives, and the targets of mirroring. */
 export function rewritesOf(rule: GatewayRule): JsonObject {
   const [rewrite] = filtersOf(rule, "urlRewrite");
   const mirrors = filtersOf(rule, "requestMirror").map((mirror) => ({
     cluster: clusterName(mirrorTarget(rule, mirror)),
-    // The copy is to look as the request does.
+    // The mirrored request keeps the same host.
     disable_shadow_host_suffix_append: true,
   }));
   return {
@@ -57,11 +59,11 @@ const CODES = new Map([
 export interface Entrance {
   readonly scheme: "http" | "https";
   readonly port: number;
-  /** The name as routes write it, with a leading `*` for a wildcard. */
+  /** The name as routes spell it, with a leading `*` for a wildcard. */
   readonly hostname: string;
 }
 
-/** Returns a redirect. Unset parts stay as in the request, except for a port that belongs to another scheme. */
+/** Returns a redirect. Unset parts are those of the request, except for a port that belongs to another scheme. */
 export function redirectOf(redirect: RequestRedirect, at: Entrance): JsonObject {
   const { scheme, hostname, port, path, statusCode } = redirect;
   const target = scheme || at.scheme;
@@ -75,13 +77,14 @@ export function redirectOf(redirect: RequestRedirect, at: Entrance): JsonObject 
   };
 }
 
-/** `Location` is to name no port where it goes without saying. */
+/** Returns the host and port of a redirect. `Location` omits the default port of its scheme. */
 function authorityOf(hostname: string, port: number, scheme: string, at: Entrance): JsonObject {
   if (port === 0) return {};
   const named = hostname || (at.hostname.startsWith("*") ? "" : at.hostname);
   if (port !== defaultPort(scheme))
     return { ...(hostname && { host_redirect: hostname }), port_redirect: port };
-  // With a name Envoy leaves the port out. Without one it keeps the request's, but for what its old scheme means anyway.
+  // With a name, Envoy omits the port. Without one, Envoy keeps the request's port unless it is the default of the old
+  // scheme.
   if (named !== "") return { host_redirect: named };
   return at.port === defaultPort(at.scheme) ? {} : { port_redirect: port };
 }
@@ -110,7 +113,7 @@ function changesOf(
 }
 
 function headerOption(key: string, value: string, action: string): JsonObject {
-  // Envoy fills in what stands between percent signs; two of them stand for one.
+  // Envoy expands text between percent signs; a doubled percent sign is literal.
   const literal = value.replaceAll("%", "%%");
   return { header: { key, value: literal }, append_action: action, keep_empty_value: true };
 }
@@ -120,14 +123,14 @@ function pathRewrite(rule: GatewayRule, path: NonNullable<UrlRewrite["path"]>): 
   const replacesPrefix = path.type === "" || path.type === "PathPrefix";
   if (!replacesPrefix || prefix === undefined) return regexRewrite("^/.*$", path.value);
   const replacement = path.value.replace(/\/+$/, "");
-  // "/" in place of "/foo" must not make "//bar" of "/foo/bar".
+  // Replacing "/foo" by "/" must not turn "/foo/bar" into "//bar".
   if (replacement === "") return regexRewrite(`^${quoted(prefix)}/*`, "/");
-  // "/foo" in place of "/" makes "/foo" of "/", and "/foo/bar" of "/bar".
+  // Replacing "/" by "/foo" turns "/" into "/foo" and "/bar" into "/foo/bar".
   if (prefix === "") return regexRewrite("^/?", `${replacement}/`);
   return regexRewrite(`^${quoted(prefix)}`, replacement);
 }
 
-/** Rewrites the path alone. The query stays. */
+/** Rewrites only the path; the query stays. */
 function regexRewrite(regex: string, replacement: string): JsonObject {
   return {
     regex_rewrite: { pattern: { regex }, substitution: replacement.replaceAll("\\", "\\\\") },

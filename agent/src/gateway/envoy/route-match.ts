@@ -13,7 +13,7 @@ export function matchOf(match: RouteMatch | undefined): JsonObject {
   };
 }
 
-/** The path of a prefix without slashes at its end; "" for all paths. Undefined: the match is no prefix. */
+/** Returns a prefix without trailing slashes; "" matches all paths. Undefined: the match is not a prefix. */
 export function prefixOf(path: PathMatch | undefined): string | undefined {
   if (path === undefined) return "";
   return path.type === "" || path.type === "PathPrefix" ? path.value.replace(/\/+$/, "") : undefined;
@@ -36,7 +36,7 @@ function queryMatch({ type, name, value }: QueryParamMatch): JsonObject {
   return { name, string_match: textMatch(type, value) };
 }
 
-/** Envoy's expressions have to match the whole text. */
+/** Returns a text match. Envoy's regular expressions match the whole text. */
 function textMatch(type: string, value: string): JsonObject {
   return type === "RegularExpression" ? { safe_regex: { regex: value } } : { exact: value };
 }

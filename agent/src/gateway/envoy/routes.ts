@@ -4,10 +4,10 @@ import type { JsonObject } from "./json.ts";
 import { type Entrance, filtersOf, headerChanges, redirectOf, rewritesOf } from "./route-filters.ts";
 import { matchOf } from "./route-match.ts";
 
-/** One rule as Envoy's route. */
+/** Returns a rule as Envoy's route. */
 export function routeOf(rule: GatewayRule, at: Entrance): JsonObject {
   return {
-    // For the access log, and for figures of each route.
+    // The name appears in the access log and in the statistics of each route.
     name: rule.route,
     stat_prefix: rule.route,
     match: matchOf(rule.match),
@@ -16,7 +16,7 @@ export function routeOf(rule: GatewayRule, at: Entrance): JsonObject {
   };
 }
 
-/** A request that its backend hasn't received may be retried on another one. */
+/** A request that its backend hasn't received may be retried on another backend. */
 const RETRY: JsonObject = {
   retry_on: "connect-failure,refused-stream,reset-before-request",
   num_retries: 3,

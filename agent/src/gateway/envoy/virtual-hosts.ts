@@ -12,7 +12,8 @@ const CHALLENGE_PATH = "/.well-known/acme-challenge/";
 const KEEP = { hostname: "", port: 0, path: "" };
 
 /**
- * Returns the routes for plain HTTP. Hosts with a certificate redirect to HTTPS, after the responses to authorities' challenges.
+ * Returns the routes for plain HTTP. Hosts with a certificate redirect to HTTPS, except for responses to ACME
+ * challenges.
  */
 export function plainRoutes(
   hosts: ReadonlyMap<string, GatewayHost>,
@@ -22,7 +23,7 @@ export function plainRoutes(
   const names = new Set([...hosts.keys(), ...challenges.map(({ hostname }) => hostname)]);
   const virtualHosts = [...names].sort().map((name) => {
     const proofs = challenges.filter(({ hostname }) => hostname === name).map(challengeRoute);
-    // Without this, a name that has only a challenge would hide the wildcard that serves it.
+    // Without this, a name that has only a challenge would hide the wildcard host that serves it.
     const host = hosts.get(name) ?? hostFor(name, hosts);
     return virtualHost(name, [...proofs, ...(host === undefined ? [] : plainRules(host, name, ports))]);
   });
@@ -44,7 +45,7 @@ export function encryptedRoutes(hosts: ReadonlyMap<string, GatewayHost>, ports: 
   );
 }
 
-/** Reports whether the gateway itself opens what is sent encrypted to this host. */
+/** Reports whether the gateway itself decrypts this host's connections. */
 export function endsTls(host: GatewayHost): boolean {
   return host.certificate !== "" && host.passthrough.length === 0;
 }
@@ -65,7 +66,7 @@ function challengeRoute({ token, keyAuthorization }: GatewayChallenge): JsonObje
   };
 }
 
-/** The host that answers for a name which none has by itself: the longest `*.` above it, or `*`. */
+/** Returns the host that serves a name without a host of its own: the longest matching wildcard, or `*`. */
 function hostFor(name: string, hosts: ReadonlyMap<string, GatewayHost>): GatewayHost | undefined {
   for (let dot = name.indexOf("."); dot >= 0; dot = name.indexOf(".", dot + 1)) {
     const host = hosts.get(`*${name.slice(dot)}`);
@@ -82,7 +83,7 @@ function routeConfiguration(name: string, virtualHosts: readonly Json[]): JsonOb
   return {
     "@type": "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
     name,
-    // The port is no part of the name; it stays in the header, since backends make links of it.
+    // The port is ignored for matching; it stays in the header, because backends use it in links.
     ignore_port_in_host_matching: true,
     response_headers_to_remove: ["x-envoy-upstream-service-time"],
     virtual_hosts: virtualHosts,

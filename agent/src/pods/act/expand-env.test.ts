@@ -25,7 +25,7 @@ for (const [given, then] of [
   test(`${given} expands to ${then}`, () => assert.equal(expand(given, VALUES), then));
 }
 
-test("a value sees only the variables before it, and the last of one name wins", () => {
+test("a value expands only variables defined before it, and the last definition of a name wins", () => {
   const env = expandEnv([
     { name: "A", value: "$(B)" },
     { name: "B", value: "1" },

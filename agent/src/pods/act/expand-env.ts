@@ -4,13 +4,13 @@ export interface EnvValue {
 }
 
 export interface UnexpandedEnv extends EnvValue {
-  /** Set for values from a secret, a config map or a field: they are used as they are, as in Kubernetes. */
+  /** Set for values from a secret, a config map or a field. They are not expanded, as in Kubernetes. */
   readonly literal?: true;
 }
 
 /**
- * Kubernetes' expansion: `$(NAME)` becomes the variable's value, `$$` one dollar sign (so `$$(NAME)` stays `$(NAME)`),
- * and a reference to a variable that isn't defined stays as it is written.
+ * Expands references as Kubernetes does: `$(NAME)` becomes the variable's value, and `$$` becomes one dollar sign, so
+ * `$$(NAME)` stays `$(NAME)`. A reference to an undefined variable stays as written.
  */
 export function expand(text: string, values: ReadonlyMap<string, string>): string {
   return text.replace(/\$\$|\$\(([^)]*)\)/g, (whole, name: string | undefined) => {
@@ -19,12 +19,12 @@ export function expand(text: string, values: ReadonlyMap<string, string>): strin
   });
 }
 
-/** Expands each value with the variables defined before it; of two with one name, the last wins. */
+/** Expands each value with the variables defined before it. If a name is defined twice, the last definition wins. */
 export function expandEnv(env: readonly UnexpandedEnv[]): readonly EnvValue[] {
   const values = new Map<string, string>();
   for (const { name, value, literal } of env) {
     const expanded = literal ? value : expand(value, values);
-    // Deleted first, so that the winner stands where it was written last.
+    // Delete the earlier definition first, so that the entry has the position of the last definition.
     values.delete(name);
     values.set(name, expanded);
   }

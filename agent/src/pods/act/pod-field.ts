@@ -18,8 +18,8 @@ const FIELDS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
 const ENTRY = /^metadata\.(labels|annotations)\['([^']+)'\]$/;
 
 /**
- * Returns the value of a `field_ref`, with Kubernetes' names. A missing label or annotation is empty. Undefined if there is no
- * such field.
+ * Returns the value of a `field_ref`, whose paths are those of Kubernetes. A missing label or annotation is empty.
+ * Returns undefined for an unknown path.
  */
 export function podField(path: string, pod: Pod, facts: PodFacts): string | undefined {
   const read = FIELDS.get(path);

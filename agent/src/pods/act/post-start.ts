@@ -6,7 +6,10 @@ import { allContainers } from "../pod-containers.ts";
 import type { PodDependencies } from "../pod-dependencies.ts";
 import type { Change, StepContext, StepEffect } from "../step-context.ts";
 
-/** Runs the hook of a container that was started just now; its failure is remembered as a stop to be made. */
+/**
+ * Runs the post_start hook of a container that has just started. If the hook fails, records that the container has to
+ * be stopped.
+ */
 export async function postStart(
   dependencies: PodDependencies,
   { view, signal, goalSignal, remember }: StepContext,
@@ -16,7 +19,7 @@ export async function postStart(
   const { pod, memory } = view;
   const hook = allContainers(pod).find((it) => it.name === container)?.hooks?.postStart;
   if (hook === undefined || memory.sandbox === undefined) return {};
-  // On disk first: whoever comes after a crash must not run it a second time.
+  // Write this to disk first. Otherwise the next agent would run the hook a second time after a crash.
   await remember(forRun(container, id, (it) => ({ ...it, postStart: "begun" })));
   const target = { address: memory.sandbox.address, exec: execInRuntime(dependencies.runtime, id) };
   const result = await withLinkedSignal([signal, goalSignal], (either) =>
@@ -28,7 +31,7 @@ export async function postStart(
     case "aborted":
       return {};
     case "failed": {
-      // If the container ended under its hook, its own end is the better explanation.
+      // If the container has ended during its hook, report the container's exit instead of the hook's failure.
       const found = await dependencies.runtime.inspect(id, signal);
       if (found?.state !== "running") {
         dependencies.observer.noteStopped([id]);
@@ -43,7 +46,7 @@ export async function postStart(
   }
 }
 
-/** Changes what is remembered of a container if that is still this run of it. */
+/** Returns a change of the pod's memory that applies only while this run of the container is the remembered one. */
 export function forRun(
   container: string,
   id: string,

@@ -10,7 +10,7 @@ import { roleOf } from "../pod-containers.ts";
 import type { PodDependencies } from "../pod-dependencies.ts";
 import type { StepContext, StepEffect } from "../step-context.ts";
 
-/** Remembers how a run ended. `id` undefined: there is no container any more that could tell. */
+/** Records how a run ended. `id` is undefined if the container no longer exists. */
 export async function recordExit(
   dependencies: PodDependencies,
   { view, signal }: StepContext,
@@ -28,12 +28,15 @@ export async function recordExit(
   return {
     change: (now) =>
       withContainer(now, container, ended(memoryOf(now, container), termination, dependencies.restartLimits)),
-    // The remains of an init container are removed next. Then only this record shows that it is done.
+    // The init container is removed in the next step. After that, only this record shows that it is done.
     ...(roleOf(pod, container) === "init" && { durable: true }),
   };
 }
 
-/** The event comes by another way than that of the end, late or, for those that end at once, not at all. The kernel's count is sure. */
+/**
+ * Reports whether the kernel killed a process of the container for lack of memory. The OOM event may arrive late or,
+ * for short-lived containers, never; the kernel's counter is reliable.
+ */
 async function wasOomKilled(
   { runtime }: PodDependencies,
   { id, oomKilled }: ObservedContainer,
@@ -63,11 +66,11 @@ function terminationOf(
   const times = { startedAtMs: Math.min(memory.startedAtMs ?? finishedAtMs, finishedAtMs), finishedAtMs };
   const { cause } = memory.stop ?? {};
   if (seen.exitCode === undefined) {
-    const message = "the container was removed by someone else";
+    const message = "the container was removed from outside Forage";
     return { exitCode: 255, signal: 0, reason: "Vanished", message, ...times };
   }
   const exitCode = seen.exitCode;
-  // By the shells' convention; 64 is the highest signal there is.
+  // Shells report death by a signal as exit code 128 plus its number; the highest signal is 64.
   const signal = exitCode > 128 && exitCode <= 128 + 64 ? exitCode - 128 : 0;
   if (cause !== undefined) {
     const message = lastLines === "" ? cause.message : `${cause.message}\n${lastLines}`;

@@ -101,7 +101,7 @@ for (const [given, gives] of VALUES) {
   });
 }
 
-test("limits that aren't set are what the node has to give", () => {
+test("limits that aren't set resolve to the node's allocatable resources", () => {
   const names = ["cpu", "memory", "ephemeral-storage"];
   const env = names.map((it) => ({ name: it, resourceField: `limits.${it}` }));
   const resolved = resolveContainer(POD, aContainer(env), FACTS);
@@ -126,7 +126,7 @@ const MISSING: readonly (readonly [given: EnvSource, gives: string | RegExp])[] 
 ];
 
 for (const [given, gives] of MISSING) {
-  test(`${JSON.stringify(given)} is waited for: ${gives}`, () => {
+  test(`waits for a change if env has ${JSON.stringify(given)}: ${gives}`, () => {
     const resolved = resolve([{ name: "A", ...given }]);
     assert.ok("missing" in resolved);
     if (typeof gives === "string") assert.equal(resolved.missing, gives);
@@ -134,7 +134,7 @@ for (const [given, gives] of MISSING) {
   });
 }
 
-test("only what is written in the pod is expanded, in env, command and args", () => {
+test("expands only values written in the pod, in env, command and args", () => {
   const env: EnvEntry[] = [
     { name: "NOT", value: "x" },
     { name: "SECRET", secret: "db", key: "password" },
@@ -158,7 +158,7 @@ test("only what is written in the pod is expanded, in env, command and args", ()
   });
 });
 
-test("the process gets the exact text of a secret", () => {
+test("passes the exact text of a secret to the process", () => {
   const random = randomOf(7).next;
   const alphabet = ["$", "(", ")", "A", "B", "\n", "=", '"', "ä", "😀", " ", "\\", "%"];
   for (let round = 0; round < 500; round += 1) {

@@ -10,16 +10,21 @@ export interface ResolvedContainer {
   readonly args: readonly string[];
 }
 
-/** A reference to an object that does not exist yet or can't be used as it is. The pod waits for a change. */
+/**
+ * A referenced object that does not exist yet or can't be used in its present form. The pod waits until the object
+ * changes.
+ */
 export interface MissingObject {
-  /** A sentence, such as `secret db doesn't exist` or `secret db has no key password`. Never a content. */
+  /**
+   * A sentence such as `secret db doesn't exist` or `secret db has no key password`. Never contains the object's data.
+   */
   readonly missing: string;
 }
 
 /** The reason why a variable has no value. */
 class Unresolved extends Error {}
 
-// The kernel takes no longer `NAME=VALUE` (MAX_ARG_STRLEN, with its final NUL).
+// The kernel rejects a longer `NAME=VALUE` (MAX_ARG_STRLEN, with its final NUL).
 const VARIABLE_BYTES_MAX = 128 * 1024 - 1;
 
 /** Returns the container with the values of its variables, and with `$(NAME)` replaced in command and arguments, as in Kubernetes. Pure. */
@@ -81,7 +86,10 @@ function contentOf(kind: Kind, name: string, key: string, objects: PodObjects | 
   }
 }
 
-/** The version that this revision of the workload was pinned to; not pinned, the present one. */
+/**
+ * Returns the version of the object that this revision of the workload is pinned to, or the current one if it is not
+ * pinned.
+ */
 function findObject(kind: Kind, name: string, objects: PodObjects | undefined): ObjectContent | undefined {
   const all = (kind === "secret" ? objects?.secrets : objects?.configMaps) ?? [];
   const version = objects?.envVersions[`${kind}/${name}`];

@@ -5,8 +5,8 @@ const FIELD = /^(requests|limits)\.(cpu|memory|ephemeral-storage)$/;
 const MILLI = 1000;
 
 /**
- * Returns the value of a `resource_field_ref`, with Kubernetes' divisor of 1: whole cores, rounded up, or bytes. An unset request
- * is 0, and an unset limit is the node's allocatable amount. Undefined if there is no such field.
+ * Returns the value of a `resource_field_ref` with divisor 1, as in Kubernetes: whole cores, rounded up, or bytes. An
+ * unset request is 0, and an unset limit is the node's allocatable amount. Returns undefined for an unknown field.
  */
 export function resourceField(
   path: string,

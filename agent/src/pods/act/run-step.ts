@@ -13,7 +13,7 @@ import { recordExit } from "./record-exit.ts";
 import { startContainer, withBegun } from "./start-container.ts";
 import { stopContainer } from "./stop-container.ts";
 
-/** Executes one step. Rejects if it failed or its outcome is not known. */
+/** Executes one step. Rejects if the step failed or its outcome is unknown. */
 export async function runStep(
   dependencies: PodDependencies,
   step: Step,
@@ -21,7 +21,7 @@ export async function runStep(
 ): Promise<StepEffect> {
   const { view, signal } = context;
   const uid = view.pod.uid;
-  switch (step.kind) {
+  switch (step.type) {
     case "look":
       await dependencies.observer.refresh();
       return { looked: true };
@@ -45,7 +45,7 @@ export async function runStep(
       const effect = await recordExit(dependencies, context, step.container, step.id);
       const after = { ...view, memory: effect.change?.(view.memory) ?? view.memory };
       if (outcomeOf(after) === undefined) return effect;
-      // A pod that is over stays for its logs, which need no device.
+      // A finished pod is kept for its logs, which need no device.
       if (!view.containers.some(isLive)) await dependencies.devices.release(uid);
       return { ...effect, durable: true };
     }
@@ -63,7 +63,7 @@ export async function runStep(
       dependencies.observer.noteRemoved(step.ids);
       return {};
     case "cleanUp":
-      // Containers are gone, so nothing uses these any more.
+      // The containers are gone, so nothing uses these resources any more.
       await dependencies.volumes.release(uid, signal);
       await dependencies.network.detach(uid, signal);
       await dependencies.devices.release(uid);
@@ -86,13 +86,13 @@ async function attachSandbox(
   const inits = initContainersOf(pod).map(({ name }) => name);
   return {
     change: (memory) => ({ ...inNewSandbox(memory, inits, view.containers), sandbox }),
-    // A container in a namespace that the next agent doesn't know of would have to be ended.
+    // The next agent would have to stop the containers in a namespace that is not recorded.
     durable: true,
     published: false,
   };
 }
 
-/** Returns the sandbox of a pod on the host's own network. */
+/** Returns the sandbox of a pod on the host's own network. The first address is the preferred one. */
 export function hostSandbox(podUid: string, [address = "", address6]: readonly string[]): PodSandbox {
   return {
     podUid,
@@ -118,7 +118,7 @@ function obtainPorts(
   return spec?.hostNetwork === true ? network.takeHostPorts(uid, wanted) : network.allocatePorts(uid, wanted);
 }
 
-/** Publishes the added ports before they are recorded, because they are unused until the pod's status names them. */
+/** Publishes the added ports before recording them. No client uses them before the pod's status names them. */
 async function updatePorts(
   dependencies: PodDependencies,
   { view, signal }: StepContext,
@@ -159,7 +159,7 @@ function adopt(
   return {
     change: (memory) => {
       const taken = withMemory(memory, container, (old) => adopted(old, found, nowMs));
-      // One that has ended may have run in an earlier namespace, whose init containers don't count.
+      // A container that has ended may have run in an earlier namespace, whose init containers don't count.
       return isLive(found) ? withBegun(taken, roleOf(pod, container)) : taken;
     },
   };

@@ -21,7 +21,7 @@ import { separateStreams } from "../separate-streams.ts";
 import { StartBlockedError, type StepContext, type StepEffect } from "../step-context.ts";
 import { resolveContainer } from "./resolve-container.ts";
 
-/** Starts a new attempt. A failure of the container's own counts as a crash; others reject. */
+/** Starts a new attempt. Errors caused by the container itself count as a crash; all others reject. */
 export function startContainer(
   dependencies: PodDependencies,
   context: StepContext,
@@ -66,7 +66,8 @@ async function start(
     if (!(error instanceof RuntimeError)) throw error;
     if (error.code === "IMAGE_NOT_FOUND") dependencies.images.forget(spec.image);
     if (error.code !== "START_FAILED" && error.code !== "IMAGE_INVALID") throw error;
-    // The container's own fault, not the host's, so it counts as a crash. The next listing shows its remains.
+    // The error is the container's fault, not the host's, so it counts as a crash. The next listing shows what is left
+    // of the container.
     await dependencies.observer.refresh().catch(() => undefined);
     const termination = startError(error, dependencies.clock.nowMs());
     return { change: (memory) => notStarted(dependencies, memory, container, attempt, termination) };
@@ -109,7 +110,7 @@ function startError({ message }: RuntimeError, nowMs: number): Termination {
   };
 }
 
-// The errors that the user can mend in the pod's references. All others are the host's or a server's.
+// Errors that the user can fix in the pod's references. All other errors come from the host or a server.
 const CONFIG_ERRORS: readonly VolumeErrorCode[] = ["INVALID", "SOURCE_MISSING", "WRONG_TYPE", "ESCAPES"];
 
 async function bindVolumes(
@@ -135,7 +136,7 @@ async function takeDevices(
   { name, extended = {} }: PodContainer,
 ): Promise<readonly HostDevice[]> {
   try {
-    return await devices.take(pod.uid, {
+    return await devices.allocate(pod.uid, {
       container: name,
       init: roleOf(pod, name) === "init",
       wanted: extended,
@@ -187,7 +188,7 @@ async function runContainer(
       ...resolved,
       networkNamespace: view.memory.sandbox?.namespacePath ?? "",
       hostname: pod.hostname,
-      // After volumes, one of which may be mounted over what these lie in.
+      // These mounts come after the volumes, because a volume may be mounted over their parent directory.
       binds: [...binds, ...networkBinds],
       ...(devices.length > 0 && { devices }),
       logFile,
@@ -213,7 +214,7 @@ type Given = Pick<
   | "rootLimitBytes"
 >;
 
-/** Returns the settings that the runtime takes directly from the pod. */
+/** Returns the settings that pass from the pod to the runtime unchanged. */
 function asGiven(spec: PodContainer): Given {
   const { workingDir, cpuLimitMilli, memoryLimitBytes, cpuShares, user, security } = spec;
   const { stdin, tty, ociRuntime, rootLimitBytes } = spec;

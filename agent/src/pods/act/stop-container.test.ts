@@ -7,12 +7,12 @@ import type { PodDependencies } from "../pod-dependencies.ts";
 import type { StepContext } from "../step-context.ts";
 import { stopContainer } from "./stop-container.ts";
 
-test("the hook before a stop uses up the grace period, all but two seconds", async () => {
+test("a pre_stop hook uses up the grace period except for the last two seconds", async () => {
   assert.equal(await graceAfterHook(7_000), 23_000);
   assert.equal(await graceAfterHook(29_500), 2_000);
 });
 
-/** Returns the time that is left of 30 s for the stop signal after such a hook. */
+/** Returns how much of a grace period of 30 s is left for the stop signal after a hook of this duration. */
 async function graceAfterHook(hookMs: number): Promise<number | undefined> {
   const clock = new VirtualClock();
   let graceMs: number | undefined;
@@ -41,7 +41,7 @@ async function graceAfterHook(hookMs: number): Promise<number | undefined> {
     containers: [{ id: "c1", container: "main", state: "running" }],
   } as unknown as PodView;
   const context = { view, signal: new AbortController().signal, remember: async () => undefined };
-  const step = { kind: "stopContainer", container: "main", id: "c1", graceMs: 30_000 } as const;
+  const step = { type: "stopContainer", container: "main", id: "c1", graceMs: 30_000 } as const;
   const stopped = stopContainer(dependencies, context as unknown as StepContext, step);
   await clock.run(hookMs);
   await stopped;

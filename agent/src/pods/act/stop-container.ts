@@ -7,11 +7,11 @@ import type { Step } from "../step.ts";
 import type { StepContext, StepEffect } from "../step-context.ts";
 import { forRun } from "./post-start.ts";
 
-/** The hook before the stop, then the stop signal, then the end by force; all within the grace period. */
+/** Runs the pre_stop hook, sends the stop signal and finally kills the container, all within the grace period. */
 export async function stopContainer(
   dependencies: PodDependencies,
   context: StepContext,
-  { container, id, graceMs, cause }: Extract<Step, { readonly kind: "stopContainer" }>,
+  { container, id, graceMs, cause }: Extract<Step, { readonly type: "stopContainer" }>,
 ): Promise<StepEffect> {
   const { view, signal, remember } = context;
   dependencies.probes.unwatch(id);
@@ -21,7 +21,7 @@ export async function stopContainer(
   const isRunning = view.containers.some((it) => it.id === id && it.state === "running");
   if (cause !== undefined || hook !== undefined) {
     const sinceMs = dependencies.clock.nowMs();
-    // An agent that comes after this one goes on with the stop, and doesn't give the whole time again.
+    // With this record a restarted agent continues the stop with the rest of the grace period.
     await remember(
       forRun(container, id, (it) => ({ ...it, stop: it.stop ?? { sinceMs, ...(cause && { cause }) } })),
     );
@@ -34,7 +34,7 @@ export async function stopContainer(
     if (result.outcome === "failed") dependencies.events.hookFailed(view.pod.uid, container, result.message);
     leftMs = remainingGraceMs(graceMs, beganMs, dependencies.clock.monotonicMs());
   }
-  // A stop takes as long as the grace period, so it must not hold a place that others wait for; the call itself is cheap.
+  // Stopping takes up to the grace period, so it does not occupy a slot of the gate. The call itself is cheap.
   await dependencies.runtime.stop(id, leftMs, signal);
   dependencies.observer.noteStopped([id]);
   return {};

@@ -15,7 +15,7 @@ import { outcomeOf, type PodView } from "./pod-view.ts";
 const NOW = 1_000_000;
 const LIMITS = { baseMs: 10_000, capMs: 300_000, goodRunMs: 600_000 };
 const SANDBOX = { podUid: "p", namespacePath: "/run/netns/p", address: "10.0.0.2" };
-const WAIT = { kind: "wait" };
+const WAIT = { type: "wait" };
 const HOOK = { type: "exec", command: ["hook"] } as const;
 const STARTUP = { startup: aProbe() };
 const CAUSE = { reason: "LivenessProbeFailed", message: "liveness probe failed" } as const;
@@ -34,7 +34,7 @@ const CASES: readonly (readonly [string, Shape, unknown])[] = [
   [
     "what is left of one that is done goes, but nothing waits for that",
     { init: [{ ...DONE, dead: "i" }], main: { id: "m" }, begun: "main" },
-    { kind: "removeContainers", ids: ["i"] },
+    { type: "removeContainers", ids: ["i"] },
   ],
   ["once others have begun none runs again", { init: [{}], begun: "main" }, aStart("main")],
   [
@@ -45,7 +45,7 @@ const CASES: readonly (readonly [string, Shape, unknown])[] = [
   [
     "before they run again in a new namespace it is noted how the others ended",
     { init: [{}], main: { phase: "started", containerId: "gone" } },
-    { kind: "recordExit", container: "main" },
+    { type: "recordExit", container: "main" },
   ],
   ["the first start waits for all images", { init: [{}], missingImage: "main" }, WAIT],
   [
@@ -57,7 +57,7 @@ const CASES: readonly (readonly [string, Shape, unknown])[] = [
   [
     "the main container waits for a sidecar to run",
     { side: { phase: "new", notBeforeMs: NOW + 5 } },
-    { kind: "wait", untilMs: NOW + 5 },
+    { type: "wait", untilMs: NOW + 5 },
   ],
   ["and begins beside it", { side: { id: "s" } }, aStart("main")],
   [
@@ -98,13 +98,13 @@ const CASES: readonly (readonly [string, Shape, unknown])[] = [
   [
     "then it is noted how it ended",
     { side: { phase: "started", containerId: "s", dead: "s" }, main: DONE, policy: "Never", begun: "main" },
-    { kind: "recordExit", container: "side", id: "s" },
+    { type: "recordExit", container: "side", id: "s" },
   ],
 
   [
     "a hook runs once its container runs",
     { main: { id: "m", hooks: { postStart: HOOK } } },
-    { kind: "postStart", container: "main", id: "m" },
+    { type: "postStart", container: "main", id: "m" },
   ],
   ["not twice", { main: { id: "m", hooks: { postStart: HOOK }, postStart: "done" } }, WAIT],
   [
@@ -160,7 +160,7 @@ const CASES: readonly (readonly [string, Shape, unknown])[] = [
   [
     "changed contents are shown to what runs",
     { main: { id: "m" }, outdated: true },
-    { kind: "updateVolumes" },
+    { type: "updateVolumes" },
   ],
   ["an evicted pod ends", { main: { id: "m" }, side: { id: "s" }, evicted: true }, aStop("main", "m")],
   ["its sidecars last", { main: { ...FAILED }, side: { id: "s" }, evicted: true }, aStop("side", "s")],
@@ -172,29 +172,29 @@ const CASES: readonly (readonly [string, Shape, unknown])[] = [
   ],
   [
     "what may turn up late is waited for before anything is taken away",
-    { goal: "remove", doubtUntilMs: NOW + 9 },
-    { kind: "wait", untilMs: NOW + 9 },
+    { goal: "remove", startUncertainUntilMs: NOW + 9 },
+    { type: "wait", untilMs: NOW + 9 },
   ],
-  ["and looked for", { goal: "remove", doubtUntilMs: NOW }, { kind: "look" }],
+  ["and looked for", { goal: "remove", startUncertainUntilMs: NOW }, { type: "look" }],
 ];
 
 for (const [name, shape, expected] of CASES) {
   test(name, () => {
     const decision = nextStep(aView(shape), LIMITS);
-    assert.deepEqual(decision.kind === "step" ? decision.step : decision, expected);
+    assert.deepEqual(decision.type === "step" ? decision.step : decision, expected);
   });
 }
 
 function aStart(container: string, attempt = 1) {
-  return { kind: "startContainer", container, attempt };
+  return { type: "startContainer", container, attempt };
 }
 
 function aStop(container: string, id: string, change: object = {}) {
-  return { kind: "stopContainer", container, id, graceMs: 5_000, ...change };
+  return { type: "stopContainer", container, id, graceMs: 5_000, ...change };
 }
 
 function anAdoption(container: string, id: string) {
-  return { kind: "adopt", container, id };
+  return { type: "adopt", container, id };
 }
 
 function anEnd(exitCode: number): Termination {
@@ -206,7 +206,7 @@ function aProbe() {
   return { handler, initialDelayMs: 0, periodMs: 1, timeoutMs: 1, successThreshold: 1, failureThreshold: 1 };
 }
 
-/** A container with what is remembered of it; `id`: it runs; `dead`: that one has ended. */
+/** A container and its memory. `id` is the id of a running container, `dead` that of a container that has ended. */
 type ContainerShape = Partial<ContainerMemory> &
   Pick<PodContainer, "hooks" | "probes"> & {
     readonly id?: string;
@@ -225,17 +225,17 @@ interface Shape {
   readonly outdated?: boolean;
   readonly evicted?: boolean;
   readonly goal?: PodView["goal"];
-  readonly doubtUntilMs?: number;
+  readonly startUncertainUntilMs?: number;
 }
 
-/** A pod with its network and all images, and with what it remembers on disk. */
+/** Returns a pod whose network and images are present, and whose memory is on disk. */
 function aView(shape: Shape): PodView {
   const view = anUnsavedView(shape);
   return { ...view, savedOutcome: outcomeOf(view) };
 }
 
 function anUnsavedView(shape: Shape): PodView {
-  const { init = [], side, main = {}, goal = "run", doubtUntilMs } = shape;
+  const { init = [], side, main = {}, goal = "run", startUncertainUntilMs } = shape;
   const inits = init.map((it, at) => [`init${at}`, it] as const);
   const others = [...(side === undefined ? [] : [["side", side] as const]), ["main", main] as const];
   const all = [...inits, ...others];
@@ -262,7 +262,7 @@ function anUnsavedView(shape: Shape): PodView {
     },
     goal,
     ...(goal === "remove" && { stoppingSinceMs: NOW }),
-    ...(doubtUntilMs !== undefined && { doubtUntilMs }),
+    ...(startUncertainUntilMs !== undefined && { startUncertainUntilMs }),
     containers: all.flatMap(([name, it]) => [
       ...observed(name, it.id, "running"),
       ...observed(name, it.dead, "exited"),
@@ -273,7 +273,7 @@ function anUnsavedView(shape: Shape): PodView {
     images: new Map(
       all.map(([name]) => [
         name,
-        { kind: name === shape.missingImage ? "fetching" : "present", pulling: false },
+        { type: name === shape.missingImage ? "fetching" : "present", pulling: false },
       ]),
     ),
     verdicts: new Map(all.flatMap(([, { id, verdict }]) => (id && verdict ? [[id, verdict]] : []))),

@@ -36,19 +36,19 @@ export function* keepRunning(
   if (yield* settle(view, spec)) return;
   const [newest] = mine;
   yield* sweep(mine.filter((it) => it.attempt < memory.attempt));
-  // The namespace may hold others of this name that are not to run beside it.
+  // Containers of the same name from another template may still run; they have to end first.
   if (view.containers.some((it) => it.container === spec.name && isLive(it))) return;
   yield* start(view, spec, newest, limits);
 }
 
-/** Takes note of what has ended. True if there is more to find out before anything else can be decided. */
+/** Records runs that have ended. Returns true if a step has to finish before anything else can be decided. */
 export function* settle(view: PodView, spec: PodContainer): Generator<Step | Wait, boolean> {
   const memory = memoryOf(view.memory, spec.name);
   const mine = runsOf(view, spec);
   const undecided = mine.filter((it) => isUndecided(it, view.monotonicMs));
   if (undecided.length > 0) {
     const sinceMs = Math.min(...undecided.map((it) => it.unknownSinceMs ?? view.monotonicMs));
-    yield { kind: "wait", untilMs: sinceMs + UNKNOWN_STATE_MAX_MS };
+    yield { type: "wait", untilMs: sinceMs + UNKNOWN_STATE_MAX_MS };
     return true;
   }
   if (memory.phase === "started") {
@@ -57,10 +57,10 @@ export function* settle(view: PodView, spec: PodContainer): Generator<Step | Wai
   }
   const [newest] = mine;
   if (newest !== undefined && newest.state === "exited" && newest.attempt > memory.attempt) {
-    yield { kind: "adopt", container: spec.name, id: newest.id };
+    yield { type: "adopt", container: spec.name, id: newest.id };
     return true;
   }
-  // Made but never run, or lost by its shim: nothing can be learned from these.
+  // These containers never ran or have lost their shim, so they have no exit to record.
   const halfMade = mine.filter((it) => it.state !== "exited");
   yield* sweep(halfMade);
   return halfMade.length > 0;
@@ -73,7 +73,7 @@ export function* initialize(view: PodView, limits: RestartLimits): Generator<Ste
     const runs = runsOf(view, spec);
     if (runs.some(isLive) || !isComplete(memoryOf(view.memory, spec.name))) {
       yield* keepRunning(view, spec, limits);
-      // Tidying up can wait, the next one needn't.
+      // Start the next init container before removing the finished ones.
       yield* sweep(done);
       return false;
     }
@@ -85,13 +85,13 @@ export function* initialize(view: PodView, limits: RestartLimits): Generator<Ste
 export function* fetchImage(view: PodView, spec: PodContainer): Generator<Step | Wait> {
   const memory = memoryOf(view.memory, spec.name);
   if (memory.phase === "started" || !wantsStart(memory, policyOf(view.pod, spec.name))) return;
-  const image = view.images.get(spec.name) ?? { kind: "unknown" };
-  switch (image.kind) {
+  const image = view.images.get(spec.name) ?? { type: "unknown" };
+  switch (image.type) {
     case "present":
     case "fetching":
       return;
     case "failed":
-      if (image.notBeforeMs > view.monotonicMs) return yield { kind: "wait", untilMs: image.notBeforeMs };
+      if (image.notBeforeMs > view.monotonicMs) return yield { type: "wait", untilMs: image.notBeforeMs };
       break;
     case "unknown":
       break;
@@ -99,24 +99,27 @@ export function* fetchImage(view: PodView, spec: PodContainer): Generator<Step |
       image satisfies never;
   }
   const policy = effectivePolicy(spec, memory);
-  yield { kind: "fetchImage", container: spec.name, image: spec.image, policy };
+  yield { type: "fetchImage", container: spec.name, image: spec.image, policy };
 }
 
-/** A restart uses the image that the pod began with: it must neither wait for a registry nor change version. */
+/**
+ * Returns the pull policy for the container's next start. A restart uses the image of the first start: it neither waits
+ * for a registry nor changes version.
+ */
 export function effectivePolicy(spec: PodContainer, memory: ContainerMemory): PullPolicy {
   return spec.pullPolicy === "Always" && memory.attempt > 0 ? "IfNotPresent" : spec.pullPolicy;
 }
 
-/** Yields the steps for a running container: adoption, its hook, and its end if it is broken. */
+/** Yields the steps for a running container: its adoption, its hook, and its stop if it is unhealthy. */
 function* tend(view: PodView, spec: PodContainer, current: ObservedContainer): Generator<Step | Wait> {
   const { id } = current;
   const memory = memoryOf(view.memory, spec.name);
   if (memory.phase !== "started" || memory.containerId !== id) {
-    return yield { kind: "adopt", container: spec.name, id };
+    return yield { type: "adopt", container: spec.name, id };
   }
   if (memory.stop !== undefined) return yield stop(view, current);
   if (!isPostStartOver(view, spec, id)) {
-    if (memory.postStart === undefined) return yield { kind: "postStart", container: spec.name, id };
+    if (memory.postStart === undefined) return yield { type: "postStart", container: spec.name, id };
     if (view.underWay.has(`postStart/${id}`)) return;
     const message = "the agent was restarted while the post_start hook ran, so what it has done is not known";
     return yield stop(view, current, { cause: { reason: "PostStartHookError", message } });
@@ -136,22 +139,25 @@ function* start(
   const memory = memoryOf(view.memory, spec.name);
   if (!wantsStart(memory, policyOf(view.pod, spec.name))) return;
   const waitMs = dueAt(memory, view.nowMs, limits) - view.nowMs;
-  if (waitMs > 0) return yield { kind: "wait", untilMs: view.monotonicMs + waitMs };
+  if (waitMs > 0) return yield { type: "wait", untilMs: view.monotonicMs + waitMs };
   if (!hasItsImages(view, spec)) return;
   if (roleOf(view.pod, spec.name) === "main" && view.memory.begun !== "main" && !sidecarsStarted(view))
     return;
   const attempt = Math.max(memory.attempt, newest?.attempt ?? 0) + 1;
-  yield { kind: "startContainer", container: spec.name, attempt };
+  yield { type: "startContainer", container: spec.name, attempt };
 }
 
-/** The first start of a pod waits for all images: a pod that can't be completed is not begun. */
+/**
+ * Reports whether all images are present. The first start of a pod waits for all of them, because a pod with a missing
+ * image can't be completed.
+ */
 function hasItsImages(view: PodView, spec: PodContainer): boolean {
   const { pod, memory, images } = view;
   const hasBegun =
     memory.begun !== undefined ||
     initContainersOf(pod).some(({ name }) => memoryOf(memory, name).phase !== "new");
   const needed = hasBegun ? [spec] : allContainers(pod);
-  return needed.every(({ name }) => images.get(name)?.kind === "present");
+  return needed.every(({ name }) => images.get(name)?.type === "present");
 }
 
 function runsOf(view: PodView, spec: PodContainer): readonly ObservedContainer[] {
@@ -160,12 +166,15 @@ function runsOf(view: PodView, spec: PodContainer): readonly ObservedContainer[]
     .sort((a, b) => b.attempt - a.attempt);
 }
 
-/** Returns the time of the next start. The wall clock may have been set back, so a wait is at most the longest back-off. */
+/**
+ * Returns the time of the next start. Because the wall clock may have been set back, the delay is at most the longest
+ * back-off.
+ */
 function dueAt(memory: ContainerMemory, nowMs: number, limits: RestartLimits): number {
   return memory.notBeforeMs > nowMs + limits.capMs ? nowMs : memory.notBeforeMs;
 }
 
 function recordExit(container: string, memory: ContainerMemory, mine: readonly ObservedContainer[]): Step {
   const id = mine.find((it) => it.id === memory.containerId)?.id;
-  return id === undefined ? { kind: "recordExit", container } : { kind: "recordExit", container, id };
+  return id === undefined ? { type: "recordExit", container } : { type: "recordExit", container, id };
 }

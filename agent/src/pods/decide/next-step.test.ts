@@ -20,85 +20,85 @@ const ENDED: ContainerMemory = {
 
 const EXTRA = { container: "main", containerPort: 9090, protocol: "TCP" } as const;
 
-const START = { kind: "startContainer", container: "main", attempt: 1 } as const;
+const START = { type: "startContainer", container: "main", attempt: 1 } as const;
 
 const CASES: readonly (readonly [string, PodView, unknown])[] = [
   [
     "an image in an unknown state is fetched first",
     aView({ image: "unknown" }),
-    { kind: "fetchImage", container: "main", image: "app:1", policy: "IfNotPresent" },
+    { type: "fetchImage", container: "main", image: "app:1", policy: "IfNotPresent" },
   ],
   [
     "the namespace is made while the image comes",
     aView({ image: "fetching", sandbox: false }),
-    { kind: "attachSandbox" },
+    { type: "attachSandbox" },
   ],
-  ["no start without the image", aView({ image: "fetching", published: true }), { kind: "wait" }],
+  ["no start without the image", aView({ image: "fetching", published: true }), { type: "wait" }],
   ["a start once all is there", aView({}), START],
   [
     "the outcome of a pod is saved again that the disk did not take",
     aView({ memory: ENDED, seen: [exited("c1", 1)], restartPolicy: "Never", unsaved: true }),
-    { kind: "saveOutcome" },
+    { type: "saveOutcome" },
   ],
   [
     "an outcome on disk needs nothing",
     aView({ memory: ENDED, seen: [exited("c1", 1)], restartPolicy: "Never" }),
-    { kind: "wait" },
+    { type: "wait" },
   ],
   [
     "an image that failed is waited for",
     aView({ image: "failed", retryAtMs: NOW + 5, published: true }),
-    { kind: "wait", untilMs: NOW + 5 },
+    { type: "wait", untilMs: NOW + 5 },
   ],
   [
     "and fetched again when its time has come",
     aView({ image: "failed", retryAtMs: NOW }),
-    { kind: "fetchImage", container: "main", image: "app:1", policy: "IfNotPresent" },
+    { type: "fetchImage", container: "main", image: "app:1", policy: "IfNotPresent" },
   ],
   [
     "ports are chosen before they are published",
     aView({ seen: [running("c1", 1)], memory: STARTED, ports: false }),
-    { kind: "allocatePorts" },
+    { type: "allocatePorts" },
   ],
   [
     "and published once chosen",
     aView({ seen: [running("c1", 1)], memory: STARTED }),
-    { kind: "publishPorts" },
+    { type: "publishPorts" },
   ],
   [
     "a service's port that no container declares is published while the pod runs",
     aView({ seen: [running("c1", 1)], memory: STARTED, published: true, servicePorts: [EXTRA] }),
-    { kind: "updatePorts", ports: [EXTRA] },
+    { type: "updatePorts", ports: [EXTRA] },
   ],
   [
     "a pod that is as it should be needs nothing",
     aView({ seen: [running("c1", 1)], memory: STARTED, published: true }),
-    { kind: "wait" },
+    { type: "wait" },
   ],
   [
     "a running container that isn't remembered is taken over",
     aView({ seen: [running("c7", 3)] }),
-    { kind: "adopt", container: "main", id: "c7" },
+    { type: "adopt", container: "main", id: "c7" },
   ],
   [
     "a paused one is left alone",
     aView({ seen: [{ ...running("c1", 1), state: "paused" }], memory: STARTED, published: true }),
-    { kind: "wait" },
+    { type: "wait" },
   ],
   [
     "an end is written down",
     aView({ seen: [exited("c1", 1)], memory: STARTED }),
-    { kind: "recordExit", container: "main", id: "c1" },
+    { type: "recordExit", container: "main", id: "c1" },
   ],
   [
     "so is a container that is gone altogether",
     aView({ memory: STARTED }),
-    { kind: "recordExit", container: "main" },
+    { type: "recordExit", container: "main" },
   ],
   [
     "one that ended before anybody noted its start is taken over first",
     aView({ seen: [exited("c2", 2)] }),
-    { kind: "adopt", container: "main", id: "c2" },
+    { type: "adopt", container: "main", id: "c2" },
   ],
   [
     "the next attempt has the next number",
@@ -113,7 +113,7 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
   [
     "a back-off is waited for",
     aView({ seen: [exited("c1", 1)], memory: { ...ENDED, notBeforeMs: NOW + 9 }, published: true }),
-    { kind: "wait", untilMs: NOW + 9 },
+    { type: "wait", untilMs: NOW + 9 },
   ],
   [
     "but not for ever after the clock was set back",
@@ -126,7 +126,7 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
       seen: [exited("c1", 1), running("c2", 2)],
       memory: { ...STARTED, attempt: 2, containerId: "c2" },
     }),
-    { kind: "removeContainers", ids: ["c1"] },
+    { type: "removeContainers", ids: ["c1"] },
   ],
   [
     "of two that run the older is ended",
@@ -139,17 +139,17 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
   [
     "a container that was made but never ran is removed",
     aView({ seen: [{ ...running("c1", 1), state: "created" }] }),
-    { kind: "removeContainers", ids: ["c1"] },
+    { type: "removeContainers", ids: ["c1"] },
   ],
   [
     "waits while a container's state is unknown",
     aView({ seen: [unknown("c1", NOW - 1_000)], memory: STARTED, published: true }),
-    { kind: "wait", untilMs: NOW + 29_000 },
+    { type: "wait", untilMs: NOW + 29_000 },
   ],
   [
     "but not for ever",
     aView({ seen: [unknown("c1", NOW - 30_000)], memory: STARTED }),
-    { kind: "recordExit", container: "main", id: "c1" },
+    { type: "recordExit", container: "main", id: "c1" },
   ],
   [
     "a container of another template is ended",
@@ -169,22 +169,22 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
   [
     "a stale view is refreshed first",
     aView({ seen: [exited("c1", 1)], memory: STARTED, stale: true }),
-    { kind: "look" },
+    { type: "look" },
   ],
   [
     "what failed is not tried before its time",
     aView({ published: true, fault: ["startContainer/main", NOW + 7] }),
-    { kind: "wait", untilMs: NOW + 7 },
+    { type: "wait", untilMs: NOW + 7 },
   ],
   [
     "nor does it hold up what doesn't need it",
     aView({ fault: ["startContainer/main", NOW + 7] }),
-    { kind: "publishPorts" },
+    { type: "publishPorts" },
   ],
   [
     "OnFailure: one that ended well stays ended",
     aView({ seen: [exited("c1", 1)], memory: well(ENDED), published: true, restartPolicy: "OnFailure" }),
-    { kind: "wait" },
+    { type: "wait" },
   ],
   [
     "OnFailure: one that failed runs again",
@@ -194,12 +194,12 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
   [
     "Never: it doesn't",
     aView({ seen: [exited("c1", 1)], memory: ENDED, published: true, restartPolicy: "Never" }),
-    { kind: "wait" },
+    { type: "wait" },
   ],
   [
     "what can't be run is left as it is",
     aView({ seen: [running("c1", 1)], problem: "no" }),
-    { kind: "wait" },
+    { type: "wait" },
   ],
   [
     "a stopping pod's container is given its grace period",
@@ -209,10 +209,10 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
   [
     "then removed",
     aView({ goal: "remove", seen: [exited("c1", 1)] }),
-    { kind: "removeContainers", ids: ["c1"] },
+    { type: "removeContainers", ids: ["c1"] },
   ],
-  ["then the rest", aView({ goal: "remove" }), { kind: "cleanUp" }],
-  ["then there is nothing to do", aView({ goal: "remove", removed: true }), { kind: "wait" }],
+  ["then the rest", aView({ goal: "remove" }), { type: "cleanUp" }],
+  ["then there is nothing to do", aView({ goal: "remove", removed: true }), { type: "wait" }],
   [
     "unless something turns up late",
     aView({ goal: "remove", removed: true, seen: [running("c1", 1)] }),
@@ -226,23 +226,23 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
   [
     "one that can't be stopped is removed by force",
     aView({ goal: "remove", seen: [running("c1", 1)], fault: ["stopContainer/c1", NOW, 3] }),
-    { kind: "removeContainers", ids: ["c1"] },
+    { type: "removeContainers", ids: ["c1"] },
   ],
 ];
 
 for (const [name, view, expected] of CASES) {
   test(name, () => {
     const decision = nextStep(view, LIMITS);
-    assert.deepEqual(decision.kind === "step" ? decision.step : decision, expected);
+    assert.deepEqual(decision.type === "step" ? decision.step : decision, expected);
   });
 }
 
-test("of a pod's steps none is due: it waits for the nearest", () => {
+test("waits for the nearest due step if no step is due", () => {
   const view = aView({ image: "failed", retryAtMs: NOW + 50, fault: ["publishPorts", NOW + 20] });
-  assert.deepEqual(nextStep(view, LIMITS), { kind: "wait", untilMs: NOW + 20 });
+  assert.deepEqual(nextStep(view, LIMITS), { type: "wait", untilMs: NOW + 20 });
 });
 
-test("a sidecar is stopped after the main container, with what is left of the grace period", () => {
+test("a sidecar is stopped after the main container, with the rest of the grace period", () => {
   const side = { ...running("s1", 1), container: "side" };
   const both = aView({ goal: "remove", seen: [side, running("c1", 1)], sidecar: true });
   assert.deepEqual(nextStep(both, LIMITS), step(aStop("c1")));
@@ -252,27 +252,27 @@ test("a sidecar is stopped after the main container, with what is left of the gr
   assert.deepEqual(nextStep(last, LIMITS), step(aStop("s1", { container: "side", graceMs: 2_000 })));
 });
 
-test("always pulling means once for a pod: a restart uses what it began with", () => {
+test("pull policy Always pulls once for each pod: a restart uses the image of the first start", () => {
   const latest = aContainer("main", { image: "app", pullPolicy: "Always" });
   const fresh = aView({ image: "unknown", containers: [latest] });
   assert.deepEqual(
     nextStep(fresh, LIMITS),
-    step({ kind: "fetchImage", container: "main", image: "app", policy: "Always" }),
+    step({ type: "fetchImage", container: "main", image: "app", policy: "Always" }),
   );
   const again = aView({ image: "unknown", containers: [latest], memory: ENDED });
   assert.deepEqual(
     nextStep(again, LIMITS),
-    step({ kind: "fetchImage", container: "main", image: "app", policy: "IfNotPresent" }),
+    step({ type: "fetchImage", container: "main", image: "app", policy: "IfNotPresent" }),
   );
 });
 
 /** The step that stops a run of the container `main`. */
 function aStop(id: string, change: object = {}) {
-  return { kind: "stopContainer", container: "main", id, graceMs: 5_000, ...change };
+  return { type: "stopContainer", container: "main", id, graceMs: 5_000, ...change };
 }
 
 function step(value: object) {
-  return { kind: "step", step: value };
+  return { type: "step", step: value };
 }
 
 interface Shape {
@@ -286,18 +286,18 @@ interface Shape {
   readonly image?: "unknown" | "fetching" | "present" | "failed";
   readonly retryAtMs?: number;
   readonly stale?: boolean;
-  /** Step key, not before, failures. */
+  /** Step key, time before which it is not retried, and failures. */
   readonly fault?: readonly [string, number, number?];
   readonly problem?: string;
   readonly restartPolicy?: Pod["restartPolicy"];
   readonly containers?: readonly PodContainer[];
   readonly servicePorts?: Pod["servicePorts"];
   readonly sidecar?: boolean;
-  /** Its outcome is not on disk. */
+  /** Whether its outcome is not on disk yet. */
   readonly unsaved?: boolean;
 }
 
-/** A pod of one container `main` that is to run, with all there is but the container itself. */
+/** Returns a pod with one container `main` that has to run; everything except the container is present. */
 function aView(shape: Shape): PodView {
   const view = anUnsavedView(shape);
   return shape.unsaved ? view : { ...view, savedOutcome: outcomeOf(view) };
@@ -353,10 +353,10 @@ function anUnsavedView(shape: Shape): PodView {
 }
 
 function anImage(kind: NonNullable<Shape["image"]>, retryAtMs: number): ImageState {
-  if (kind === "fetching") return { kind, pulling: false };
+  if (kind === "fetching") return { type: kind, pulling: false };
   if (kind === "failed")
-    return { kind, reason: "ImagePullBackOff", message: "no route", retryAtMs, notBeforeMs: retryAtMs };
-  return { kind };
+    return { type: kind, reason: "ImagePullBackOff", message: "no route", retryAtMs, notBeforeMs: retryAtMs };
+  return { type: kind };
 }
 
 function aContainer(name: string, change: Partial<PodContainer> = {}): PodContainer {

@@ -7,8 +7,8 @@ import { belongs, isInitialized, isLive, outcomeOf, type PodView } from "./pod-v
 import { discard, stop, stopInOrder, toRemove } from "./stop-steps.ts";
 
 /**
- * The one decision: what to do next for a pod, or until when to wait. Each call starts from what is seen now,
- * so it never matters which event was missed or where the agent was stopped.
+ * Decides what to do next for a pod, or until when to wait. Each call starts from the observed state, so missed events
+ * and interruptions of the agent make no difference.
  */
 export function nextStep(view: PodView, limits: RestartLimits): Decision {
   let untilMs: number | undefined;
@@ -16,7 +16,7 @@ export function nextStep(view: PodView, limits: RestartLimits): Decision {
     untilMs = untilMs === undefined ? ms : Math.min(untilMs, ms);
   };
   for (const candidate of view.goal === "run" ? toRun(view, limits) : toRemove(view)) {
-    if (candidate.kind === "wait") {
+    if (candidate.type === "wait") {
       if (candidate.untilMs !== undefined) waitUntil(candidate.untilMs);
       continue;
     }
@@ -24,16 +24,16 @@ export function nextStep(view: PodView, limits: RestartLimits): Decision {
     if (view.underWay.has(key)) continue;
     const fault = view.faults.get(key);
     if (fault === undefined || fault.notBeforeMs <= view.monotonicMs)
-      return { kind: "step", step: candidate };
+      return { type: "step", step: candidate };
     waitUntil(fault.notBeforeMs);
   }
-  return untilMs === undefined ? { kind: "wait" } : { kind: "wait", untilMs };
+  return untilMs === undefined ? { type: "wait" } : { type: "wait", untilMs };
 }
 
-/** Candidates in order of urgency. One that is yielded last depends on nothing after it having been done. */
+/** Yields possible steps in order of urgency. A step never depends on a later one. */
 function* toRun(view: PodView, limits: RestartLimits): Generator<Step | Wait> {
   const { pod, memory } = view;
-  if (view.stale) return yield { kind: "look" };
+  if (view.stale) return yield { type: "look" };
   if (pod.problem !== undefined) return;
   yield* discard(
     view,
@@ -42,18 +42,18 @@ function* toRun(view: PodView, limits: RestartLimits): Generator<Step | Wait> {
   if (outcomeOf(view) !== undefined) return yield* toEnd(view);
   for (const container of allContainers(pod)) yield* fetchImage(view, container);
   if (memory.sandbox === undefined) {
-    // Containers that still run are in a namespace that no longer exists.
+    // These containers run in a namespace that no longer exists.
     const cutOff = view.containers.filter((it) => belongs(it, pod) && isLive(it));
-    if (cutOff.length === 0) return yield { kind: "attachSandbox" };
+    if (cutOff.length === 0) return yield { type: "attachSandbox" };
     for (const it of cutOff) yield stop(view, it);
     return;
   }
-  if (view.volumesOutdated && view.containers.some(isLive)) yield { kind: "updateVolumes" };
+  if (view.volumesOutdated && view.containers.some(isLive)) yield { type: "updateVolumes" };
   yield* toRunContainers(view, limits);
   if (!view.published)
-    yield memory.ports === undefined ? { kind: "allocatePorts" } : { kind: "publishPorts" };
+    yield memory.ports === undefined ? { type: "allocatePorts" } : { type: "publishPorts" };
   else if (!hasPorts(memory.ports ?? [], wantedPorts(pod)))
-    yield { kind: "updatePorts", ports: wantedPorts(pod) };
+    yield { type: "updatePorts", ports: wantedPorts(pod) };
 }
 
 function* toRunContainers(view: PodView, limits: RestartLimits): Generator<Step | Wait> {
@@ -63,7 +63,7 @@ function* toRunContainers(view: PodView, limits: RestartLimits): Generator<Step 
     if (!(yield* initialize(view, limits))) return;
   }
   for (const container of view.pod.containers) yield* keepRunning(view, container, limits);
-  // Nothing of these is needed any more, whatever became of them.
+  // Init containers are not needed any more, whatever their exit.
   const inits = initContainersOf(view.pod);
   yield* discard(
     view,
@@ -71,7 +71,7 @@ function* toRunContainers(view: PodView, limits: RestartLimits): Generator<Step 
   );
 }
 
-/** A pod that is over: what still runs ends, and it is noted how everything ended. */
+/** Ends a finished pod: stops running containers and records how each container ended. */
 function* toEnd(view: PodView): Generator<Step | Wait> {
   const { pod } = view;
   const live = view.containers.filter((it) => belongs(it, pod) && isLive(it));
@@ -79,5 +79,5 @@ function* toEnd(view: PodView): Generator<Step | Wait> {
   for (const spec of allContainers(pod)) {
     if (!live.some((it) => it.container === spec.name)) yield* settle(view, spec);
   }
-  if (outcomeOf(view) !== view.savedOutcome) yield { kind: "saveOutcome" };
+  if (outcomeOf(view) !== view.savedOutcome) yield { type: "saveOutcome" };
 }

@@ -49,21 +49,21 @@ const NUMBERS = {
   failureThreshold: 0,
 };
 
-test("a pod that runs, with its ports published, is ready and has nothing to explain", () => {
+test("a running pod with published ports is ready and has no reason", () => {
   const status = podStatus(aView({ memory: STARTED, seen: [RUNNING] }));
   assert.equal(status.phase, "RUNNING");
   assert.equal(status.ready, true);
   assert.deepEqual([status.reason, status.message], ["", ""]);
-  assert.deepEqual(status.containers[0]?.state, { kind: "running", startedAtMs: 5 });
+  assert.deepEqual(status.containers[0]?.state, { type: "running", startedAtMs: 5 });
   assert.equal(status.podIp, "10.0.0.2");
   assert.deepEqual(status.podIps, ["10.0.0.2", "fd64::2"]);
 });
 
-test("without its ports it is not ready yet", () => {
+test("a running pod is not ready before its ports are published", () => {
   assert.equal(podStatus(aView({ memory: STARTED, seen: [RUNNING], published: false })).ready, false);
 });
 
-test("a crash contains the exit code, the last lines and the time of the restart", () => {
+test("the status of a crashed container has its exit code, last lines and restart time", () => {
   const memory = {
     ...STARTED,
     phase: "ended",
@@ -78,7 +78,7 @@ test("a crash contains the exit code, the last lines and the time of the restart
   assert.equal(status.message, "container main exited with code 3: oh no");
   const [container] = status.containers;
   assert.deepEqual(container?.state, {
-    kind: "waiting",
+    type: "waiting",
     reason: "CrashLoopBackOff",
     message: "starts again 10 s after its end",
     retryAtMs: NOW + 9_000,
@@ -93,14 +93,14 @@ for (const [change, text] of [
   [{ reason: "HostRebooted", message: "the host was rebooted" }, "the host was rebooted"],
   [{ message: "" }, "exited with code 3"],
 ] as const) {
-  test(`an end is put as: ${text}`, () => {
+  test(`describes an end as: ${text}`, () => {
     const lastTermination = { ...CRASH, ...change };
     const memory = { ...STARTED, phase: "ended", lastTermination, notBeforeMs: NOW + 9_000 } as const;
     assert.equal(podStatus(aView({ memory })).message, `container main ${text}`);
   });
 }
 
-test("a start that failed shows its error, not a crash", () => {
+test("a failed start shows its error instead of a crash", () => {
   const lastTermination = { ...CRASH, reason: "StartError", message: "no such file" } as const;
   const memory = { ...STARTED, phase: "ended", lastTermination, notBeforeMs: NOW + 9_000 } as const;
   const status = podStatus(aView({ memory }));
@@ -108,34 +108,34 @@ test("a start that failed shows its error, not a crash", () => {
   assert.deepEqual([status.reason, status.message], ["CreateError", "container main: no such file"]);
 });
 
-test("a failure of the host delays the pod, and its status says so", () => {
+test("reports in the status that a failure of the host delays the pod", () => {
   const fault = { failures: 1, notBeforeMs: NOW + 1, retryAtMs: NOW + 1, message: "no address is left" };
   const status = podStatus(aView({ faults: new Map([["attachSandbox", fault]]) }));
   assert.deepEqual([status.reason, status.message], ["NetworkSetupFailed", "no address is left"]);
 });
 
-test("an image is reported as being pulled only while it is", () => {
-  const looking = podStatus(aView({ images: new Map([["main", { kind: "fetching", pulling: false }]]) }));
+test("reports an image as being pulled only during the pull", () => {
+  const looking = podStatus(aView({ images: new Map([["main", { type: "fetching", pulling: false }]]) }));
   assert.equal(waitingReason(looking), "ContainerCreating");
-  const pulling = podStatus(aView({ images: new Map([["main", { kind: "fetching", pulling: true }]]) }));
+  const pulling = podStatus(aView({ images: new Map([["main", { type: "fetching", pulling: true }]]) }));
   assert.equal(waitingReason(pulling), "ImagePull");
 });
 
-test("a pod that ran to its end has succeeded or failed by its exit code", () => {
+test("a pod whose containers have ended has succeeded or failed by its exit code", () => {
   const memory = { ...STARTED, phase: "ended", lastTermination: CRASH } as const;
   assert.equal(podStatus(aView({ memory, restartPolicy: "Never" })).phase, "FAILED");
   const well = { ...memory, lastTermination: { ...CRASH, exitCode: 0 } };
   assert.equal(podStatus(aView({ memory: well, restartPolicy: "Never" })).phase, "SUCCEEDED");
 });
 
-test("a stopping pod is not ready, a removed one has nothing left", () => {
+test("a stopping pod is not ready, and a removed pod has no containers", () => {
   const stopping = podStatus(aView({ memory: STARTED, seen: [RUNNING], goal: "remove" }));
   assert.deepEqual([stopping.phase, stopping.ready], ["STOPPING", false]);
   const removed = podStatus(aView({ goal: "remove", removed: true }));
   assert.deepEqual([removed.phase, removed.containers, removed.hostPorts], ["REMOVED", [], []]);
 });
 
-test("the status of a pod that can't run says why", () => {
+test("the status of a pod that can't run gives the reason", () => {
   const status = podStatus(aView({ problem: "this agent doesn't support volumes" }));
   assert.deepEqual([status.phase, status.reason], ["FAILED", "InvalidSpec"]);
 });
@@ -143,7 +143,7 @@ test("the status of a pod that can't run says why", () => {
 const READINESS = { readiness: probeSpec("readiness", { type: "tcp", port: 80 }, NUMBERS) };
 const REFUSED = { started: true, ready: false, why: "readiness probe fails: connection refused" };
 
-test("a container whose readiness probe fails is not ready, and the pod says why", () => {
+test("a container whose readiness probe fails is not ready, and the status gives the reason", () => {
   const probed = aView({ memory: STARTED, seen: [RUNNING], container: { probes: READINESS } });
   const status = podStatus({ ...probed, verdicts: new Map([["c1", REFUSED]]) });
   assert.deepEqual([status.phase, status.ready], ["RUNNING", false]);
@@ -156,7 +156,7 @@ test("a container whose readiness probe fails is not ready, and the pod says why
   assert.equal(podStatus(probed).ready, false, "before it was asked");
 });
 
-test("until it is asked again, what the agent before this one knew stands", () => {
+test("uses the readiness that the previous agent recorded until the first probe", () => {
   const known = { ...STARTED, health: { started: true, ready: true } };
   const view = aView({ memory: known, seen: [RUNNING], container: { probes: READINESS } });
   assert.equal(podStatus(view).ready, true);
@@ -164,7 +164,7 @@ test("until it is asked again, what the agent before this one knew stands", () =
   assert.equal(podStatus({ ...view, containers: [another] }).ready, false, "of another run it knows nothing");
 });
 
-test("a container is not ready before its hook has ended, nor while it is being ended", () => {
+test("a container is not ready before its hook has ended or while it is being stopped", () => {
   const hooks = { postStart: { type: "exec", command: ["hook"] } } as const;
   const hooked = podStatus(aView({ memory: STARTED, seen: [RUNNING], container: { hooks } }));
   assert.deepEqual(
@@ -176,10 +176,10 @@ test("a container is not ready before its hook has ended, nor while it is being 
   assert.equal(ending.message, "container main: it is being restarted: liveness probe failed");
 });
 
-test("while init containers run the others wait, and a failing one explains the pod", () => {
+test("containers wait for init containers, and a failing init container is the pod's reason", () => {
   const seed = { ...CONTAINER, name: "seed" };
   const view = aView({ initContainers: [seed] });
-  const waiting = podStatus(view).containers.map(({ state }) => state.kind === "waiting" && state.reason);
+  const waiting = podStatus(view).containers.map(({ state }) => state.type === "waiting" && state.reason);
   assert.deepEqual(waiting, ["ContainerCreating", "PodInitializing"]);
   const failed = { ...STARTED, phase: "ended", lastTermination: CRASH, notBeforeMs: NOW + 9_000 } as const;
   const status = podStatus({ ...view, memory: { ...view.memory, containers: { seed: failed } } });
@@ -189,7 +189,7 @@ test("while init containers run the others wait, and a failing one explains the 
   );
 });
 
-test("an init container that is done counts as ready, and not for the pod", () => {
+test("a finished init container is ready, but does not affect the pod's readiness", () => {
   const seed = { ...CONTAINER, name: "seed" };
   const done = { ...STARTED, phase: "ended", lastTermination: { ...CRASH, exitCode: 0 } } as const;
   const view = aView({ initContainers: [seed], memory: STARTED, seen: [RUNNING] });
@@ -226,7 +226,7 @@ test("a missing object is reported as the reason for waiting", () => {
   assert.equal(status.message, "container main: secret db doesn't exist");
 });
 
-test("a pod whose outcome is not on disk is not over, and says why", () => {
+test("a pod has not ended until its outcome is on disk, and its status gives the reason", () => {
   const fault = { failures: 1, notBeforeMs: 0, retryAtMs: 0, message: "no space left" };
   const memory = { ...STARTED, phase: "ended", lastTermination: CRASH } as const;
   const faults = new Map([["saveOutcome", fault]]);
@@ -237,7 +237,7 @@ test("a pod whose outcome is not on disk is not over, and says why", () => {
   );
 });
 
-test("an evicted pod has failed once that is on disk and says why, also while it is removed", () => {
+test("an evicted pod is FAILED with a reason once that is on disk, also while it is removed", () => {
   const view = aView({ memory: STARTED, seen: [RUNNING] });
   const failure = { reason: "Evicted", message: "volume data: too much" } as const;
   const evicted: PodView = { ...view, memory: { ...view.memory, failure } };
@@ -255,7 +255,7 @@ test("an evicted pod has failed once that is on disk and says why, also while it
   assert.deepEqual([stopping.phase, stopping.reason], ["STOPPING", "Evicted"]);
 });
 
-test("reports earlier ends, newest first, without the present one", () => {
+test("reports earlier ends, newest first, without the current one", () => {
   const memory = { ...STARTED, lastTermination: CRASH, earlier: [{ ...CRASH, exitCode: 4 }] };
   const codes = (status: ReturnType<typeof podStatus>) =>
     status.containers[0]?.terminations.map((it) => it.exitCode);
@@ -264,7 +264,7 @@ test("reports earlier ends, newest first, without the present one", () => {
   assert.deepEqual(codes(podStatus(over)), [4]);
 });
 
-test("a pod that is over ends with its last sidecar", () => {
+test("a pod ends when its last sidecar has ended", () => {
   const memory = { ...STARTED, phase: "ended", lastTermination: { ...CRASH, exitCode: 0 } } as const;
   const view = aView({
     memory,
@@ -277,12 +277,12 @@ test("a pod that is over ends with its last sidecar", () => {
   assert.equal(podStatus(view).phase, "SUCCEEDED");
 });
 
-test("the same view gives an equal status, a moment later too", () => {
+test("the same view gives an equal status at a later time", () => {
   const view = aView({ memory: STARTED, seen: [RUNNING] });
   assert.deepEqual(podStatus({ ...view, nowMs: NOW + 60_000 }), podStatus(view));
 });
 
-test("it is remembered when the pod ran and when it last became ready", () => {
+test("remembers when the pod started and when it last became ready", () => {
   const view = aView({ memory: STARTED, seen: [RUNNING] });
   const first = withTimes(view.memory, podStatus(view), 10);
   assert.deepEqual([first.startedAtMs, first.readyAtMs], [10, 10]);
@@ -306,7 +306,7 @@ interface Shape {
   readonly restartPolicy?: Pod["restartPolicy"];
   readonly images?: PodView["images"];
   readonly faults?: PodView["faults"];
-  /** Its outcome is not on disk. */
+  /** Whether its outcome is not on disk yet. */
   readonly unsaved?: boolean;
 }
 
@@ -338,7 +338,7 @@ function anUnsavedView(shape: Shape): PodView {
     volumesOutdated: false,
     verdicts: new Map(),
     underWay: new Set(),
-    images: shape.images ?? new Map([["main", { kind: "present" }]]),
+    images: shape.images ?? new Map([["main", { type: "present" }]]),
     memory: {
       sandbox: { podUid: "p", namespacePath: "/run/netns/p", address: "10.0.0.2", address6: "fd64::2" },
       ports: [],
@@ -355,5 +355,5 @@ function anUnsavedView(shape: Shape): PodView {
 
 function waitingReason(status: ReturnType<typeof podStatus>): string {
   const state = status.containers[0]?.state;
-  return state?.kind === "waiting" ? state.reason : "";
+  return state?.type === "waiting" ? state.reason : "";
 }

@@ -11,7 +11,7 @@ import {
 import { initContainersOf, policyOf, roleOf } from "../pod-containers.ts";
 import { healthOf, isInitialized, isLive, liveRunOf, outcomeOf, type PodView } from "./pod-view.ts";
 
-/** The agent's report about a pod. Times are milliseconds since the epoch. */
+/** The status of a pod that the agent reports. Times are milliseconds since the epoch. */
 export interface PodStatus {
   readonly uid: string;
   readonly namespace: string;
@@ -19,11 +19,11 @@ export interface PodStatus {
   readonly specHash: string;
   readonly phase: PodPhase;
   readonly ready: boolean;
-  /** One word, and a sentence; both empty when all is well. */
+  /** The reason in CamelCase. It and the message are empty if the pod has no problem. */
   readonly reason: string;
   readonly message: string;
   readonly podIp: string;
-  /** One for each family, `podIp` first. */
+  /** One address for each family; the first is `podIp`. */
   readonly podIps: readonly string[];
   readonly containers: readonly ContainerStatus[];
   readonly hostPorts: readonly PortMapping[];
@@ -38,10 +38,10 @@ export interface ContainerStatus {
   readonly image: string;
   readonly containerId: string;
   readonly state: ContainerState;
-  /** Before the present state, newest first; bounded. */
+  /** The terminations before the current state, newest first; bounded. */
   readonly terminations: readonly Termination[];
   readonly restarts: number;
-  /** An init container: it ended well. */
+  /** Whether the container is ready. For an init container: whether it has succeeded. */
   readonly ready: boolean;
   readonly init: boolean;
   /** Whether the post_start hook is done and the startup probe has passed. */
@@ -50,15 +50,15 @@ export interface ContainerStatus {
 
 export type ContainerState =
   | {
-      readonly kind: "waiting";
+      readonly type: "waiting";
       readonly reason: WaitingReason;
       readonly message: string;
       readonly retryAtMs?: number;
-      /** The progress of the pull of its image. */
+      /** The progress of the image pull. */
       readonly pulledPercent?: number;
     }
-  | { readonly kind: "running"; readonly startedAtMs: number }
-  | { readonly kind: "terminated"; readonly termination: Termination };
+  | { readonly type: "running"; readonly startedAtMs: number }
+  | { readonly type: "terminated"; readonly termination: Termination };
 
 export type WaitingReason =
   | "ContainerCreating"
@@ -76,7 +76,10 @@ interface Cause {
 
 const NO_CAUSE: Cause = { reason: "", message: "" };
 
-/** Returns the status. The same view gives an equal status, so comparing two shows whether there is anything to send. Pure. */
+/**
+ * Returns the pod's status. Equal views give equal statuses, so comparing two statuses shows whether an update is due.
+ * Pure.
+ */
 export function podStatus(view: PodView): PodStatus {
   const { pod, memory } = view;
   const inits = initContainersOf(pod).map((spec) => containerStatus(view, spec));
@@ -112,12 +115,12 @@ function phaseOf(view: PodView, containers: readonly ContainerStatus[]): PodPhas
   if (view.goal === "remove") return "STOPPING";
   if (view.pod.problem !== undefined) return "FAILED";
   const outcome = outcomeOf(view);
-  // As long as a sidecar is on its way out the pod isn't over. An outcome that is not on disk could be lost by a reboot.
+  // The pod is not over before its sidecars have ended. An outcome that is not on disk could be lost in a reboot.
   const isOver = view.memory.failure !== undefined || !view.containers.some(isLive);
   if (outcome !== undefined && isOver && outcome === view.savedOutcome) return outcome;
-  // Once all have run the pod stays RUNNING while one of them restarts, as Kubernetes has it.
+  // Once all containers have run, the pod stays RUNNING while one of them restarts, as in Kubernetes.
   const begun =
-    view.memory.startedAtMs !== undefined || containers.every((it) => it.state.kind !== "waiting");
+    view.memory.startedAtMs !== undefined || containers.every((it) => it.state.type !== "waiting");
   return begun ? "RUNNING" : "PENDING";
 }
 
@@ -127,9 +130,9 @@ function containerStatus(view: PodView, spec: PodContainer): ContainerStatus {
   const live = run?.state === "running" ? run : undefined;
   const state = containerState(view, spec, live);
   const { lastTermination, earlier = [] } = memory;
-  const last = lastTermination === undefined || state.kind === "terminated" ? [] : [lastTermination];
+  const last = lastTermination === undefined || state.type === "terminated" ? [] : [lastTermination];
   const init = roleOf(view.pod, spec.name) === "init";
-  const isUp = state.kind === "running" && !init;
+  const isUp = state.type === "running" && !init;
   const health = healthOf(view, spec);
   return {
     name: spec.name,
@@ -151,30 +154,30 @@ function containerState(
 ): ContainerState {
   const memory = memoryOf(view.memory, spec.name);
   if (live !== undefined) {
-    return { kind: "running", startedAtMs: memory.startedAtMs ?? live.startedAtMs ?? view.nowMs };
+    return { type: "running", startedAtMs: memory.startedAtMs ?? live.startedAtMs ?? view.nowMs };
   }
   const last = memory.lastTermination;
   if (memory.phase === "ended" && last !== undefined) {
     const isOver = !wantsStart(memory, policyOf(view.pod, spec.name)) || outcomeOf(view) !== undefined;
     if (isOver || view.goal === "remove") {
-      return { kind: "terminated", termination: last };
+      return { type: "terminated", termination: last };
     }
     if (memory.notBeforeMs > view.nowMs) {
-      return { kind: "waiting", ...heldBack(last, memory.notBeforeMs), retryAtMs: memory.notBeforeMs };
+      return { type: "waiting", ...heldBack(last, memory.notBeforeMs), retryAtMs: memory.notBeforeMs };
     }
   }
   const fault = view.faults.get(`startContainer/${spec.name}`);
   if (fault !== undefined) {
     const { message, reason = "CreateError", retryAtMs } = fault;
-    return { kind: "waiting", reason, message, retryAtMs };
+    return { type: "waiting", reason, message, retryAtMs };
   }
   const image = waitingForImage(view, spec);
   if (image !== undefined) return image;
   const isHeldBack = roleOf(view.pod, spec.name) !== "init" && !isInitialized(view);
-  return { kind: "waiting", reason: isHeldBack ? "PodInitializing" : "ContainerCreating", message: "" };
+  return { type: "waiting", reason: isHeldBack ? "PodInitializing" : "ContainerCreating", message: "" };
 }
 
-/** The end itself is reported as the last termination. */
+/** Returns why the container waits for its restart. The end itself is reported as the last termination. */
 function heldBack(last: Termination, notBeforeMs: number): { reason: WaitingReason; message: string } {
   if (last.reason === "StartError") return { reason: "CreateError", message: last.message };
   const seconds = Math.round((notBeforeMs - last.finishedAtMs) / 1000);
@@ -182,21 +185,21 @@ function heldBack(last: Termination, notBeforeMs: number): { reason: WaitingReas
 }
 
 function waitingForImage(view: PodView, spec: PodContainer): ContainerState | undefined {
-  const image = view.images.get(spec.name) ?? { kind: "unknown" };
-  switch (image.kind) {
+  const image = view.images.get(spec.name) ?? { type: "unknown" };
+  switch (image.type) {
     case "present":
     case "unknown":
       return undefined;
     case "fetching":
       if (!image.pulling) return undefined;
       return {
-        kind: "waiting",
+        type: "waiting",
         reason: "ImagePull",
         message: fetching(spec.image, image.progress),
         ...(image.percent !== undefined && { pulledPercent: image.percent }),
       };
     case "failed":
-      return { kind: "waiting", reason: image.reason, message: image.message, retryAtMs: image.retryAtMs };
+      return { type: "waiting", reason: image.reason, message: image.message, retryAtMs: image.retryAtMs };
     default:
       return image satisfies never;
   }
@@ -206,7 +209,7 @@ function fetching(image: string, progress: string | undefined): string {
   return progress === undefined ? `fetching ${image}` : `fetching ${image}: ${progress}`;
 }
 
-// Faults that hold the whole pod up, and the word for each.
+// Faults that block the whole pod, with their reasons.
 const POD_FAULTS = [
   ["look", "RuntimeUnavailable"],
   ["attachSandbox", "NetworkSetupFailed"],
@@ -230,13 +233,13 @@ function causeOf(view: PodView, containers: readonly ContainerStatus[]): Cause {
   if (view.goal === "remove") return NO_CAUSE;
   for (const { name, state, terminations } of containers) {
     const [lastTermination] = terminations;
-    if (state.kind === "waiting" && state.reason === "CrashLoopBackOff" && lastTermination !== undefined) {
+    if (state.type === "waiting" && state.reason === "CrashLoopBackOff" && lastTermination !== undefined) {
       return { reason: state.reason, message: `container ${name} ${describeEnd(lastTermination)}` };
     }
-    if (state.kind === "waiting" && state.message !== "") {
+    if (state.type === "waiting" && state.message !== "") {
       return { reason: state.reason, message: `container ${name}: ${state.message}` };
     }
-    if (state.kind === "terminated" && hasFailed(state.termination)) {
+    if (state.type === "terminated" && hasFailed(state.termination)) {
       return {
         reason: state.termination.reason,
         message: `container ${name}: ${describeEnd(state.termination)}`,
@@ -258,7 +261,7 @@ function notReady(view: PodView): Cause {
   return NO_CAUSE;
 }
 
-/** "exited with code 1: last words", "killed by signal 9", "out of memory: …" */
+/** Describes an end: "exited with code 1: last words", "was ended by signal 9", … */
 function describeEnd(termination: Termination): string {
   const { reason, exitCode, signal, message } = termination;
   const words = message === "" ? "" : `: ${message}`;

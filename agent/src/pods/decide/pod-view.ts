@@ -17,35 +17,38 @@ export type PodOutcome = "SUCCEEDED" | "FAILED";
 export interface PodView {
   readonly pod: Pod;
   readonly goal: "run" | "remove";
-  /** Set once the goal is "remove"; monotonic clock. */
+  /** The monotonic time at which the goal became "remove". Unset for other goals. */
   readonly stoppingSinceMs?: number;
   readonly containers: readonly ObservedContainer[];
   /** The runtime's list may be out of date: a call was interrupted, and its outcome is unknown. */
   readonly stale: boolean;
-  /** Set while a start that was cut off may still have its effect: when that is ruled out, by the monotonic clock. */
-  readonly doubtUntilMs?: number;
-  /** The kernel's rules are known to be the memory's ports. */
+  /**
+   * Set after a start that was interrupted and may still take effect: when that is ruled out, by the monotonic clock.
+   */
+  readonly startUncertainUntilMs?: number;
+  /** Whether the kernel's rules are known to match the ports in the memory. */
   readonly published: boolean;
-  /** The volumes may show other content than the pod's specification asks the agent to show. */
+  /** Whether the volumes may show content other than that of the pod's specification. */
   readonly volumesOutdated: boolean;
-  /** Keyed by the container's name. */
+  /** Image states by container name. */
   readonly images: ReadonlyMap<string, ImageState>;
-  /** Keyed by the runtime's id, of those that are probed. */
+  /** Verdicts of probed containers by runtime id. */
   readonly verdicts: ReadonlyMap<string, ProbeVerdict>;
   readonly memory: PodMemory;
-  /** The outcome that the memory on disk gives the pod. An outcome is reported only once it is on disk. */
+  /** The pod's outcome by the memory on disk. An outcome is reported only once it is on disk. */
   readonly savedOutcome: PodOutcome | undefined;
-  /** Keyed by step key. */
+  /** Failed steps by step key. */
   readonly faults: ReadonlyMap<string, Fault>;
-  /** Keys of errands that go on. */
+  /** The keys of running background steps. */
   readonly underWay: ReadonlySet<string>;
-  /** Wall clock: for times that are written down or shown. */
+  /** The wall clock, for times that are stored or displayed. */
   readonly nowMs: number;
-  /** Monotonic clock: for waits and for how long something has lasted. */
+  /** The monotonic clock, for waits and durations. */
   readonly monotonicMs: number;
 }
 
-// A shim that is starting up or shutting down shows no state for a moment; one that still has none after this is gone.
+// A shim that is starting or stopping reports no state for a moment. A container whose state is unknown for longer
+// counts as gone.
 export const UNKNOWN_STATE_MAX_MS = 30_000;
 
 export function isLive(it: ObservedContainer): boolean {
@@ -60,7 +63,7 @@ export function belongs(it: ObservedContainer, pod: Pod): boolean {
   return it.specHash === pod.specHash && allContainers(pod).some((spec) => spec.name === it.container);
 }
 
-/** The run of a container that is taken for the present one. */
+/** Returns the newest live run of a container of this template, which counts as its current run. */
 export function liveRunOf(view: PodView, container: string): ObservedContainer | undefined {
   let newest: ObservedContainer | undefined;
   for (const it of view.containers) {
@@ -70,18 +73,21 @@ export function liveRunOf(view: PodView, container: string): ObservedContainer |
   return newest;
 }
 
-/** Reports whether the pod's init containers are done in its present namespace. */
+/** Reports whether the pod's init containers are done in its current namespace. */
 export function isInitialized(view: PodView): boolean {
   const { pod, memory } = view;
   if (memory.begun !== undefined) return true;
-  // A start that is not written down yet.
+  // The start may not be recorded yet.
   if (pod.containers.some(({ name }) => liveRunOf(view, name) !== undefined)) return true;
   return initContainersOf(pod).every(
     ({ name }) => isComplete(memoryOf(memory, name)) && liveRunOf(view, name) === undefined,
   );
 }
 
-/** Returns the outcome of a pod of which no container will start again. Sidecars don't count. */
+/**
+ * Returns the outcome of a pod whose containers will not start again. Sidecars don't count. Undefined while one may
+ * still start.
+ */
 export function outcomeOf(view: PodView): PodOutcome | undefined {
   const { pod, memory } = view;
   if (memory.failure !== undefined) return "FAILED";
@@ -114,7 +120,7 @@ export interface ContainerHealth {
 
 const DOWN: ContainerHealth = { started: false, ready: false };
 
-/** Returns the health of the present run. */
+/** Returns the health of the container's current run. */
 export function healthOf(view: PodView, spec: PodContainer): ContainerHealth {
   const live = liveRunOf(view, spec.name);
   if (live === undefined) return DOWN;
@@ -143,8 +149,8 @@ export function hasProbes({ probes }: PodContainer): boolean {
 }
 
 /**
- * Reports whether the hook is over. A hook whose process was lost can't be repeated. Where a restart isn't possible either, it
- * counts as done.
+ * Reports whether the post_start hook is over. A hook whose process was lost can't be repeated; if the container can't
+ * be restarted either, the hook counts as done.
  */
 export function isPostStartOver(view: PodView, spec: PodContainer, id: string): boolean {
   const { postStart } = memoryOf(view.memory, spec.name);

@@ -4,31 +4,33 @@ import { roleOf } from "../pod-containers.ts";
 import type { Step, Wait } from "../step.ts";
 import { isLive, isUndecided, type PodView } from "./pod-view.ts";
 
-// After so many failed stops the container is removed by force.
+// After this many failed stops the container is removed by force.
 const STOP_FAILURES_MAX = 3;
 
 export function* toRemove(view: PodView): Generator<Step | Wait> {
-  // A start that was cut off may have had its effect only after the rest was gone.
+  // An interrupted start may have taken effect after everything else was removed.
   if (view.memory.removed && view.containers.length === 0) return;
-  if (view.stale) return yield { kind: "look" };
+  if (view.stale) return yield { type: "look" };
   const live = view.containers.filter((it) => isLive(it) || isUndecided(it, view.monotonicMs));
   if (live.length > 0) return yield* stopInOrder(view, live);
   if (view.containers.length > 0) return yield* sweep(view.containers);
-  const { doubtUntilMs } = view;
-  // A container's resources must not be removed just before it appears.
-  if (doubtUntilMs !== undefined) {
-    return yield doubtUntilMs > view.monotonicMs ? { kind: "wait", untilMs: doubtUntilMs } : { kind: "look" };
+  const { startUncertainUntilMs } = view;
+  // A container may still appear, so its resources must not be removed yet.
+  if (startUncertainUntilMs !== undefined) {
+    return yield startUncertainUntilMs > view.monotonicMs
+      ? { type: "wait", untilMs: startUncertainUntilMs }
+      : { type: "look" };
   }
-  yield { kind: "cleanUp" };
+  yield { type: "cleanUp" };
 }
 
-/** Sidecars after all others. Yields nothing once none is live. */
+/** Yields the stops of live containers; sidecars stop after all others. Yields nothing if no container is live. */
 export function* stopInOrder(view: PodView, live: readonly ObservedContainer[]): Generator<Step | Wait> {
   const first = live.filter((it) => roleOf(view.pod, it.container) !== "sidecar");
   const batch = first.length > 0 ? first : live;
   const stubborn = batch.filter((it) => stopFailuresOf(view, it.id) >= STOP_FAILURES_MAX);
   if (stubborn.length === batch.length) return yield* sweep(stubborn);
-  // The shortest time for a sidecar, even when the main container has used up the grace period.
+  // A sidecar gets the shortest grace period even if the main container has used up the whole one.
   const leastMs = first.length > 0 ? 0 : GRACE_LEAST_MS;
   const usedMs =
     first.length > 0 ? 0 : Math.max(0, view.monotonicMs - (view.stoppingSinceMs ?? view.monotonicMs));
@@ -38,7 +40,9 @@ export function* stopInOrder(view: PodView, live: readonly ObservedContainer[]):
   }
 }
 
-/** One whose stop had begun before goes on with what is left of its time. */
+/**
+ * Returns the step that stops a container. A stop that had begun earlier continues with the rest of its grace period.
+ */
 export function stop(
   view: PodView,
   { id, container }: ObservedContainer,
@@ -47,11 +51,12 @@ export function stop(
   const { graceMs = view.pod.graceMs, cause } = how;
   const memory = memoryOf(view.memory, container);
   const sinceMs = memory.containerId === id ? memory.stop?.sinceMs : undefined;
-  // The time without an agent doesn't count, because the hook may not have begun.
+  // Time without an agent may exceed the grace period, so at least the shortest one remains for the hook and the
+  // signal.
   const leftMs =
     sinceMs === undefined ? graceMs : Math.max(GRACE_LEAST_MS, graceMs - Math.max(0, view.nowMs - sinceMs));
   return {
-    kind: "stopContainer",
+    type: "stopContainer",
     container,
     id,
     graceMs: Math.min(graceMs, leftMs),
@@ -65,7 +70,7 @@ export function* discard(view: PodView, strays: readonly ObservedContainer[]): G
 }
 
 export function* sweep(dead: readonly ObservedContainer[]): Generator<Step> {
-  if (dead.length > 0) yield { kind: "removeContainers", ids: dead.map((it) => it.id) };
+  if (dead.length > 0) yield { type: "removeContainers", ids: dead.map((it) => it.id) };
 }
 
 function stopFailuresOf(view: PodView, id: string): number {

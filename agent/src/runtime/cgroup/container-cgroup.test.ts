@@ -25,10 +25,10 @@ for (const [what, text, expected] of [
   ["nothing", "", undefined],
   ["a path with colons", "0::/a:b\n", { version: 2, memoryDir: "/r/a:b", cpuDir: "/r/a:b" }],
 ] as const) {
-  test(`where: ${what}`, () => assert.deepEqual(locate(parsePlaces(text), "/r"), expected));
+  test(`locates the cgroup: ${what}`, () => assert.deepEqual(locate(parsePlaces(text), "/r"), expected));
 }
 
-test("finds values by their whole key, and the working set is never below nothing", () => {
+test("finds values by their whole key, and never returns a negative working set", () => {
   const text = "oom_kill_disable 0\nunder_oom 0\noom_kill 2\ntotal_rss 30\nrss 4";
   const keys = ["oom_kill_disable", "oom_kill", "rss", "total_rss", "kill", "oom", ""];
   const values = [0, 2, 4, 30, undefined, undefined, undefined];
@@ -42,7 +42,7 @@ test("finds values by their whole key, and the working set is never below nothin
   assert.equal(workingSet(10, undefined), 10);
 });
 
-test("usage of v1", async (t) => {
+test("reads the usage of cgroup v1", async (t) => {
   const cgroup = write(t, 1, {
     "cpuacct.usage": "123456789\n",
     "memory.usage_in_bytes": "5000000\n",
@@ -59,7 +59,7 @@ test("usage of v1", async (t) => {
   assert.deepEqual(readProcesses(cgroup), [12, 34]);
 });
 
-test("usage of v2", async (t) => {
+test("reads the usage of cgroup v2", async (t) => {
   const cgroup = write(t, 2, {
     "cpu.stat": "usage_usec 1234\nuser_usec 1000\n",
     "memory.current": "5000000\n",
@@ -75,7 +75,7 @@ test("usage of v2", async (t) => {
   });
 });
 
-test("detailed usage of v1 and of v2", async (t) => {
+test("reads the detailed usage of cgroup v1 and v2", async (t) => {
   const procDir = mkdtempSync(join(tmpdir(), "forage-proc-"));
   t.after(() => rmSync(procDir, { recursive: true }));
   mkdirSync(join(procDir, "12"));
@@ -125,7 +125,7 @@ for (const [what, file, version] of [
   ["v2 by systemd", "system.slice/nerdctl-c1.scope/memory.current", 2],
   ["elsewhere", "kubepods/c1/memory.current", undefined],
 ] as const) {
-  test(`guessed: ${what}`, async (t) => {
+  test(`guesses the cgroup: ${what}`, async (t) => {
     const root = mkdtempSync(join(tmpdir(), "forage-cgroup-"));
     t.after(() => rmSync(root, { recursive: true }));
     mkdirSync(dirname(join(root, file)), { recursive: true });
@@ -136,12 +136,12 @@ for (const [what, file, version] of [
   });
 }
 
-test("a cgroup in which nothing runs any more", async (t) => {
+test("returns no usage for a cgroup without running processes", async (t) => {
   const files = { "cpu.stat": "usage_usec 1\n", "memory.current": "1\n", "cgroup.procs": "" };
   assert.equal(readUsage(write(t, 2, files)), undefined);
 });
 
-test("a cgroup or process that is gone", async () => {
+test("returns nothing for a cgroup or process that no longer exists", async () => {
   assert.equal(readUsage({ version: 1, memoryDir: "/nowhere", cpuDir: "/nowhere" }), undefined);
   assert.equal(readUsage({ version: 2, memoryDir: "/nowhere", cpuDir: "/nowhere" }), undefined);
   assert.deepEqual(readProcesses({ version: 2, memoryDir: "/nowhere", cpuDir: "/nowhere" }), []);

@@ -4,14 +4,20 @@ import { keyedValue, workingSet } from "./parse-cgroup.ts";
 import { readProcessUsage } from "./process-usage.ts";
 import { readKernelFile } from "./read-kernel-file.ts";
 
-/** Undefined once nothing runs in it: containerd keeps the cgroup of a container that ended until it is removed. */
+/**
+ * Returns CPU and memory usage, or undefined if no process runs in the cgroup. containerd keeps the cgroup of a
+ * container that has ended until its removal.
+ */
 export function readUsage(cgroup: ContainerCgroup): ContainerUsage | undefined {
   if (readProcesses(cgroup).length === 0) return undefined;
   const counters = readCounters(cgroup);
   return counters && { ...usageOf(counters), oomKills: readOomKills(cgroup) };
 }
 
-/** Returns all accounting of the kernel for a container; undefined once no process runs in it. Each file is read once. */
+/**
+ * Returns all statistics that the kernel has for a container, or undefined if no process runs in the cgroup. Reads each
+ * file once.
+ */
 export function readDetailedUsage(cgroup: ContainerCgroup, procDir = "/proc"): DetailedUsage | undefined {
   const pids = readProcesses(cgroup);
   if (pids.length === 0) return undefined;
@@ -26,7 +32,7 @@ export function readDetailedUsage(cgroup: ContainerCgroup, procDir = "/proc"): D
 /** The counters that both kinds of usage need. */
 interface Counters {
   readonly cpuNanos: number;
-  /** The text of v2's cpu.stat; one number with v1. */
+  /** The text of v2's cpu.stat, or a single number with v1. */
   readonly cpu: string;
   readonly memoryBytes: number;
   /** The text of memory.stat. */
@@ -89,7 +95,7 @@ function readV2Details({ memoryDir }: ContainerCgroup, { cpu, memory }: Counters
   };
 }
 
-// On v1 hosts cpuacct may be mounted apart from cpu; containers have the same path in both.
+// On v1 hosts, cpuacct may be mounted separately from cpu. A container has the same path in both.
 function cpuControllerDir(cpuacctDir: string): string {
   return cpuacctDir.replace("/cpuacct/", "/cpu/");
 }

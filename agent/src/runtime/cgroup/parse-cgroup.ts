@@ -1,12 +1,12 @@
-/** The paths of a process's accounting, relative to each hierarchy's mount point. */
+/** The cgroup paths of a process, relative to the mount point of each hierarchy. */
 export interface CgroupPlaces {
-  /** v1: controller → path. Empty on a host with only v2. */
+  /** Paths of v1 by controller. Empty on a host with v2 only. */
   readonly v1: ReadonlyMap<string, string>;
-  /** v2's path, if that hierarchy is there at all. */
+  /** The path of v2; undefined if that hierarchy is not mounted. */
   readonly v2: string | undefined;
 }
 
-/** Reads `/proc/PID/cgroup`, see cgroups(7): `HIERARCHY:CONTROLLERS:PATH` a line, `0::PATH` for v2. */
+/** Parses `/proc/PID/cgroup` (cgroups(7)). Each line is `HIERARCHY:CONTROLLERS:PATH`, for v2 `0::PATH`. */
 export function parsePlaces(text: string): CgroupPlaces {
   const v1 = new Map<string, string>();
   let v2: string | undefined;
@@ -21,8 +21,8 @@ export function parsePlaces(text: string): CgroupPlaces {
 }
 
 /**
- * Returns one value of a file of `KEY NUMBER` lines, such as memory.stat, memory.events, cpu.stat. It searches instead of parsing
- * all: a sample of statistics needs a few of 60 lines, and many tasks are sampled each second.
+ * Returns one value of a file of `KEY NUMBER` lines, such as memory.stat, memory.events or cpu.stat. It searches for
+ * the key instead of parsing the file: a sample needs a few of 60 lines, and many tasks are sampled each second.
  */
 export function keyedValue(text: string, key: string): number | undefined {
   const wanted = `${key} `;
@@ -33,7 +33,7 @@ export function keyedValue(text: string, key: string): number | undefined {
   return Number(text.slice(from, end < 0 ? undefined : end));
 }
 
-/** Working set: what can't be had back without swapping, as Kubernetes counts it. */
+/** Returns the working set as Kubernetes defines it: memory that can't be reclaimed without swapping. */
 export function workingSet(memoryBytes: number, inactiveFileBytes: number | undefined): number {
   return Math.max(0, memoryBytes - (inactiveFileBytes ?? 0));
 }

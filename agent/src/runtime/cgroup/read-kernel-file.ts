@@ -1,11 +1,14 @@
 import { readFileSync } from "node:fs";
 
-/** A process or a cgroup may end at any moment, also between two of its files: ENOENT after its end, ENODEV or ESRCH during it. */
+/**
+ * A process or cgroup may end between two reads. Reading its files fails with ENOENT after its end, and with ENODEV or
+ * ESRCH during it.
+ */
 const GONE: readonly unknown[] = ["ENOENT", "ENODEV", "ESRCH"];
 
 /**
- * Returns the text of a file of the kernel; undefined if the process or cgroup has ended. It reads synchronously: the kernel
- * answers from memory, at a sixth of the cost of a read by another thread.
+ * Returns the text of a kernel file, or undefined if the process or cgroup has ended. Reads synchronously, because the
+ * kernel answers from memory, at a sixth of the cost of a read in another thread.
  */
 export function readKernelFile(path: string): string | undefined {
   try {

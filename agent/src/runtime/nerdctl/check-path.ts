@@ -1,6 +1,8 @@
 import { RuntimeError } from "../runtime.ts";
 
-/** The path, if it can be part of an option: nerdctl splits these at commas and colons and knows no quoting. */
+/**
+ * Returns the path if it can be part of an option. nerdctl splits options at commas and colons and supports no quoting.
+ */
 export function checkPath(what: string, path: string): string {
   if (path.startsWith("/") && !/[,:"\n\0]/.test(path)) return path;
   throw new RuntimeError(

@@ -104,18 +104,18 @@ for (const [call, said, code, retryable] of SAID) {
   });
 }
 
-test("a user reads what matters, not the wrapping", () => {
+test("the message leaves out nerdctl's wrapping", () => {
   const said = `${OCI}unable to start container process: exec: "nope": executable file not found in $PATH: unknown`;
   assert.equal(classifyError("run", fatal(said)).message, 'exec: "nope": executable file not found in $PATH');
 });
 
-test("no fatal line: the last line that was written, bounded", () => {
+test("without a fatal line, the message is the last line written, bounded", () => {
   assert.equal(classifyError("other", "a\nb\n").message, "b");
   assert.equal(classifyError("other", "").message, "nerdctl failed without a message");
   assert.ok(classifyError("other", "x".repeat(5_000)).message.length < 1_100);
 });
 
-test("only a fatal line at the very end is nerdctl's own", () => {
+test("only a fatal line at the very end counts as nerdctl's", () => {
   assert.equal(findFatal(`${fatal("x")}more\n`), undefined);
   assert.equal(findFatal(`${fatal("x")}${fatal("y")}`)?.message, "y");
   assert.equal(findFatal(`partial${fatal('tab\t "q" é')}`)?.message, 'tab\t "q" é');

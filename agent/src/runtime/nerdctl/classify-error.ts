@@ -5,7 +5,7 @@ export type NerdctlCall = "run" | "pull" | "other";
 
 type Rule = readonly [pattern: RegExp, code: RuntimeErrorCode, retryable: boolean];
 
-// Seen with containerd gone, stopped or restarting in mid-call.
+// Errors observed while containerd was absent, stopped or restarted during a call.
 const CONTAINERD_RULES: readonly Rule[] = [
   [
     /cannot access containerd socket|dial unix|transport: |error reading from server|failed to dial .*context deadline/,
@@ -18,7 +18,7 @@ const CONTAINERD_RULES: readonly Rule[] = [
 
 const RUN_RULES: readonly Rule[] = [
   [/is already used by ID|container ID file found/, "ALREADY_EXISTS", false],
-  // Removed since it was last seen: pulling it again helps.
+  // The image was removed since it was last seen; pulling it again helps.
   [/^image not available/, "IMAGE_NOT_FOUND", true],
   [
     /no space left on device|too many open files|cannot allocate memory|resource temporarily unavailable/,
@@ -66,10 +66,10 @@ const RULES: Readonly<Record<NerdctlCall, readonly Rule[]>> = {
   other: CONTAINERD_RULES,
 };
 
-// Enough to say why; the whole may be a page of nested causes.
+// Long enough for the reason; the whole output may be a page of nested causes.
 const MESSAGE_MAX_LENGTH = 1_000;
 
-/** Classifies the error of a failed nerdctl. Its standard error may be cut off at the front. */
+/** Classifies the error of a failed nerdctl call. `stderr` may be truncated at the front. */
 export function classifyError(call: NerdctlCall, stderr: string): RuntimeError {
   const said =
     findFatal(stderr)?.message ?? (stderr.trim().split("\n").at(-1) || "nerdctl failed without a message");

@@ -8,32 +8,32 @@ import { type WatchedProgram, watchProgram } from "../../programs/watch-program.
 import { RuntimeError } from "../runtime.ts";
 
 export interface CtrImagesOptions {
-  /** containerd's socket. */
+  /** The path of containerd's socket. */
   readonly address: string;
-  /** containerd's namespace. */
+  /** The containerd namespace. */
   readonly namespace: string;
-  /** containerd's own command. Default: the one in the usual directories. */
+  /** The path of containerd's command. Default: found in the usual directories. */
   readonly program?: string;
-  /** Default: as a child process. */
+  /** Starts the program. Default: as a child process. */
   readonly start?: typeof startProgram;
   readonly killPatienceMs?: number;
 }
 
 const ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
 const CALL_TIMEOUT_MS = 60_000;
-/** The time after which a program that was killed is left behind. */
+/** The time to wait for the end of a killed program before abandoning it. */
 const KILL_PATIENCE_MS = 5_000;
-/** The time within which it takes the next piece of an archive. */
+/** The time in which the program must accept the next piece of an archive. */
 const WRITE_STALL_MS = 5 * 60_000;
-/** The time within which it unpacks an image that it has got as a whole: some gigabytes on a slow disk. */
+/** The time in which the program must unpack a complete image: some gigabytes on a slow disk. */
 const UNPACK_STALL_MS = 60 * 60_000;
-// A digest is 72 bytes: this is enough for 400,000 blobs.
+// A digest is 72 bytes, so this suffices for 400,000 blobs.
 const OUTPUT_BYTES_MAX = 32 * 1024 * 1024;
 const COMPLAINT_MAX_LENGTH = 4_096;
 
 /**
- * Imports images by containerd's own `ctr`, which comes with it. `nerdctl load` needs a service that containerd 1.6 doesn't have, and
- * nerdctl can't list what is stored.
+ * Imports images with containerd's own `ctr`. `nerdctl load` needs a service that containerd 1.6 doesn't have, and
+ * nerdctl can't list stored content.
  */
 export class CtrImages implements ImageImport, ImageContent {
   readonly #options: CtrImagesOptions;
@@ -53,7 +53,7 @@ export class CtrImages implements ImageImport, ImageContent {
     try {
       await writeAll(archive, child.stdin, watched);
     } catch (error) {
-      // Without the archive's end it makes no image. It must not see an end of its input.
+      // ctr creates no image from a truncated archive, so kill it before its input ends.
       watched.kill();
       await watched.ended;
       throw error;
@@ -82,7 +82,7 @@ export class CtrImages implements ImageImport, ImageContent {
   async *read(digest: string, signal: AbortSignal): AsyncGenerator<Buffer> {
     const { child, watched, complaint } = this.#start(["content", "get", digest], signal);
     const { stdout } = child;
-    // Only of one that was left behind there may be no end.
+    // An abandoned program may never close its output.
     void watched.ended.then(({ error }) => error && stdout.destroy(error));
     try {
       yield* stdout as AsyncIterable<Buffer>;
@@ -131,7 +131,10 @@ export class CtrImages implements ImageImport, ImageContent {
   }
 }
 
-/** Writes the archive as fast as it is read, and ends the input. Stops without an error when the reader has ended. */
+/**
+ * Writes the archive as fast as the program reads it, then ends the input. Stops without an error when the program has
+ * ended.
+ */
 async function writeAll(
   archive: AsyncIterable<Buffer>,
   input: Writable | undefined,
@@ -140,7 +143,7 @@ async function writeAll(
   for await (const chunk of archive) {
     if (input === undefined || over.aborted) return;
     if (input.write(chunk)) continue;
-    // The time that the sender takes doesn't count.
+    // Time spent waiting for the sender doesn't count.
     arm(WRITE_STALL_MS);
     await once(input, "drain", { signal: over }).catch(() => undefined);
     disarm();

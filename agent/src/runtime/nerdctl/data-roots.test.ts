@@ -32,7 +32,7 @@ async function aHome(dataRoots: DataRoots, name: string, id?: string) {
 
 const NONE: ReadonlySet<string> = new Set();
 
-test("a name is had once, and no one else may look in", async (t) => {
+test("a name can be claimed once, and its directory is private", async (t) => {
   const { dataRoots } = given(t);
   const home = await aHome(dataRoots, "a");
   assert.equal(statSync(home.dir).mode & 0o777, 0o700);
@@ -41,7 +41,7 @@ test("a name is had once, and no one else may look in", async (t) => {
   assert.ok(await dataRoots.claim("a"));
 });
 
-test("the id is known once nerdctl has written all of it", async (t) => {
+test("the id is available once nerdctl has written all of it", async (t) => {
   const { dataRoots } = given(t);
   const home = await aHome(dataRoots, "a");
   assert.equal(await readId(home), undefined);
@@ -51,7 +51,7 @@ test("the id is known once nerdctl has written all of it", async (t) => {
   assert.equal(await readId(home), ID);
 });
 
-test("removal takes the homes of these ids and what nerdctl made elsewhere", async (t) => {
+test("releasing ids removes their data roots and the directories that nerdctl created elsewhere", async (t) => {
   const { dir, dataRoots } = given(t);
   const [gone, kept] = [await aHome(dataRoots, "a", ID), await aHome(dataRoots, "b", OTHER)];
   const shadow = (id: string) => join(dir, "common", "0123", "containers", "ns", id);
@@ -63,7 +63,7 @@ test("removal takes the homes of these ids and what nerdctl made elsewhere", asy
   );
 });
 
-test("the sweep takes what is old and has no container", async (t) => {
+test("the sweep removes old data roots that have no container", async (t) => {
   const { dataRoots } = given(t);
   const [alive, dead, young] = [
     await aHome(dataRoots, "alive", ID),
@@ -78,7 +78,7 @@ test("the sweep takes what is old and has no container", async (t) => {
   );
 });
 
-test("the sweep leaves homes that are being worked on, however old the clock makes them", async (t) => {
+test("the sweep keeps data roots in use, whatever their age by the clock", async (t) => {
   const { dataRoots } = given(t);
   const ours = await aHome(dataRoots, "ours");
   const others = await aHome(dataRoots, "others");
@@ -103,7 +103,7 @@ test("the sweep leaves homes that are being worked on, however old the clock mak
   );
 });
 
-test("data of image volumes is removed with the container, also when a reboot took its home", async (t) => {
+test("removes the data of image volumes with the container, also when a reboot has removed its data root", async (t) => {
   const { dir, dataRoots } = given(t);
   const volumesOf = (name: string) => join(dir, "volumes", name);
   const home = await aHome(dataRoots, "a");
@@ -118,7 +118,7 @@ test("data of image volumes is removed with the container, also when a reboot to
   assert.deepEqual(["old", "young", "lives"].map(volumesOf).map(existsSync), [false, true, true]);
 });
 
-test("a home is busy while a process has its id file for an argument", async (t) => {
+test("a data root is busy while a process has its id file as an argument", async (t) => {
   const { dataRoots } = given(t);
   const home = await aHome(dataRoots, "a");
   assert.equal(await isBusy(home), false);

@@ -2,34 +2,34 @@ import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, realpath, rm, stat, symlink } from "node:fs/promises";
 import { basename, join } from "node:path";
 
-/** One container's directory: nerdctl's state for it, and its id. */
+/** The directory of one container: nerdctl's state for it, and its id. */
 export interface DataRoot {
   readonly name: string;
   readonly dir: string;
-  /** `--data-root` of the call that makes it. */
+  /** The `--data-root` of the call that creates the container. */
   readonly dataRoot: string;
-  /** `--cidfile`: known even if nerdctl is killed half-way. */
+  /** The `--cidfile`, which holds the id even if nerdctl is killed half-way. */
   readonly idFile: string;
 }
 
 export interface DataRootPlaces {
-  /** One directory below it for each container. */
+  /** The directory with one data root for each container. */
   readonly dataRoots: string;
-  /** The data root of all other calls. */
+  /** The data root for all calls that create no container. */
   readonly commonRoot: string;
   /**
-   * A directory on disk for what containers write to volumes that only their images declare (`VOLUME`). Removed with the
-   * container.
+   * A directory on disk for data that containers write to volumes that only their images declare (`VOLUME`). Removed
+   * with the container.
    */
   readonly volumes: string;
-  /** containerd's, as nerdctl is given it. */
+  /** The address of containerd as passed to nerdctl. */
   readonly address: string;
 }
 
 /**
- * Assigns each container a data root of its own. With a common one, nerdctl rewrites every other container's hosts file under
- * one lock at each start and removal (60 containers: 2.5 times as slow), and leaves a file behind for each. Names stay unique:
- * they are the directories' names.
+ * Assigns each container a data root of its own. With a common data root, nerdctl rewrites the hosts file of every
+ * other container under one lock at each start and removal (60 containers: 2.5 times as slow) and leaves a file behind
+ * for each container. Names are unique because they name the directories.
  */
 export class DataRoots {
   readonly #places: DataRootPlaces;
@@ -38,7 +38,7 @@ export class DataRoots {
     this.#places = places;
   }
 
-  /** Undefined if the name is taken. */
+  /** Creates the data root of a container. Returns undefined if the name is taken. */
   async claim(name: string): Promise<DataRoot | undefined> {
     await mkdir(this.#places.dataRoots, { recursive: true, mode: 0o700 });
     const home = this.home(name);
@@ -62,7 +62,7 @@ export class DataRoots {
     await rm(home.dir, { recursive: true, force: true });
   }
 
-  /** Data roots lie in memory; a database's files must not. */
+  /** Data roots are in memory, but volumes such as a database's need a disk. */
   async #linkVolumes({ name, dataRoot }: DataRoot): Promise<void> {
     const volumes = join(this.#places.volumes, name);
     await mkdir(volumes, { recursive: true, mode: 0o700 });
@@ -71,7 +71,7 @@ export class DataRoots {
     await symlink(volumes, join(store, "volumes"));
   }
 
-  /** Releases the homes of containers that are gone. */
+  /** Removes the data roots of containers that no longer exist. */
   async releaseIds(ids: ReadonlySet<string>): Promise<void> {
     for (const home of await this.#list()) {
       const id = await readId(home);
@@ -92,8 +92,9 @@ export class DataRoots {
   }
 
   /**
-   * Releases homes older than `beforeMs` (wall clock) whose container is not among `alive`: left by a call that was cut off. The clock
-   * may have jumped, so those that a call of ours or of another agent is at work on stay, however old they seem.
+   * Removes data roots older than `beforeMs` (wall clock) whose container is not in `alive`, which interrupted calls
+   * have left. Because the clock may jump, data roots in use by a call of this or another agent stay, whatever their
+   * age.
    */
   async sweep(alive: ReadonlySet<string>, beforeMs: number, underWay: ReadonlySet<string>): Promise<void> {
     for (const home of await this.#list()) {
@@ -107,7 +108,9 @@ export class DataRoots {
       if (!alive.has(basename(dir))) await rm(dir, { recursive: true, force: true });
   }
 
-  /** nerdctl creates an empty directory in the present data root for every container that it inspects. */
+  /**
+   * Returns the empty directories that nerdctl creates in the current data root for every container that it inspects.
+   */
   async #shadows(): Promise<readonly string[]> {
     const parents = (await list(this.#places.commonRoot)).map((hash) =>
       join(this.#places.commonRoot, hash, "containers"),
@@ -126,7 +129,7 @@ export class DataRoots {
   }
 }
 
-/** nerdctl's own directory in a data root is named after the containerd that it talks to, links resolved. */
+/** Returns the name of nerdctl's directory in a data root: a hash of containerd's address with links resolved. */
 async function addressHash(address: string): Promise<string> {
   const path = address.replace(/^unix:\/\//, "");
   const real = await realpath(path).catch(() => path);
@@ -137,18 +140,21 @@ function list(dir: string): Promise<readonly string[]> {
   return readdir(dir).catch(() => []);
 }
 
-/** Undefined until nerdctl has written it. */
+/** Returns the container's id, or undefined until nerdctl has written it. */
 export async function readId(home: DataRoot): Promise<string | undefined> {
   const id = await readFile(home.idFile, "utf8").catch(() => "");
   return isContainerId(id.trim()) ? id.trim() : undefined;
 }
 
-/** nerdctl takes names and prefixes for ids, and anything with a dash in front for options: only whole ids are passed on. */
+/**
+ * Reports whether the text is a whole container id. nerdctl also accepts names and prefixes as ids, and parses anything
+ * with a leading dash as an option.
+ */
 export function isContainerId(text: string): boolean {
   return /^[0-9a-f]{64}$/.test(text);
 }
 
-/** True while some nerdctl, perhaps of an agent that was killed, is at work on this home. */
+/** Reports whether a nerdctl process, possibly of an earlier agent, is using this data root. */
 export async function isBusy(home: DataRoot): Promise<boolean> {
   const argument = `--cidfile=${home.idFile}`;
   for (const entry of await readdir("/proc")) {

@@ -13,7 +13,7 @@ for (const [what, name, value] of [
   ["an equals sign in the value", "A", "b=c=d"],
   ["a name with dots and dashes", "a.b-c", "x"],
 ] as const) {
-  test(`the file carries ${what}`, () => {
+  test(`passes ${what} in the file`, () => {
     assert.deepEqual(one(name, value), { file: `${name}=${value}\n`, inherited: {} });
   });
 }
@@ -27,7 +27,7 @@ for (const [what, name, value] of [
   ["a name that looks like a comment", "#A", "x"],
   ["more than a line of the file may hold", "A", "x".repeat(60_000)],
 ] as const) {
-  test(`nerdctl's own environment carries ${what}`, () => {
+  test(`passes ${what} in nerdctl's own environment`, () => {
     assert.deepEqual(one(name, value), { file: "", inherited: { [name]: value } });
   });
 }
@@ -40,7 +40,7 @@ for (const [what, name, value] of [
   ["a line break under a name that the tools obey", "LD_PRELOAD", "/secret\n"],
   ["the same in small letters", "https_proxy", "secret\n"],
 ] as const) {
-  test(`refuses ${what}, and does not say the value`, () => {
+  test(`rejects ${what} without showing the value`, () => {
     assert.throws(
       () => one(name, value),
       (error) =>
@@ -49,7 +49,7 @@ for (const [what, name, value] of [
   });
 }
 
-test("of two variables with one name the later counts", () => {
+test("the later of two variables with one name wins", () => {
   const both = [
     { name: "A", value: "1" },
     { name: "A", value: "2\n" },
@@ -57,7 +57,7 @@ test("of two variables with one name the later counts", () => {
   assert.deepEqual(splitEnv(both), { file: "", inherited: { A: "2\n" } });
 });
 
-test("names of users' own making are not held back", () => {
+test("accepts the names of users' own variables", () => {
   for (const name of ["GOOGLE_CREDENTIALS", "TLS_CERT", "PATHS", "HOMEPAGE", "LDAP", "A"])
     assert.equal(isObeyed(name), false, name);
   for (const name of ["PATH", "Path", "LD_AUDIT", "GODEBUG", "CNI_PATH", "CONTAINERD_ADDRESS", "no_proxy"])

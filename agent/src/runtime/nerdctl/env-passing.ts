@@ -2,16 +2,16 @@ import { RuntimeError } from "../runtime.ts";
 
 /** Passes a container's environment to nerdctl outside its arguments. */
 export interface EnvPassing {
-  /** Text for `--env-file`: one `NAME=VALUE` a line. */
+  /** The text for `--env-file`: one `NAME=VALUE` on each line. */
   readonly file: string;
-  /** The values that the file can't hold. They are set in nerdctl's own environment and named by `--env=NAME`. */
+  /** Values that the file can't hold. They are set in nerdctl's own environment and passed by `--env=NAME`. */
   readonly inherited: Readonly<Record<string, string>>;
 }
 
-// nerdctl reads the file line by line into 64 KiB; a longer line fails the call.
+// nerdctl reads the file line by line into a buffer of 64 KiB and fails on a longer line.
 const FILE_LINE_MAX_BYTES = 60_000;
 
-// MAX_ARG_STRLEN: execve refuses a longer NAME=VALUE, in the container as on the host.
+// execve rejects a longer NAME=VALUE (MAX_ARG_STRLEN), in the container as on the host.
 const VARIABLE_MAX_BYTES = 128 * 1024 - 1;
 
 /*
@@ -32,7 +32,7 @@ const OBEYED_NAMES = new Set(
 const OBEYED_PREFIXES =
   /^(LD_|LC_|GLIBC_|MALLOC_|GO_|GRPC_|CONTAINERD_|CONTAINER_|NERDCTL_|CNI_|RUNC_|ROOTLESSKIT_|BYPASS4NETNS|XDG_|DBUS_|SYSTEMD_|LISTEN_|DOCKER_|BUILDKIT_|EXPERIMENTAL_|COMPOSE_|OTEL_|OCICRYPT_|SOFTHSM_|COSIGN_|SIGSTORE_|TUF_|IPFS_|NYDUS_|FSNOTIFY_|XTABLES_|IPTABLES_|IP6TABLES_)/;
 
-/** Sorts variables into the channel that can carry them; of two with the same name the later counts. */
+/** Assigns each variable to the channel that can carry it. If a name is defined twice, the later definition wins. */
 export function splitEnv(env: readonly { readonly name: string; readonly value: string }[]): EnvPassing {
   const lines: string[] = [];
   const inherited: Record<string, string> = {};
@@ -45,13 +45,16 @@ export function splitEnv(env: readonly { readonly name: string; readonly value: 
   return { file: lines.join(""), inherited };
 }
 
-/** True for names that mean something to the programs on the way, whose own environment must not be changed. */
+/**
+ * Reports whether a name affects nerdctl or the programs that it starts. nerdctl's own environment must not contain
+ * users' values under these names.
+ */
 export function isObeyed(name: string): boolean {
   const upper = name.toUpperCase();
   return OBEYED_NAMES.has(upper) || OBEYED_PREFIXES.test(upper);
 }
 
-// Each line is trimmed of white space, Unicode's too; what looks like a comment is dropped.
+// nerdctl trims white space, also Unicode's, from each line and drops lines that look like comments.
 function fitsInFile(name: string, value: string): boolean {
   const line = `${name}=${value}`;
   if (/[\n\r]/.test(line) || /^[#\s\u0085]/.test(name) || /[\s\u0085]$/.test(value)) return false;
@@ -65,7 +68,7 @@ function check(name: string, value: string): void {
     throw refusal(name, "is longer than Linux allows (128 KiB)");
 }
 
-// Never says the value: it may be a secret.
+// The message never contains the value, which may be a secret.
 function refusal(name: string, what: string): RuntimeError {
   return new RuntimeError("START_FAILED", `environment variable ${JSON.stringify(name)} ${what}`, {
     retryable: false,

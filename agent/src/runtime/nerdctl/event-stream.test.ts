@@ -5,7 +5,7 @@ import { VirtualClock } from "@forage/common/virtual-clock";
 import { streamEvents } from "./event-stream.ts";
 import type { NerdctlCli } from "./nerdctl-cli.ts";
 
-test("the first output shows that the program listens, and no event is requested after it", async () => {
+test("the first output shows that nerdctl has subscribed, and no further event is triggered", async () => {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const clock = new VirtualClock();
   let knocks = 0;

@@ -13,17 +13,17 @@ export interface EventSource {
   readonly clock: Clock;
 }
 
-// An event is under 1 kB; only one that carries an image's labels is longer.
+// An event is under 1 kB, unless it carries the labels of an image.
 const LINE_MAX_BYTES = 256 * 1024;
 const STDERR_MAX_LENGTH = 4_000;
-// The subscription takes 50 ms on an idle machine. Each knock costs one short nerdctl call.
+// The subscription takes 50 ms on an idle machine. Each triggered event costs one short nerdctl call.
 const KNOCK_EVERY_MS = 100;
 const KNOCKS_MAX = 50;
 const KNOCK_LABEL = "forage.dev/listener";
 
 /**
- * Follows `nerdctl events` until the signal. nerdctl doesn't report when its subscription has begun. Therefore the namespace gets
- * a new label repeatedly until any event arrives. From then on none is missed.
+ * Follows `nerdctl events` until the signal aborts. nerdctl doesn't report when its subscription has begun. Therefore
+ * this sets a new label on the namespace repeatedly until an event arrives. From then on no event is missed.
  */
 export async function* streamEvents(
   source: EventSource,
@@ -84,7 +84,7 @@ async function knockUntil(heard: Promise<void>, source: EventSource, signal: Abo
     done = true;
   });
   for (let i = 0; i < KNOCKS_MAX; i += 1) {
-    // Knocking is the only proof that containerd answers, so its failure is the stream's.
+    // Only these calls show whether containerd responds, so their failure ends the stream.
     await knock(source, signal);
     if (!done) await Promise.race([heard, pause(source.clock, KNOCK_EVERY_MS, signal)]);
     if (done || signal.aborted) return;
@@ -100,7 +100,8 @@ async function knock({ cli, namespace }: EventSource, signal: AbortSignal): Prom
     if (signal.aborted) return;
     if (!(error instanceof RuntimeError) || error.code === "UNAVAILABLE" || error.code === "TIMEOUT")
       throw error;
-    // A fresh containerd doesn't have the namespace yet. Its creation by another client at this moment is an event as well.
+    // A new containerd doesn't have the namespace yet. If another client creates it meanwhile, that also triggers an
+    // event.
     await cli.call(["namespace", "create", label, "--", namespace], { signal }).catch(() => undefined);
   }
 }

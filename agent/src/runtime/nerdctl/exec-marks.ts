@@ -1,28 +1,29 @@
 import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import type { Clock } from "../../clock.ts";
 import { type ContainerCgroup, readProcesses } from "../cgroup/container-cgroup.ts";
+import { readKernelFile } from "../cgroup/read-kernel-file.ts";
 
 /**
- * A variable in the environment of an exec'd command, which everything that it starts inherits. Nothing else identifies all of
- * them: nerdctl puts every exec into the container's own cgroup, processes that daemonize leave their session and parent, and a
- * wrapper that removed the variable before the command starts would leave nothing to inherit.
+ * The soft limit on file locks of all processes of one exec, which identifies them. Linux has not enforced it since
+ * 2.4.25, and each process inherits it. No other property identifies all of them without being visible to the command:
+ * nerdctl puts every exec into the container's own cgroup, and processes that daemonize leave their session and parent.
  */
-export interface ExecMark {
-  readonly name: string;
-  readonly value: string;
-}
+export type ExecMark = bigint;
 
-const MARK_NAME = "FORAGE_EXEC";
+/** Marks are below the value for "unlimited" and above any limit in practical use. */
+const MARK_BITS = 62n;
+const LEAST_MARK = 1n << MARK_BITS;
 
 export function newMark(): ExecMark {
-  return { name: MARK_NAME, value: randomBytes(16).toString("hex") };
+  return LEAST_MARK | (randomBytes(8).readBigUInt64BE() >> (64n - MARK_BITS));
 }
 
-// Killing nerdctl leaves its command running in the container. And containerd may still be starting it.
+// Killing nerdctl leaves its command running in the container, and containerd may still be starting it.
 const RECHECK_MS = [0, 50, 200, 500, 1_000] as const;
 
-/** Kills what carries the mark, until nothing has been found for a while or `ended` says that nothing can come any more. */
+/**
+ * Kills all processes with the mark, until none has been found for a while or `ended` reports that no more can start.
+ */
 export async function killMarked(
   cgroup: ContainerCgroup,
   mark: ExecMark,
@@ -31,26 +32,32 @@ export async function killMarked(
 ): Promise<void> {
   for (const delayMs of RECHECK_MS) {
     await new Promise<void>((resolve) => clock.schedule(delayMs, resolve));
-    const found = await findMarked(cgroup, mark);
+    const found = readProcesses(cgroup).filter((pid) => hasMark(pid, mark));
     for (const pid of found) kill(pid);
     if (found.length === 0 && ended()) return;
   }
 }
 
-/** Commands that write over their environment (a few servers do, to change their title) are not found. */
-async function findMarked(cgroup: ContainerCgroup, { name, value }: ExecMark): Promise<readonly number[]> {
-  const wanted = `${name}=${value}`;
-  const pids = readProcesses(cgroup);
-  const environments = await Promise.all(
-    pids.map((pid) => readFile(`/proc/${pid}/environ`, "latin1").catch(() => "")),
-  );
-  return pids.filter((_, i) => environments[i]?.split("\0").includes(wanted));
+export function hasMark(pid: number, mark: ExecMark): boolean {
+  return locksOf(pid) === mark;
+}
+
+/** Reports whether a process has the limit of its container's settings. runc sets that limit for every exec, so that no mark is passed on. */
+export function hasOwnLimit(pid: number): boolean {
+  const locks = locksOf(pid);
+  return locks !== undefined && locks < LEAST_MARK;
+}
+
+/** Returns the soft limit on file locks. Undefined if the process is gone or its locks are unlimited. */
+function locksOf(pid: number): bigint | undefined {
+  const [, soft] = /^Max file locks +(\d+) /m.exec(readKernelFile(`/proc/${pid}/limits`) ?? "") ?? [];
+  return soft === undefined ? undefined : BigInt(soft);
 }
 
 function kill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It ended by itself.
+    // The process has already ended.
   }
 }

@@ -7,7 +7,7 @@ function aSource() {
   return { calls, pause: () => calls.push("pause"), resume: () => calls.push("resume") };
 }
 
-test("chunks come in order, then it ends", async () => {
+test("delivers chunks in order and then ends", async () => {
   const output = new ExecOutput();
   output.push("stdout", Buffer.from("a"));
   output.push("stderr", Buffer.from("b"));
@@ -22,7 +22,7 @@ test("chunks come in order, then it ends", async () => {
   assert.deepEqual(seen, ["stdout:a", "stderr:b", "stdout:c"]);
 });
 
-test("a slow reader stops the sources, and starts them again", async () => {
+test("a slow reader pauses the sources and later resumes them", async () => {
   const output = new ExecOutput();
   const source = aSource();
   output.attach([source]);
@@ -36,7 +36,7 @@ test("a slow reader stops the sources, and starts them again", async () => {
   assert.deepEqual(source.calls, ["pause", "resume"]);
 });
 
-test("a reader that leaves lets the sources run dry", async () => {
+test("a reader that stops early lets the sources finish", async () => {
   const output = new ExecOutput();
   const source = aSource();
   output.attach([source]);

@@ -9,10 +9,10 @@ export interface OutputSource {
   resume(): void;
 }
 
-// A pipe holds 64 KiB on top of this.
+// A pipe holds another 64 KiB.
 const HELD_MAX_BYTES = 256 * 1024;
 
-/** Output on its way to one reader, in the order it came. The reader's pace is passed on to the sources. */
+/** Buffers output for one reader, in order of arrival. Pauses the sources while the reader is slow. */
 export class ExecOutput implements AsyncIterable<OutputChunk> {
   #chunks: OutputChunk[] = [];
   #heldBytes = 0;
@@ -34,7 +34,7 @@ export class ExecOutput implements AsyncIterable<OutputChunk> {
     this.#wake?.();
   }
 
-  /** Ends the output. Pieces in it are still read. */
+  /** Ends the output. The reader still receives buffered pieces. */
   end(): void {
     this.#ended = true;
     this.#wake?.();
@@ -60,7 +60,7 @@ export class ExecOutput implements AsyncIterable<OutputChunk> {
     }
   }
 
-  // There is no reader any more, and the command must still be able to end.
+  // The reader has stopped, and the command must still be able to write and end.
   #abandon(): void {
     this.#abandoned = true;
     this.#chunks = [];

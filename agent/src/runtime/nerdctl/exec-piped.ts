@@ -4,7 +4,9 @@ import type { ExecProcess } from "./exec-process.ts";
 import { LastWords } from "./exec-result.ts";
 import type { NerdctlCli } from "./nerdctl-cli.ts";
 
-/** An exec with pipes: nerdctl's own last words come on the command's standard error and are cut off. */
+/**
+ * Starts an exec with pipes. nerdctl's own last message arrives on the command's standard error and is removed from it.
+ */
 export function startPiped(
   cli: NerdctlCli,
   args: readonly string[],

@@ -35,7 +35,7 @@ for (const [what, exitCode, text, expected] of [
     { seen: 'time="2026" level=info msg=hello\n', exitCode: 0 },
   ],
 ] as const) {
-  test(`${what}, in pieces of every size`, () => {
+  test(`parses ${what} in pieces of every size`, () => {
     for (let size = 1; size <= Math.max(1, text.length); size += 1) {
       const pieces = Array.from({ length: Math.ceil(text.length / size) }, (_, i) =>
         text.slice(i * size, (i + 1) * size),
@@ -45,7 +45,7 @@ for (const [what, exitCode, text, expected] of [
   });
 }
 
-test("passes output that can't be nerdctl's on at once", () => {
+test("passes output on at once if it can't be a message of nerdctl", () => {
   const words = new LastWords();
   assert.equal(words.push(Buffer.from("Password: ")).toString(), "Password: ");
   assert.equal(words.push(Buffer.from("the time")).toString(), "the ");
@@ -67,7 +67,7 @@ for (const [said, exitCode, complaint] of [
   ],
   [`${OCI}"/etc/passwd": permission denied: unknown`, 126, 'exec: "/etc/passwd": permission denied\n'],
 ] as const) {
-  test(`could not be started: ${exitCode} ${complaint.trim()}`, () => {
+  test(`reports that the command could not be started: ${exitCode} ${complaint.trim()}`, () => {
     assert.deepEqual(execOutcomeOf(1, fatal(said)), { exitCode, complaint });
   });
 }
@@ -77,7 +77,7 @@ for (const [said, code] of [
   ["cannot exec in a stopped state: unknown", "NOT_FOUND"],
   ['cannot access containerd socket "/c.sock": no such file or directory', "UNAVAILABLE"],
 ] as const) {
-  test(`no verdict: ${said}`, () => {
+  test(`throws without a result: ${said}`, () => {
     assert.throws(
       () => execOutcomeOf(1, fatal(said)),
       (error) => error instanceof RuntimeError && error.code === code,
@@ -85,7 +85,7 @@ for (const [said, code] of [
   });
 }
 
-test("a nerdctl that was killed says nothing of the command", () => {
+test("a killed nerdctl gives no result for the command", () => {
   assert.throws(() => execOutcomeOf(undefined, SEVEN), RuntimeError);
   assert.throws(() => execOutcomeOf(1, ""), RuntimeError);
 });

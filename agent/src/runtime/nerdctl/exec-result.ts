@@ -2,7 +2,7 @@ import { RuntimeError } from "../runtime.ts";
 import { classifyError } from "./classify-error.ts";
 import { findFatal } from "./fatal-line.ts";
 
-/** The end of an exec. */
+/** The result of an exec. */
 export interface ExecOutcome {
   readonly exitCode: number;
   /** The reason why the command could not be started, for its user. */
@@ -10,8 +10,8 @@ export interface ExecOutcome {
 }
 
 /**
- * Reads the command's exit code from nerdctl's last words: nerdctl itself exits with 1 whatever the command did.
- * Throws NOT_FOUND if there is no such running container.
+ * Reads the command's exit code from nerdctl's last message, because nerdctl itself always exits with 1. Throws
+ * NOT_FOUND if there is no such running container.
  */
 export function execOutcomeOf(nerdctlExitCode: number | undefined, lastWords: string): ExecOutcome {
   if (nerdctlExitCode === 0) return { exitCode: 0 };
@@ -37,13 +37,13 @@ export function execOutcomeOf(nerdctlExitCode: number | undefined, lastWords: st
   throw classifyError("other", lastWords);
 }
 
-// As shells have it.
+// The exit code of shells for a file that is not executable.
 const NOT_EXECUTABLE = 126;
 const NOT_FOUND = 127;
 
 /**
- * Holds back the end of a stream that may be nerdctl's last words, and passes on everything else at once. Commands may write lines
- * that look the same: only the very last counts, and only if nerdctl failed.
+ * Delays the end of a stream that may be nerdctl's last message, and passes on everything else at once. Commands may
+ * write lines that look the same, so only the last line counts, and only if nerdctl failed.
  */
 export class LastWords {
   #held: Buffer = Buffer.alloc(0);
@@ -56,7 +56,7 @@ export class LastWords {
     return all.subarray(0, from);
   }
 
-  /** Ends the parse. Returns nerdctl's own message and the rest of the command's output. */
+  /** Ends the stream. Returns nerdctl's own message and the rest of the command's output. */
   end(nerdctlExitCode: number | undefined): { readonly words: string; readonly rest: Buffer } {
     const fatal = nerdctlExitCode === 0 ? undefined : findFatal(this.#held.toString("latin1"));
     const start = fatal?.start ?? this.#held.length;
@@ -67,10 +67,10 @@ export class LastWords {
 const OPENING = 'time="';
 const TIME_MAX_LENGTH = 40;
 const MIDDLE = '" level=fatal msg=';
-// nerdctl's messages are far shorter; a longer one is a command's.
+// nerdctl's messages are far shorter; a longer one belongs to the command.
 const HELD_MAX_LENGTH = 16 * 1024;
 
-/** Returns the position in `text` at which nerdctl's last message may begin; its length if it contains none. */
+/** Returns the position at which nerdctl's last message may begin, or the length of `text` if it contains none. */
 function heldFrom(text: string): number {
   const opening = text.lastIndexOf(OPENING);
   if (opening >= 0 && text.length - opening <= HELD_MAX_LENGTH && mayBeFatal(text.slice(opening)))

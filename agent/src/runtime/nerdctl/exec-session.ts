@@ -1,12 +1,16 @@
 import { RuntimeError, type RuntimeExec, type RuntimeExecOptions } from "../runtime.ts";
-import { type ExecMark, killMarked, newMark } from "./exec-marks.ts";
+import { type ExecMark, killMarked } from "./exec-marks.ts";
 import { ExecOutput } from "./exec-output.ts";
 import { startPiped } from "./exec-piped.ts";
 import type { ExecDependencies, ExecProcess } from "./exec-process.ts";
 import { execOutcomeOf } from "./exec-result.ts";
+import type { MarkedExec } from "./exec-starts.ts";
 import { startTerminal } from "./exec-terminal.ts";
 
-/** Starts the command at once; errors reject `exitCode`. Output must be read (or its iterator left), or the command waits. */
+/**
+ * Starts the command at once. Errors reject `exitCode`. The caller must read the output or leave its iterator;
+ * otherwise the command blocks.
+ */
 export function startExec(
   dependencies: ExecDependencies,
   id: string,
@@ -14,13 +18,12 @@ export function startExec(
   signal: AbortSignal,
 ): RuntimeExec {
   const output = new ExecOutput();
-  const mark = newMark();
-  const begun = begin(dependencies, id, options, mark, output, signal);
-  const exitCode = begun.then(({ process, release }) =>
+  const begun = begin(dependencies, id, options, output, signal);
+  const exitCode = begun.then(({ process, mark, release }) =>
     follow(dependencies, id, mark, process, output, signal).finally(release),
   );
   const end = exitCode.finally(() => output.end());
-  // A caller that only reads the output must not crash the agent.
+  // Without this handler, an error would crash the agent if the caller only reads the output.
   end.catch(() => undefined);
   return {
     output,
@@ -47,30 +50,34 @@ async function begin(
   dependencies: ExecDependencies,
   id: string,
   options: RuntimeExecOptions,
-  mark: ExecMark,
   output: ExecOutput,
   signal: AbortSignal,
-): Promise<{ readonly process: ExecProcess; readonly release: () => void }> {
-  const release = await dependencies.limit.enter(signal);
+): Promise<MarkedExec<ExecProcess> & { readonly release: () => void }> {
+  const { cli, limit, starts } = dependencies;
+  const release = await limit.enter(signal);
   try {
-    const args = execArguments(id, options, mark);
-    const process = options.tty
-      ? await startTerminal(dependencies, args, options, output)
-      : startPiped(dependencies.cli, args, options.stdin, output);
-    return { process, release };
+    const args = execArguments(id, options);
+    const started = await starts.start(id, signal, async () =>
+      options.tty
+        ? await startTerminal(dependencies, args, options, output)
+        : startPiped(cli, args, options.stdin, output),
+    );
+    return { ...started, release };
   } catch (error) {
     release();
     throw error;
   }
 }
 
-/** As with run: options are joined to their values, the first `--` ends them, and nerdctl drops the second. */
-export function execArguments(id: string, options: RuntimeExecOptions, mark: ExecMark): readonly string[] {
+/**
+ * Returns the arguments. As with run, options are joined to their values, the first `--` ends the options, and nerdctl
+ * drops the second.
+ */
+export function execArguments(id: string, options: RuntimeExecOptions): readonly string[] {
   return [
     "exec",
     ...(options.stdin || options.tty ? ["--interactive"] : []),
     ...(options.tty ? ["--tty", "--env=TERM=xterm-256color"] : []),
-    `--env=${mark.name}=${mark.value}`,
     "--",
     id,
     "--",
@@ -81,7 +88,7 @@ export function execArguments(id: string, options: RuntimeExecOptions, mark: Exe
 async function follow(
   dependencies: ExecDependencies,
   id: string,
-  mark: ExecMark,
+  mark: ExecMark | undefined,
   process: ExecProcess,
   output: ExecOutput,
   signal: AbortSignal,
@@ -106,7 +113,7 @@ async function follow(
 async function kill(
   dependencies: ExecDependencies,
   id: string,
-  mark: ExecMark,
+  mark: ExecMark | undefined,
   process: ExecProcess,
 ): Promise<void> {
   let ended = false;
@@ -115,7 +122,8 @@ async function kill(
   };
   process.ended.then(end, end);
   const cgroup = await dependencies.cgroupOf(id).catch(() => undefined);
-  // With its command gone nerdctl ends by itself and tidies up; it is killed if it doesn't.
-  if (cgroup !== undefined) await killMarked(cgroup, mark, dependencies.clock, () => ended);
+  // nerdctl ends by itself once its command has ended, and cleans up. If it doesn't end, it is killed.
+  if (cgroup !== undefined && mark !== undefined)
+    await killMarked(cgroup, mark, dependencies.clock, () => ended);
   process.kill();
 }

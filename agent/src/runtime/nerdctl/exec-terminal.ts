@@ -3,19 +3,22 @@ import type { ExecOutput } from "./exec-output.ts";
 import type { ExecDependencies, ExecProcess } from "./exec-process.ts";
 import { openPrivateFile } from "./private-file.ts";
 
-// nerdctl puts the terminal into raw mode only once its command is about to run, and 2.0 leaves line breaks doubled even then.
+// nerdctl puts the terminal into raw mode only just before its command runs, and 2.0 then still doubles line breaks.
 const SCRIPT = 'stty raw -echo -onlcr; exec "$@" 2>"$0"';
 const COLUMNS = 80;
 const ROWS = 24;
 
-/** Starts an exec with a terminal. nerdctl's standard error goes to a file: the user's terminal must not show its messages. */
+/**
+ * Starts an exec with a terminal. nerdctl's standard error goes to a file, so that the user's terminal doesn't show its
+ * messages.
+ */
 export async function startTerminal(
   { cli, privateDir }: ExecDependencies,
   args: readonly string[],
   options: RuntimeExecOptions,
   output: ExecOutput,
 ): Promise<ExecProcess> {
-  // A native addon that few agents ever need: loaded with the first terminal.
+  // A native addon that few agents need, so it is loaded with the first terminal.
   const { spawn } = await import("@lydell/node-pty");
   const words = await openPrivateFile(privateDir, "");
   const pty = spawn("/bin/sh", ["-c", SCRIPT, words.path, cli.path, ...cli.argv(args)], {
@@ -26,7 +29,7 @@ export async function startTerminal(
     env: { ...cli.env },
     encoding: null,
   });
-  // It takes bytes as well, whatever its types say; the same goes for what it gives.
+  // The terminal also accepts and returns bytes, contrary to its types.
   const input: { write(data: string | Uint8Array): void } = pty;
   let live = true;
   pty.onData((data: string | Uint8Array) => output.push("stdout", Buffer.from(data as Uint8Array)));
@@ -44,7 +47,7 @@ export async function startTerminal(
       if (!live) throw new RuntimeError("UNKNOWN", "the command has ended", { retryable: false });
       input.write(Buffer.from(data));
     },
-    // A terminal has no end of input; the character that means it is the user's to send.
+    // A terminal has no end of input; users send the end-of-file character themselves.
     endInput: () => undefined,
     resize: (columns, rows) => {
       if (live && columns > 0 && rows > 0) pty.resize(columns, rows);

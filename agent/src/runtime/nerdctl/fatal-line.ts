@@ -1,9 +1,9 @@
-// The format of logrus when its output is no terminal. A failing nerdctl always ends with such a line.
+// The format of logrus if its output is not a terminal. A failing nerdctl always ends with such a line.
 const FATAL = /time="[^"]{10,40}" level=fatal msg=("(?:[^"\\]|\\.)*"|\S+)[^\n]*\n?$/;
 
 /**
- * Returns the position of nerdctl's last message in its standard error, and the message. Undefined: nerdctl did not fail by
- * itself.
+ * Returns the position of nerdctl's last message in its standard error, and the message. Undefined if nerdctl itself
+ * did not fail.
  */
 export function findFatal(stderr: string): { readonly start: number; readonly message: string } | undefined {
   const match = FATAL.exec(stderr);

@@ -6,13 +6,13 @@ import { checkPlatform, readPlatforms } from "./foreign-image.ts";
 const HOST = arch() === "x64" ? "amd64" : arch();
 
 for (const platform of [`linux/${HOST}`, HOST === "amd64" ? "linux/386" : "linux/arm", "", "/", "linux/"]) {
-  test(`runs here, or nothing is known of it: ${JSON.stringify(platform)}`, () => {
+  test(`accepts a platform that runs here or is unknown: ${JSON.stringify(platform)}`, () => {
     assert.doesNotThrow(() => checkPlatform("a:1", platform));
   });
 }
 
 for (const platform of ["linux/s390x", `windows/${HOST}`]) {
-  test(`doesn't run here: ${platform}`, () => {
+  test(`rejects platform ${platform}`, () => {
     assert.throws(() => checkPlatform("a:1", platform), {
       message: `image a:1 is for ${platform}; this host is linux/${HOST}`,
     });
@@ -36,9 +36,9 @@ for (const [what, json, expected] of [
   ],
   ["nothing of the kind", { Descriptor: "x" }, []],
 ] as const) {
-  test(`platforms of ${what}`, () => {
+  test(`reads the platforms of ${what}`, () => {
     assert.deepEqual(readPlatforms(JSON.stringify(json)), expected);
   });
 }
 
-test("no JSON at all", () => assert.deepEqual(readPlatforms("<html>"), []));
+test("reads no platforms from text that is not JSON", () => assert.deepEqual(readPlatforms("<html>"), []));

@@ -3,22 +3,22 @@ import { arch } from "node:os";
 import { RuntimeError } from "../runtime.ts";
 import type { NerdctlCli } from "./nerdctl-cli.ts";
 
-// Only for the sake of a better message.
+// The call only serves to improve an error message.
 const TIMEOUT_MS = 20_000;
-// A message, not a catalogue.
+// Enough for an error message.
 const PLATFORMS_MAX = 10;
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", ia32: "386" };
-/** The architecture of this host, as images name it. */
+/** This host's architecture, in the terms of images. */
 export const HOST_ARCHITECTURE = ARCHITECTURES[arch()] ?? arch();
 const HOST = `linux/${HOST_ARCHITECTURE}`;
-// The further platforms that processors can run.
+// Platforms that each architecture can run besides its own.
 const ALSO_RUN: Readonly<Record<string, string>> = { amd64: "386", arm64: "arm" };
-// QEMU's names, where they differ from images'.
+// QEMU's names of architectures, where they differ from those of images.
 const EMULATORS: Readonly<Record<string, string>> = { amd64: "x86_64", "386": "i386", arm64: "aarch64" };
 
 /**
- * Refuses an image of another platform, such as one that was imported. containerd would report that only in the container's own
- * output. A host with an emulator can run it.
+ * Rejects an image of another platform, for example one that was imported. containerd would report the mismatch only in
+ * the container's output. A host with an emulator accepts it.
  */
 export function checkPlatform(reference: string, platform: string): void {
   const [os, architecture = ""] = platform.split("/");
@@ -29,7 +29,10 @@ export function checkPlatform(reference: string, platform: string): void {
   throw invalid(reference, platform);
 }
 
-/** IMAGE_INVALID for an image that has nothing for this host, saying what it is for; the registry is asked once more. */
+/**
+ * Returns the IMAGE_INVALID error for an image without a variant for this host; the error lists the image's platforms.
+ * Queries the registry once more.
+ */
 export async function foreignImage(
   cli: NerdctlCli,
   reference: string,
@@ -51,7 +54,8 @@ function invalid(reference: string, what: string): RuntimeError {
 }
 
 /**
- * Reads the output of `nerdctl manifest inspect --verbose`: one object, or a list of them, each with its descriptor's platform.
+ * Parses the output of `nerdctl manifest inspect --verbose`: one object or a list of them, each with the platform of
+ * its descriptor.
  */
 export function readPlatforms(json: string): readonly string[] {
   let parsed: unknown;

@@ -32,7 +32,7 @@ function given(t: TestContext) {
   execFileSync("mkfifo", [streamPipes.stdout, streamPipes.stderr]);
   const home = join(dir, "home");
   mkdirSync(home);
-  // Prints its arguments, and how its streams are opened.
+  // Prints its arguments and how its streams were opened.
   const ociRuntime = join(dir, "it's runc");
   const script = `#!/bin/sh\nfds=$(cd /proc/$$/fd && readlink 0 1 2); printf '%s\\n' "$*" "$fds" > '${dir}/seen'\n`;
   writeFileSync(ociRuntime, script, { mode: 0o755 });
@@ -41,7 +41,7 @@ function given(t: TestContext) {
   return { programs, home, ociRuntime, streamPipes, seen };
 }
 
-test("creating a container opens its pipes, at both ends: without a reader nothing waits", async (t) => {
+test("creating a container opens both ends of its pipes, so that nothing blocks without a reader", async (t) => {
   const { programs, home, ociRuntime, streamPipes, seen } = given(t);
   const { ownRuntime } = await prepareHelpers(programs, { ociRuntime, streamPipes });
   const runtime = await linkRuntime(home, ownRuntime, streamPipes);
@@ -51,7 +51,7 @@ test("creating a container opens its pipes, at both ends: without a reader nothi
   assert.deepEqual(seen(), [args.join(" "), "/dev/null", streamPipes.stdout, streamPipes.stderr]);
 });
 
-test("all else of a runtime keeps its own streams", async (t) => {
+test("other commands of a runtime keep their own streams", async (t) => {
   const { programs, home, ociRuntime, streamPipes, seen } = given(t);
   const { ownRuntime } = await prepareHelpers(programs, { ociRuntime, streamPipes });
   const runtime = await linkRuntime(home, ownRuntime, streamPipes);
@@ -63,14 +63,14 @@ test("all else of a runtime keeps its own streams", async (t) => {
   }
 });
 
-test("a container's missing pipes fail its start", async (t) => {
+test("a container whose pipes are missing fails to start", async (t) => {
   const { programs, home, ociRuntime, streamPipes } = given(t);
   const { ownRuntime } = await prepareHelpers(programs, { ociRuntime, streamPipes });
   const runtime = await linkRuntime(home, ownRuntime, { ...streamPipes, stdout: "/nowhere/1" });
   assert.notEqual(spawnSync(runtime, ["create", "id"], { timeout: 60_000 }).status, 0);
 });
 
-test("each kind has a program of its own, made once, and a shim can't be called through one", async (t) => {
+test("each kind has its own program, created once, and a shim can't be wrapped", async (t) => {
   const { programs, ociRuntime, streamPipes } = given(t);
   await prepareHelpers(programs, { ociRuntime, streamPipes });
   await prepareHelpers(programs, { ociRuntime, streamPipes });
@@ -87,7 +87,7 @@ test("each kind has a program of its own, made once, and a shim can't be called 
   assert.equal(needsOwnRuntime({ streamPipes }), true);
 });
 
-test("a shim's output and a terminal's go through a program, also without a reader", async (t) => {
+test("the output of a shim or terminal passes through a program, also without a reader", async (t) => {
   const { programs, home, streamPipes } = given(t);
   const shim = { ociRuntime: "io.containerd.kata.v2", streamPipes };
   assert.deepEqual([needsOwnRuntime(shim), needsStreamLogger(shim)], [false, true]);
@@ -98,7 +98,7 @@ test("a shim's output and a terminal's go through a program, also without a read
   assert.equal(needsStreamLogger({ streamPipes }), false);
   const { streamLogger } = await prepareHelpers(programs, shim);
   await linkPipes(home, streamPipes);
-  // As containerd starts it: both streams, and a pipe whose end says that the program is ready.
+  // Started as containerd does: with both streams, and with a pipe that is closed when the program is ready.
   const [out, err] = [join(home, "out"), join(home, "err")];
   writeFileSync(out, "of out\n");
   writeFileSync(err, "of err\n");
@@ -117,7 +117,7 @@ test("a shim's output and a terminal's go through a program, also without a read
   for (const fd of [...held, ...inputs]) closeSync(fd);
 });
 
-test("restores missing and damaged programs, which running containers were started through", async (t) => {
+test("restores missing and damaged programs through which running containers were started", async (t) => {
   const { programs, ociRuntime, streamPipes } = given(t);
   await prepareHelpers(programs, { ociRuntime, streamPipes });
   await prepareHelpers(programs, { ociRuntime, stdin: true });
@@ -170,7 +170,7 @@ test("restores a program of an earlier version from its copy, and the copy from 
     }
 });
 
-test("notes a damaged program of an earlier version, and leaves sound ones and other files alone", async (t) => {
+test("reports a damaged program of an earlier version, and leaves intact ones and other files unchanged", async (t) => {
   const { programs } = given(t);
   mkdirSync(programs);
   const sound = createHash("sha256").update("older").digest("hex").slice(0, 12);

@@ -3,23 +3,34 @@ import { chmod, mkdir, readdir, readFile, rename, symlink, writeFile } from "nod
 import { join } from "node:path";
 import { type ContainerSpec, RuntimeError } from "../runtime.ts";
 
-/** Programs of ours that containers with a terminal or streams of their own need; none has anything to do while they run. */
+/**
+ * The agent's helper programs for containers with a terminal or with separate streams. They use no CPU while containers
+ * run.
+ */
 export interface HelperPrograms {
-  /** Appends a terminal's output (descriptor 3) to the file named by its last argument; about 1 MB while the container lives. */
+  /**
+   * Appends the output of a terminal (descriptor 3) to the file named by its last argument. Uses about 1 MB while the
+   * container lives.
+   */
   readonly terminalLogger: string;
-  /** Passes output on to the pipes in the directory that is its last argument; about 2 MB while the container lives. */
+  /**
+   * Copies output to the pipes in the directory named by its last argument. Uses about 2 MB while the container lives.
+   */
   readonly streamLogger: string;
-  /** Takes runc's place; runs only while runc does. Its name in the container's home says what goes where: see `linkRuntime`. */
+  /**
+   * Wraps runc and runs only while runc does. The container's directory, through which it is called, holds its
+   * settings: see `linkRuntime`.
+   */
   readonly ownRuntime: string;
 }
 
-// By containerd's protocol: the output is descriptor 3, and closing 5 says that the program is ready.
+// containerd's protocol: the output is on descriptor 3, and closing descriptor 5 reports that the program is ready.
 const TERMINAL_LOGGER = `#!/bin/sh
 exec 4<&- 5>&-
 exec cat <&3 >>"$2"
 `;
 
-// It opens both ends of the pipes: without a reader its output stays in the pipe, and writing never fails.
+// The program opens both ends of the pipes. Without a reader the output stays in the pipe, and writing never fails.
 const STREAM_LOGGER = `#!/bin/sh
 exec 1<>"$2/stdout" 2<>"$2/stderr" || exit 1
 exec 5<&-
@@ -35,21 +46,25 @@ export function needsOwnRuntime({ stdin = false, tty = false, streamPipes, ociRu
 }
 
 /**
- * Reports whether `streamLogger` stands between the container and its pipes: a terminal has no pipes of its own, and `ownRuntime`
- * can't take a shim's place.
+ * Reports whether `streamLogger` copies the container's output to its pipes. It is needed for terminals, which have no
+ * pipes, and for shims, which `ownRuntime` can't wrap.
  */
 export function needsStreamLogger({ tty = false, streamPipes, ociRuntime }: Streams): boolean {
   return streamPipes !== undefined && (tty || isShim(ociRuntime));
 }
 
-/** A name such as `io.containerd.kata.v2`, and not the path of a program like runc. */
+/**
+ * Reports whether the OCI runtime is a shim's name such as `io.containerd.kata.v2`, and not the path of a program like
+ * runc.
+ */
 function isShim(ociRuntime: string | undefined): boolean {
   return ociRuntime !== undefined && !ociRuntime.startsWith("/");
 }
 
 /**
- * Writes the programs that the container needs, if they aren't there yet. `dir` must allow execution (Debian's /run doesn't) and stay:
- * a container's `ownRuntime` is called for it until it is removed. START_FAILED for a runtime whose place can't be taken.
+ * Writes the helper programs that the container needs unless they exist. `dir` must allow execution (Debian's /run
+ * doesn't) and must persist, because containerd calls a container's `ownRuntime` until its removal. Throws START_FAILED
+ * for a runtime that can't be wrapped.
  */
 export async function prepareHelpers(dir: string, spec: Streams): Promise<HelperPrograms> {
   const { tty = false, stdin = false, streamPipes, ociRuntime } = spec;
@@ -74,11 +89,13 @@ const VARIANTS = [
 ] as const;
 
 /**
- * Writes missing and damaged programs again. Running containers were started through them, and containerd calls them to stop a
- * container, to remove one that has ended and to run a command in it. The text of a program of an earlier version is not known any
- * more, so programs that differ between versions have a copy each. The digest in its name says which of the two is sound.
- * @param ociRuntimes programs like runc that containers may have been started with.
- * `wereWritten`: this agent has written the programs of its version before, so that a missing one counts as damaged.
+ * Restores missing and damaged programs. Running containers were started through them, and containerd calls them to
+ * stop a container, to remove one that has ended and to run a command in it. The text of a program of an earlier
+ * version is unknown, so each program that differs between versions has a copy, and the digest in its name shows which
+ * of the two is intact.
+ *
+ * @param ociRuntimes programs like runc that containers may have been started with. `wereWritten`: whether this agent
+ * has written the programs of its version before, so that a missing program counts as damaged.
  */
 export async function restoreHelpers(
   dir: string,
@@ -104,7 +121,7 @@ export async function restoreHelpers(
 
 /** The directory of copies, inside that of the programs. */
 const COPIES = "copies";
-/** The names of programs that are not the same in every version. */
+/** The names of programs whose content depends on the version. */
 const VERSIONED = /^(?:streams|stdin)-([0-9a-f]{12})$/;
 const CHANGED = "it is not what the agent wrote";
 const MISSING = "it is missing";
@@ -112,7 +129,7 @@ const REWRITTEN = "it is written again";
 const LOST =
   "containers that an earlier version of the agent started through it can't be stopped or entered until they end by themselves";
 
-/** The programs of this version, by their names. */
+/** Returns the programs of this version by name. */
 function knownPrograms(ociRuntimes: readonly string[]): ReadonlyMap<string, string> {
   const known = new Map([
     ["terminal-logger", TERMINAL_LOGGER],
@@ -151,7 +168,9 @@ function refusal(ociRuntime: string, apart: boolean): RuntimeError {
   return new RuntimeError("START_FAILED", `${what} by the runtime ${ociRuntime}`, { retryable: false });
 }
 
-/** Puts what `ownRuntime` needs to know of one container into its home, and gives the name to call it by. */
+/**
+ * Stores the container's settings for `ownRuntime` in the container's directory, and returns the path to call it by.
+ */
 export async function linkRuntime(
   home: string,
   ownRuntime: string,
@@ -163,7 +182,7 @@ export async function linkRuntime(
   return runtime;
 }
 
-/** Puts a container's pipes into its home, where its `ownRuntime` or `streamLogger` finds them. */
+/** Links the container's pipes into its directory, where `ownRuntime` or `streamLogger` finds them. */
 export async function linkPipes(
   home: string,
   { stdout, stderr }: NonNullable<ContainerSpec["streamPipes"]>,
@@ -172,15 +191,30 @@ export async function linkPipes(
   await symlink(stderr, join(home, "stderr"));
 }
 
-// A detached container of nerdctl's has no input at all. This gives it a pipe whose both ends it holds itself, so that reading waits
-// and never sees an end, and no process has to hold the other end.
-const OPEN_STDIN =
-  'dir=$(mktemp -d) && mkfifo "$dir/stdin" && exec 0<>"$dir/stdin" && rm -r "$dir" || exit 1';
-// Opens both ends again: as long as it runs, its output stays in the pipe and writing never fails, even without a reader.
+/**
+ * The process that keeps a container's standard input open. It is a run of `program` and holds the pipe as
+ * `descriptor`.
+ */
+export const STDIN_HOLDER = { descriptor: 8, program: /\/flock( \(deleted\))?$/ } as const;
+
+/**
+ * A script that opens standard input, which detached containers of nerdctl lack. A process that waits for a lock on the
+ * pipe holds its other end, and the container's end has the lock. That process ends when the container's end is closed,
+ * and the input ends when the process is ended.
+ */
+export const OPEN_STDIN = `dir=$(mktemp -d) && mkfifo "$dir/stdin" && exec ${STDIN_HOLDER.descriptor}<>"$dir/stdin" 0<"$dir/stdin" &&
+      flock 0 && rm -r "$dir" || exit 1
+    flock ${STDIN_HOLDER.descriptor} </dev/null >/dev/null 2>&1 &
+    exec ${STDIN_HOLDER.descriptor}>&-`;
+// Opens both ends again. While the program runs, its output stays in the pipe and writing never fails, even without a
+// reader.
 const OPEN_STREAMS = `exec 1<>"\${0%/*}/stdout" 2<>"\${0%/*}/stderr" || exit 1`;
 
 interface Program {
-  /** The name, which contains a digest of the content: a program through which containers were started never changes. */
+  /**
+   * The name contains a digest of the content, because a program through which containers were started must never
+   * change.
+   */
   readonly name: string;
   readonly text: string;
 }
@@ -202,7 +236,7 @@ async function writeProgram(dir: string, path: string, text: string): Promise<vo
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const partial = `${path}.${randomBytes(6).toString("hex")}`;
   await writeFile(partial, text, { mode: 0o700 });
-  // The umask may have taken a bit away.
+  // The umask may have removed a permission.
   await chmod(partial, 0o700);
   await rename(partial, path);
 }

@@ -8,7 +8,7 @@ import { until } from "../../../test/until.ts";
 import { prepareHelpers } from "./helper-programs.ts";
 import { CHECK_INTERVAL_MS, HelperWatch } from "./helper-watch.ts";
 
-test("writes programs again that are removed or changed while the agent runs", async (t) => {
+test("restores programs that are removed or changed while the agent runs", async (t) => {
   const { dir, watch, notes } = await start(t);
   const { terminalLogger, streamLogger } = await prepareHelpers(dir, { tty: true });
   const before = await Promise.all([terminalLogger, streamLogger].map(textOf));
@@ -24,14 +24,14 @@ test("writes programs again that are removed or changed while the agent runs", a
   ]);
 });
 
-test("notes damage that can't be mended once", async (t) => {
+test("reports damage that can't be repaired once", async (t) => {
   const { dir, watch, notes } = await start(t);
   await writeFile(join(dir, "streams-0123456789ab"), "damaged");
   for (let look = 0; look < 3; look++) await watch.check();
   assert.deepEqual(notes, ["streams-0123456789ab: it is not what the agent wrote"]);
 });
 
-test("reports a check that failed, and writes the programs at the next one", async (t) => {
+test("reports a failed check, and restores the programs at the next one", async (t) => {
   const { dir, watch, errors } = await start(t);
   const names = (await readdir(dir)).sort();
   await rm(dir, { recursive: true });
@@ -43,7 +43,7 @@ test("reports a check that failed, and writes the programs at the next one", asy
   assert.deepEqual((await readdir(dir)).sort(), names);
 });
 
-test("checks the programs again and again until it is closed", async (t) => {
+test("repeats the check until it is closed", async (t) => {
   const { dir, watch, clock } = await start(t);
   const logger = join(dir, "terminal-logger");
   for (let look = 0; look < 2; look++) {

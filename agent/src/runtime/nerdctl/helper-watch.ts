@@ -3,20 +3,20 @@ import { restoreHelpers } from "./helper-programs.ts";
 
 export interface HelperWatchOptions {
   readonly dir: string;
-  /** Programs like runc that containers may have been started with. */
+  /** Names of OCI runtimes, like runc, that may have started a container. */
   readonly ociRuntimes: readonly string[];
   readonly clock: Clock;
   readonly noteDamage: (path: string, reason: string, remedy: string) => void;
   readonly onError: (error: unknown) => void;
 }
 
-/** A container whose program is missing can't be stopped or entered. A check reads some small files. */
+/** A container whose program is missing can't be stopped or entered. A check reads only a few small files. */
 export const CHECK_INTERVAL_MS = 30_000;
 
-/** Keeps the helper programs that running containers depend on as they were written. */
+/** Restores the helper programs that running containers depend on when they are missing or damaged. */
 export class HelperWatch {
   readonly #options: HelperWatchOptions;
-  /** The damage that the last check found. It is noted once. */
+  /** The damage that the last check found. Each damage is reported once. */
   #found: ReadonlySet<string> = new Set();
   #wereWritten = false;
   #checking: Promise<void> = Promise.resolve();
@@ -34,14 +34,14 @@ export class HelperWatch {
     this.#options = options;
   }
 
-  /** Resolves once no check is under way. */
+  /** Resolves once no check is running. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancel?.();
     await this.#checking;
   }
 
-  /** Writes missing and damaged programs again. Never rejects. */
+  /** Restores missing and damaged programs. Never rejects. */
   async check(): Promise<void> {
     const { dir, ociRuntimes, noteDamage, onError } = this.#options;
     const found = new Set<string>();

@@ -2,7 +2,10 @@ import { normalizeImage } from "../image-reference.ts";
 import { RuntimeError } from "../runtime.ts";
 import type { NerdctlCli } from "./nerdctl-cli.ts";
 
-/** The image's USER, empty for root; IMAGE_NOT_FOUND (worth a pull) if it isn't in the local store. */
+/**
+ * Returns the image's USER; empty means root. Rejects with IMAGE_NOT_FOUND, retryable by a pull, if the image isn't in
+ * the local store.
+ */
 export async function readImageUser(
   cli: NerdctlCli,
   reference: string,

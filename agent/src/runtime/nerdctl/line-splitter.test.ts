@@ -7,16 +7,16 @@ const split = (maxBytes: number, ...chunks: string[]) => {
   return chunks.flatMap((chunk) => splitter.push(Buffer.from(chunk)));
 };
 
-test("lines, whatever the chunks", () => {
+test("splits lines independently of chunk boundaries", () => {
   assert.deepEqual(split(99, "a\nb", "c\n", "", "\nd", "\n", "rest"), ["a", "bc", "", "d"]);
 });
 
-test("characters cut in two come together", () => {
+test("joins characters that are cut in two", () => {
   const splitter = new LineSplitter(99);
   const bytes = Buffer.from("é\n");
   assert.deepEqual([...splitter.push(bytes.subarray(0, 1)), ...splitter.push(bytes.subarray(1))], ["é"]);
 });
 
-test("a line that is too long is dropped, the next one is not", () => {
+test("drops a line that is too long, but not the next one", () => {
   assert.deepEqual(split(4, "12345\nabcd\n", "12", "34", "5", "6\nx\n"), ["abcd", "x"]);
 });

@@ -5,22 +5,25 @@ import { RuntimeError } from "../runtime.ts";
 import { classifyError, type NerdctlCall } from "./classify-error.ts";
 
 export interface NerdctlCliOptions {
-  /** The nerdctl program. Containers remember it for their hooks: it must stay where it is while they live. */
+  /** The path of the nerdctl program. Hooks of containers call it, so it must not move while they exist. */
   readonly path: string;
-  /** containerd's socket. */
+  /** The path of containerd's socket. */
   readonly address: string;
-  /** containerd's namespace. */
+  /** The containerd namespace. */
   readonly namespace: string;
-  /** nerdctl's state for calls that concern no single container. */
+  /** The data root for calls that concern no single container. */
   readonly dataRoot: string;
-  /** The CNI directories. They are not used for pods' networks, but nerdctl checks both. */
+  /** The CNI directories. They are not used for pods' networks, but nerdctl checks that both exist. */
   readonly cniBinDir: string;
   readonly cniConfigDir: string;
-  /** Directories with `<registry>/hosts.toml`; undefined: nerdctl's own. */
+  /** Directories with `<registry>/hosts.toml`. Undefined: nerdctl's own. */
   readonly registryHostsDirs?: readonly string[];
-  /** Calls at a time; long ones (stop, exec, pull, events) don't count. More than the host has cores for gains nothing. */
+  /**
+   * The number of concurrent calls, except long ones (stop, exec, pull, events). More than the number of cores gains
+   * nothing.
+   */
   readonly concurrentCalls: number;
-  /** A call that takes longer is killed. */
+  /** The time after which a call is killed. */
   readonly callTimeoutMs: number;
 }
 
@@ -28,11 +31,11 @@ export interface CallOptions {
   readonly signal: AbortSignal;
   readonly kind?: NerdctlCall;
   readonly timeoutMs?: number;
-  /** Instead of the common one. */
+  /** The data root for this call. Default: the common one. */
   readonly dataRoot?: string;
   /** Variables to add to nerdctl's environment. Only names that `isObeyed` accepts. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Long calls keep no short ones waiting. */
+  /** Whether the call bypasses the limit on concurrent calls, as long calls do. */
   readonly unlimited?: boolean;
 }
 
@@ -41,35 +44,39 @@ export interface CallResult {
   readonly stderr: string;
 }
 
-// A listing takes about 1.5 kB a container.
+// A listing is about 1.5 kB for each container.
 const OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
 
-// A run and its hooks live for 100 ms: a fifth of their CPU time is Go's garbage collection, for memory that is given back anyway.
+// A run and its hooks live for 100 ms. A fifth of their CPU time would be Go's garbage collection, for memory that is
+// freed at exit anyway.
 const SHORT_CALL_ENV = { GOGC: "400" };
 
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** Runs nerdctl: arguments as given, bounded output, a time limit, errors as RuntimeError. */
+/** Runs nerdctl with the given arguments, bounded output and a time limit. Rejects with a RuntimeError. */
 export class NerdctlCli {
   readonly #options: NerdctlCliOptions;
   readonly #limit: CallLimit;
-  /** nerdctl's own environment: only this, never the agent's, for nerdctl writes it into each container's hooks. */
+  /**
+   * nerdctl's own environment. It excludes the agent's variables, because nerdctl copies its environment into each
+   * container's hooks.
+   */
   readonly env: Readonly<Record<string, string>>;
 
   constructor(options: NerdctlCliOptions) {
     this.#options = options;
     this.#limit = new CallLimit(options.concurrentCalls);
-    // A home of its own, so that no one's personal registry logins are used.
+    // The home directory is private, so that no user's registry logins apply.
     this.env = { PATH, HOME: options.dataRoot };
   }
 
-  /** Runs to its end. The time limit doesn't count the wait for a turn. */
+  /** Runs a call to its end. Waiting for a slot doesn't count towards the time limit. */
   call(args: readonly string[], options: CallOptions): Promise<CallResult> {
     if (options.unlimited) return this.#call(args, options);
     return this.#limit.run(options.signal, () => this.#call(args, options));
   }
 
-  /** Starts nerdctl for calls that stream. The caller reads all output and ends the process. */
+  /** Starts nerdctl for a streaming call. The caller reads all output and ends the process. */
   spawn(
     args: readonly string[],
     options: {
@@ -79,7 +86,7 @@ export class NerdctlCli {
     } = {},
   ): StartedProgram {
     const argv = [this.#options.path, ...this.argv(args)];
-    // A helper that only waits would outlive an agent that was killed; the kernel ends it with its parent.
+    // A process that waits would outlive a killed agent; with setpriv the kernel ends it with its parent.
     const [file = "", ...rest] = options.diesWithUs ? ["setpriv", "--pdeathsig=KILL", "--", ...argv] : argv;
     return startProgram(file, rest, {
       env: { ...this.env, ...options.env },
@@ -108,7 +115,7 @@ export class NerdctlCli {
     const { signal, kind = "other", timeoutMs = this.#options.callTimeoutMs } = options;
     if (signal.aborted)
       throw new RuntimeError("ABORTED", `nerdctl ${args[0]}: cancelled`, { retryable: true });
-    // A run that the agent's end cut off would leave half a container: the process outlives the agent.
+    // A run that ends with the agent would leave a half-created container, so the process outlives the agent.
     const result = await runProgram(this.#options.path, this.argv(args, options.dataRoot), {
       env: { ...this.env, ...SHORT_CALL_ENV, ...options.env },
       outputBytesMax: OUTPUT_BYTES_MAX,

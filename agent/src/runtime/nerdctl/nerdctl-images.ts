@@ -11,18 +11,18 @@ import { SharedPulls } from "./shared-pulls.ts";
 export interface NerdctlImagesOptions {
   readonly cli: NerdctlCli;
   readonly clock: Clock;
-  /** A pull without progress for this long is cancelled. */
+  /** The time without progress after which a pull is cancelled. */
   readonly pullStallMs: number;
   /** A private directory that holds credentials while a pull is running. */
   readonly privateDir: string;
 }
 
-// They compete for one disk and one line.
+// Pulls compete for one disk and one network link.
 const CONCURRENT_PULLS = 4;
-// The layers are deleted before the call ends, which may take seconds for each GB.
+// The call deletes the layers before it returns, which may take seconds for each GB.
 const REMOVE_TIMEOUT_MS = 600_000;
 
-/** The local image store, by nerdctl. */
+/** The local image store, accessed through nerdctl. */
 export class NerdctlImages {
   readonly #options: NerdctlImagesOptions;
   readonly #limit = new CallLimit(CONCURRENT_PULLS);
@@ -34,7 +34,10 @@ export class NerdctlImages {
     this.#pulls = new SharedPulls((...pull) => this.#limit.run(pull[3], () => this.#pullWithAny(...pull)));
   }
 
-  /** IMAGE_INVALID if it is here, but for other machines. */
+  /**
+   * Reports whether the image is in the local store. Rejects with IMAGE_INVALID if it is stored for other platforms
+   * only.
+   */
   async has(reference: string, signal: AbortSignal): Promise<boolean> {
     const image = normalizeImage(reference);
     const bare = digestWithoutTag(image);
@@ -102,7 +105,7 @@ export class NerdctlImages {
         this.#pullOnce(reference, dir, onProgress, signal),
       );
     } catch (error) {
-      // Registries hide what one may not see behind a 404.
+      // Registries answer 404 for images that a login must not see.
       const another = error instanceof RuntimeError && /^IMAGE_(DENIED|NOT_FOUND)$/.test(error.code);
       if (!another || others.length === 0) throw error;
       await this.#pullWithAny(reference, others, onProgress, signal);
@@ -141,7 +144,10 @@ export function readStorage(json: string): string | undefined {
   return rootOf("io.containerd.snapshotter.v1", "overlayfs") ?? rootOf("io.containerd.content.v1", "content");
 }
 
-/** Returns the digest of a name that has one and no tag: nerdctl runs such an image, and inspects it only by the digest alone. */
+/**
+ * Returns the digest of a name that has a digest and no tag. nerdctl runs such an image by name, but inspects it only
+ * by the digest alone.
+ */
 function digestWithoutTag(image: string): string | undefined {
   return /^[^@]*\/[^/:@]+@(sha256:[0-9a-f]{64})$/.exec(image)?.[1];
 }

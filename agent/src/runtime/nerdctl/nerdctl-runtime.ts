@@ -21,6 +21,7 @@ import {
 import { DataRoots, isContainerId } from "./data-roots.ts";
 import { streamEvents } from "./event-stream.ts";
 import { startExec } from "./exec-session.ts";
+import { ExecStarts } from "./exec-starts.ts";
 import { NerdctlCli } from "./nerdctl-cli.ts";
 import { NerdctlImages } from "./nerdctl-images.ts";
 import { findOwnLayer } from "./own-layer.ts";
@@ -33,36 +34,37 @@ import { ShimSweeper } from "./shim-sweeper.ts";
 export interface NerdctlRuntimeOptions {
   /** The nerdctl program, at least 2.0. It must not be moved while containers exist, because their hooks call it. */
   readonly nerdctlPath: string;
-  /** containerd's socket. */
+  /** The path of containerd's socket. */
   readonly address: string;
-  /** containerd's namespace; made if missing. */
+  /** The containerd namespace, created if missing. */
   readonly namespace: string;
   /**
-   * nerdctl's own state, private to this instance. Best on tmpfs (`/run/…`): nerdctl syncs each of its many small files, and
-   * all of it is worthless after a reboot. Containers can be listed and removed without it.
+   * The directory of nerdctl's own state, private to this instance. Preferably on tmpfs (`/run/…`), because nerdctl
+   * syncs each of its many small files, and none is needed after a reboot. Containers can be listed and removed without
+   * it.
    */
   readonly stateDir: string;
   /**
-   * The directory of the agent's small programs. It must allow execution, which Debian's /run doesn't, and must stay while
-   * containers live.
+   * The directory of the agent's helper programs. It must allow execution, which Debian's /run doesn't, and must
+   * persist while containers exist.
    */
   readonly programDir: string;
-  /** A directory on disk, for this instance only, for volumes that only images declare. */
+  /** A directory on disk, private to this instance, for volumes that only images declare. */
   readonly volumeDir: string;
   readonly cniBinDir: string;
   readonly cniConfigDir: string;
   /** Directories with `<registry>/hosts.toml`; undefined: nerdctl's defaults. */
   readonly registryHostsDirs?: readonly string[];
-  /** Marks what is ours, in a containerd that others may use too. `[A-Za-z0-9._-]+` */
+  /** Identifies this instance's containers in a containerd that others may use too. Matches `[A-Za-z0-9._-]+`. */
   readonly instance: string;
   readonly clock: Clock;
-  /** Short calls at a time. Default 8. */
+  /** The number of concurrent short calls. Default: 8. */
   readonly concurrentCalls?: number;
-  /** A call that takes longer is killed. Default 60 s. */
+  /** The time after which a call is killed. Default: 60 s. */
   readonly callTimeoutMs?: number;
-  /** A pull without progress for this long is cancelled. Default 2 min. */
+  /** The time without progress after which a pull is cancelled. Default: 2 min. */
   readonly pullStallMs?: number;
-  /** A shim that a restart of containerd left without a container was ended. */
+  /** Called when a shim was ended that had lost its container in a restart of containerd. */
   readonly onShimEnded?: (containerId: string, pid: number) => void;
 }
 
@@ -71,14 +73,14 @@ export const INSTANCE_LABEL = "forage.dev/instance";
 const CONCURRENT_CALLS = 8;
 // The longest call measured, on a busy machine, took 2 s.
 const CALL_TIMEOUT_MS = 60_000;
-// A layer of several GB moves its display by a tenth of a GiB: 1 MB/s is still seen as progress.
+// For a layer of several GB the progress changes by tenths of a GiB, so 1 MB/s still counts as progress.
 const PULL_STALL_MS = 120_000;
-// Each is a nerdctl of about 12 MB that waits for its container's grace period.
+// Each stop is a nerdctl process of about 12 MB that waits for its container's grace period.
 const CONCURRENT_STOPS = 64;
 const CONCURRENT_EXECS = 64;
 const LIST_TRIES = 5;
 
-/** ContainerRuntime by the nerdctl command. */
+/** The ContainerRuntime that calls nerdctl. */
 export class NerdctlRuntime implements ContainerRuntime {
   readonly #options: NerdctlRuntimeOptions;
   readonly #cli: NerdctlCli;
@@ -88,6 +90,7 @@ export class NerdctlRuntime implements ContainerRuntime {
   readonly #shims: ShimSweeper;
   readonly #stops = new CallLimit(CONCURRENT_STOPS);
   readonly #execs = new CallLimit(CONCURRENT_EXECS);
+  readonly #execStarts: ExecStarts;
   readonly #cgroups = new Map<string, ContainerCgroup>();
   readonly #closing = new AbortController();
 
@@ -127,6 +130,7 @@ export class NerdctlRuntime implements ContainerRuntime {
       listContainers: (signal) => this.#listAllIds(signal),
       onEnded: (containerId, pid) => options.onShimEnded?.(containerId, pid),
     });
+    this.#execStarts = new ExecStarts({ clock: options.clock, cgroupOf: (id) => this.#cgroupOf(id) });
     this.#images = new NerdctlImages({
       cli: this.#cli,
       clock: options.clock,
@@ -145,14 +149,14 @@ export class NerdctlRuntime implements ContainerRuntime {
 
   async #listAndSweep(signal: AbortSignal): Promise<readonly RuntimeContainer[]> {
     const beforeMs = this.#options.clock.nowMs() - 2 * (this.#options.callTimeoutMs ?? CALL_TIMEOUT_MS);
-    // Also those that are made between the listing and the sweep.
+    // Includes containers that are created between the listing and the sweep.
     const underWay = new Set(this.#runs.underWay);
     const containers = await this.#list(signal);
     for (const name of this.#runs.underWay) underWay.add(name);
     const alive = new Set(containers.map((it) => it.id));
     for (const id of this.#cgroups.keys()) if (!alive.has(id)) this.#cgroups.delete(id);
     await this.#dataRoots.sweep(alive, beforeMs, underWay);
-    // A shim that can't be checked only costs memory. The next listing tries again.
+    // A shim that can't be checked costs only memory. The next listing tries again.
     await this.#shims.sweep(alive, signal).catch(() => undefined);
     return containers;
   }
@@ -234,6 +238,7 @@ export class NerdctlRuntime implements ContainerRuntime {
       cli: this.#cli,
       clock: this.#options.clock,
       limit: this.#execs,
+      starts: this.#execStarts,
       privateDir: this.#options.stateDir,
       cgroupOf: (of: string) => this.#cgroupOf(of),
     };
@@ -267,7 +272,7 @@ export class NerdctlRuntime implements ContainerRuntime {
     this.#closing.abort();
   }
 
-  /** A listing in which a container vanishes fails as a whole. */
+  /** Lists this instance's containers. Fails as a whole if a container vanishes during the listing. */
   async #list(signal: AbortSignal): Promise<readonly RuntimeContainer[]> {
     const filter = `--filter=label=${INSTANCE_LABEL}=${this.#options.instance}`;
     const args = ["ps", "--all", "--no-trunc", filter, "--format", LIST_FORMAT];
@@ -280,7 +285,7 @@ export class NerdctlRuntime implements ContainerRuntime {
     }
   }
 
-  /** Containers of the whole namespace, which other agents may share. */
+  /** Returns the ids of all containers in the namespace, which other agents may share. */
   async #listAllIds(signal: AbortSignal): Promise<ReadonlySet<string>> {
     const { stdout } = await this.#cli.call(["ps", "--all", "--quiet", "--no-trunc"], { signal });
     return new Set(stdout.split("\n"));
@@ -299,7 +304,7 @@ export class NerdctlRuntime implements ContainerRuntime {
     return pid === undefined ? undefined : findCgroup(pid);
   }
 
-  /** Runs the work with a signal that also the end of the runtime aborts. */
+  /** Runs the work with a signal that also aborts when the runtime closes. */
   #during<T>(signal: AbortSignal, work: (until: AbortSignal) => Promise<T>): Promise<T> {
     return withLinkedSignal([signal, this.#closing.signal], work);
   }

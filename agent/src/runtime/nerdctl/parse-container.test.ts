@@ -18,14 +18,14 @@ for (const [status, expected] of [
   ["Unknown", { state: "unknown" }],
   ["", { state: "unknown" }],
 ] as const) {
-  test(`listed as ${JSON.stringify(status)}`, () => {
+  test(`parses the listed status ${JSON.stringify(status)}`, () => {
     assert.deepEqual(parseList(aLine(status)), [
       { id: ID, name: "i-1", image: "localhost/a:1", labels: {}, ...expected },
     ]);
   });
 }
 
-test("labels keep commas and equals signs; nerdctl's and containerd's own are left out", () => {
+test("labels keep commas and equals signs; labels of nerdctl and containerd are left out", () => {
   const labels = {
     "forage.dev/pod-uid": "u1",
     note: "a,forage.dev/pod-uid=evil",
@@ -39,19 +39,19 @@ test("labels keep commas and equals signs; nerdctl's and containerd's own are le
   assert.deepEqual(parseList(aLine("Up", null))[0]?.labels, {});
 });
 
-test("blank lines and containers that vanished meanwhile are left out", () => {
+test("leaves out blank lines and containers that vanished during the listing", () => {
   const vanished = JSON.stringify({ id: "", name: "", image: "", status: "", labels: null });
   assert.equal(parseList(`\n${aLine("Up")}\n${vanished}\n\n`).length, 1);
 });
 
-test("text that is no JSON is an error", () => {
+test("rejects text that is not JSON", () => {
   assert.throws(() => parseList("time=… level=warning\n"), RuntimeError);
 });
 
 const anInspection = (state: object) =>
   JSON.stringify({ id: ID, name: "/i-1", image: "localhost/a:1", labels: {}, state });
 
-test("inspected while running", () => {
+test("parses a running container", () => {
   const state = {
     Status: "running",
     Pid: 42,
@@ -70,7 +70,7 @@ test("inspected while running", () => {
   });
 });
 
-test("inspected after the end, and when it never ran", () => {
+test("parses a container that has ended and one that never ran", () => {
   const ended = {
     Status: "exited",
     Pid: 42,

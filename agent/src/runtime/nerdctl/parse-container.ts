@@ -1,8 +1,8 @@
 import { type RuntimeContainer, RuntimeError } from "../runtime.ts";
 
 /**
- * The format for `nerdctl ps --format`: one JSON object a line. nerdctl's own JSON form joins labels with commas, so a label
- * of an image could imitate one of ours.
+ * The format for `nerdctl ps --format`: one JSON object on each line. In nerdctl's own JSON form labels are joined with
+ * commas, so that a label of an image could imitate one of the agent's.
  */
 export const LIST_FORMAT =
   '{"id":{{json .ID}},"name":{{json .Names}},"image":{{json .Image}},"status":{{json .Status}},"labels":{{json .LabelsMap}}}';
@@ -11,7 +11,7 @@ export const LIST_FORMAT =
 export const INSPECT_FORMAT =
   '{"id":{{json .ID}},"name":{{json .Name}},"image":{{json .Image}},"labels":{{json .Config.Labels}},"state":{{json .State}}}';
 
-/** Containers that vanished while the list was made come as empty objects and are left out. */
+/** Parses a list. Containers that vanished during the listing appear as empty objects and are left out. */
 export function parseList(stdout: string): readonly RuntimeContainer[] {
   return stdout.split("\n").flatMap((line) => {
     if (line.trim() === "") return [];
@@ -32,13 +32,13 @@ export function parseInspect(stdout: string): RuntimeContainer {
     ...(status === "exited" && { exitCode: Number(state.ExitCode) }),
     ...optionalTime("startedAtMs", text(state.StartedAt)),
     ...(status === "exited" && optionalTime("finishedAtMs", text(state.FinishedAt))),
-    // nerdctl 2.0 keeps reporting the last pid.
+    // nerdctl 2.0 still reports the last pid after the end.
     ...(pid > 0 && status !== "exited" && { pid }),
   };
 }
 
 function parseIdentity(item: Record<string, unknown>, id: string) {
-  // nerdctl's and containerd's own labels say nothing to the agent.
+  // The labels of nerdctl and containerd are not relevant to the agent.
   const labels = Object.entries(object(item.labels)).filter(
     ([key]) => !/^(nerdctl|containerd\.io|io\.containerd\.)/.test(key),
   );
@@ -50,7 +50,7 @@ function parseIdentity(item: Record<string, unknown>, id: string) {
   };
 }
 
-/** `Up`, `Up (healthy)`, `Created`, `Exited (137) 5 seconds ago`, `Restarting (1) …`, `Paused`, `Unknown`. */
+/** Parses `Up`, `Up (healthy)`, `Created`, `Exited (137) 5 seconds ago`, `Restarting (1) …`, `Paused` or `Unknown`. */
 function parseStatus(status: string): Pick<RuntimeContainer, "state"> & { readonly exitCode?: number } {
   const ended = /^(?:Exited|Restarting) \((\d+)\)/.exec(status);
   if (ended) return { state: "exited", exitCode: Number(ended[1]) };
@@ -76,7 +76,7 @@ function parseState(word: string): RuntimeContainer["state"] {
   }
 }
 
-// Go's zero time is the year 1.
+// Go's zero time is in the year 1.
 function optionalTime<K extends string>(key: K, iso: string): { [name in K]?: number } {
   const atMs = Date.parse(iso);
   return atMs > 0 ? ({ [key]: atMs } as { [name in K]?: number }) : {};

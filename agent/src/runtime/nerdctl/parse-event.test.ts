@@ -51,5 +51,5 @@ for (const [what, line] of [
   ["half a line", exit({}).slice(0, 50)],
   ["no object", "[]"],
 ] as const) {
-  test(`passes over ${what}`, () => assert.equal(parseEvent(line, "ns"), undefined));
+  test(`ignores ${what}`, () => assert.equal(parseEvent(line, "ns"), undefined));
 }

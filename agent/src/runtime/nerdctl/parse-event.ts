@@ -1,7 +1,8 @@
 import type { RuntimeEvent } from "../runtime.ts";
 
 /**
- * Parses one line of `nerdctl events --format '{{json .}}'`. Returns undefined if it is not about a container of this namespace.
+ * Parses one line of `nerdctl events --format '{{json .}}'`. Returns undefined if the event is not about a container of
+ * this namespace.
  */
 export function parseEvent(line: string, namespace: string): RuntimeEvent | undefined {
   const envelope = parseObject(line);
@@ -14,9 +15,9 @@ export function parseEvent(line: string, namespace: string): RuntimeEvent | unde
     case "/tasks/oom":
       return { type: "oom", containerId };
     case "/tasks/exit":
-      // An exec's exit has an id of its own.
+      // The exit of an exec has an id of its own.
       if (data.id !== containerId) return undefined;
-      // Zeros are left out of the JSON.
+      // Zero values are omitted from the JSON.
       return {
         type: "exited",
         containerId,

@@ -17,7 +17,7 @@ test("ends a shim without a container once it has been unused long enough", () =
   assert.deepEqual(late.end, [aShim()]);
 });
 
-test("ends a process only if it is the one that was found", { timeout: 60_000 }, async (t) => {
+test("ends a process only if it is still the one that was found", { timeout: 60_000 }, async (t) => {
   const child = spawn("sleep", ["600"], { stdio: "ignore" });
   t.after(() => child.kill("SIGKILL"));
   const ended = once(child, "exit");
@@ -37,7 +37,7 @@ test("ends a process only if it is the one that was found", { timeout: 60_000 },
   assert.deepEqual(await otherEnded, [null, "SIGKILL"]);
 });
 
-test("recognises `runc init` by its program and its arguments, however runc copied itself", () => {
+test("recognises `runc init` by its program and arguments, whatever the form of runc's copy of itself", () => {
   const init = ["runc", "init", ""];
   for (const [program, argv, expected] of [
     ["/memfd:runc_cloned:/proc/self/exe (deleted)", init, true],
@@ -62,23 +62,23 @@ test("keeps a shim whose container exists", () => {
     2 * UNUSED_SHIM_MS,
   );
   assert.deepEqual(end, []);
-  // The time counts from the beginning if the container disappears again.
+  // The time starts again if the container disappears again.
   assert.deepEqual(planShimSweep([aShim()], new Set(), after, 2 * UNUSED_SHIM_MS).end, []);
 });
 
-test("keeps a shim with a running program, also when containerd has lost the container", () => {
+test("keeps a shim with a running program, even if containerd has lost the container", () => {
   const running = aShim({ children: [aChild({ unstarted: true }), aChild({ unstarted: false })] });
   const { unusedSince } = planShimSweep([running], new Set(), NONE, 0);
   assert.deepEqual(planShimSweep([running], new Set(), unusedSince, 2 * UNUSED_SHIM_MS).end, []);
 });
 
-test("ends a shim whose container was created and never started", () => {
+test("ends a shim whose container was created but never started", () => {
   const created = aShim({ children: [aChild({ unstarted: true })] });
   const { unusedSince } = planShimSweep([created], new Set(), NONE, 0);
   assert.deepEqual(planShimSweep([created], new Set(), unusedSince, UNUSED_SHIM_MS).end, [created]);
 });
 
-test("a later process with the same pid begins its own time", () => {
+test("a later process with the same pid starts a new waiting time", () => {
   const { unusedSince } = planShimSweep([aShim()], new Set(), NONE, 0);
   const later = aShim({ startTicks: "9" });
   assert.deepEqual(planShimSweep([later], new Set(), unusedSince, UNUSED_SHIM_MS).end, []);

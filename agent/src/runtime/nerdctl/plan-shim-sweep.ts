@@ -1,7 +1,7 @@
-/** A process that containerd started to hold one container of one namespace. */
+/** A process that containerd started for one container of one namespace. */
 export interface Shim {
   readonly pid: number;
-  /** Clock ticks after boot. They distinguish it from a later process with the same pid. */
+  /** The start time in clock ticks after boot. It distinguishes the process from a later one with the same pid. */
   readonly startTicks: string;
   readonly containerId: string;
   readonly children: readonly ShimChild[];
@@ -10,11 +10,14 @@ export interface Shim {
 export interface ShimChild {
   readonly pid: number;
   readonly startTicks: string;
-  /** `runc init` that was created and never started: no program of the container runs in it. */
+  /**
+   * Whether the shim's only child is `runc init` of a container that was created but never started, so no program of
+   * the container runs.
+   */
   readonly unstarted: boolean;
 }
 
-/** Monotonic time at which each unused shim was first seen, by `shimKey`. */
+/** The monotonic time at which each unused shim was first seen, by `shimKey`. */
 export type UnusedSince = ReadonlyMap<string, number>;
 
 export interface ShimSweepPlan {
@@ -23,14 +26,15 @@ export interface ShimSweepPlan {
 }
 
 /**
- * The time for which a shim must stay unused before it is ended. A shim exits by itself within a second after its container was removed;
- * a call to containerd that is still under way takes at most a minute.
+ * The time for which a shim must be unused before it is ended. A shim exits by itself within a second after its
+ * container was removed; a call to containerd in progress takes at most a minute.
  */
 export const UNUSED_SHIM_MS = 90_000;
 
 /**
- * Chooses the shims to end. A shim is unused while containerd has no container of its id and no program runs below it. `containerIds`
- * holds all containers of the namespace, listed after the shims were read: containerd records a container before it starts the shim.
+ * Selects the shims to end. A shim is unused if containerd has no container with its id and no program runs below it.
+ * `containerIds` holds all containers of the namespace, listed after the shims were read, because containerd records a
+ * container before it starts the shim.
  */
 export function planShimSweep(
   shims: readonly Shim[],
@@ -51,9 +55,9 @@ export function planShimSweep(
 }
 
 /**
- * Reports whether a process is `runc init`. `program` is the target of its `/proc/PID/exe`. runc runs a copy of itself: a file in
- * memory, or its own file through a mount that it detached at once, whose path reads "/". A program of a container has a path of
- * its own.
+ * Reports whether a process is `runc init`. `program` is the target of its `/proc/PID/exe`. runc runs a copy of itself:
+ * either a file in memory, or its own file through a mount that it has already detached, whose path reads "/". A
+ * program of a container has a path of its own.
  */
 export function isRuncInit(program: string, argv: readonly string[]): boolean {
   return (

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import { openPrivateFile } from "./private-file.ts";
 
-test("a child can read it, the directory never shows it, and no other user can read it", async (t) => {
+test("a child can read the file, which has no directory entry and is unreadable for other users", async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "forage-private-"));
   t.after(() => rmSync(dir, { recursive: true }));
   const file = await openPrivateFile(dir, "secret\n");

@@ -4,16 +4,16 @@ import { type FileHandle, open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 
 export interface PrivateFile {
-  /** The path at which a child process finds it while it is open. */
+  /** The path at which a child process finds the file while it is open. */
   readonly path: string;
-  /** Returns the present content. */
+  /** Returns the current content. */
   read(): Promise<string>;
   close(): Promise<void>;
 }
 
 /**
- * A file for exchanging text with a child process. No one else can read it, and it is gone even if this process is killed:
- * it has no name, and is reached through this process's open descriptor.
+ * Creates a file for exchanging text with a child process. No other user can read it, and it disappears even if this
+ * process is killed, because it has no name: the child reaches it through this process's open descriptor.
  */
 export async function openPrivateFile(dir: string, text: string): Promise<PrivateFile> {
   const name = join(dir, `.private-${randomBytes(8).toString("hex")}`);
@@ -40,5 +40,5 @@ async function readWhole(file: FileHandle): Promise<string> {
   return bytes.toString("utf8", 0, bytesRead);
 }
 
-// Only the end matters: the program's last output.
+// Only the end is relevant: the program's last output.
 const READ_MAX_BYTES = 64 * 1024;

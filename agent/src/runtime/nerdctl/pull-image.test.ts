@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { systemClock } from "../../clock.ts";
 import { type PullOptions, pullImage } from "./pull-image.ts";
 
-test("a pull that does not even end by SIGKILL is left behind", async () => {
+test("abandons a pull that does not end even after SIGKILL", async () => {
   const signals: unknown[] = [];
   const child = {
     stdout: new PassThrough(),

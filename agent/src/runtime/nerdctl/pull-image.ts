@@ -7,19 +7,19 @@ import { PullProgress } from "./pull-progress.ts";
 export interface PullOptions {
   readonly cli: Pick<NerdctlCli, "spawn">;
   readonly clock: Clock;
-  /** The pull is cancelled after this long without a byte. */
+  /** The time without progress after which the pull is cancelled. */
   readonly stallMs: number;
-  /** `DOCKER_CONFIG` of the login to use. */
+  /** The environment with `DOCKER_CONFIG` for the login to use. */
   readonly env?: Readonly<Record<string, string>>;
   readonly onProgress?: (state: PullState) => void;
 }
 
-// Layers are unpacked in silence; several GB on a slow disk take minutes.
+// Unpacking layers shows no progress; several GB on a slow disk take minutes.
 const UNPACK_STALL_MS = 15 * 60_000;
 const KILL_PATIENCE_MS = 5_000;
 const STDERR_MAX_LENGTH = 64 * 1024;
 
-/** Pulls one image, given in its full form. There is no limit on the total time as long as it moves. */
+/** Pulls one image, given by its full name. There is no limit on the total time while the pull makes progress. */
 export async function pullImage(options: PullOptions, reference: string, signal: AbortSignal): Promise<void> {
   const { cli, clock, stallMs, env = {}, onProgress } = options;
   if (signal.aborted)
@@ -32,7 +32,7 @@ export async function pullImage(options: PullOptions, reference: string, signal:
   const end = (why: "stalled" | "aborted") => {
     outcome ??= why;
     child.kill("SIGKILL");
-    // A process that is stuck in the kernel does not even end by SIGKILL.
+    // A process that is stuck in the kernel does not end even after SIGKILL.
     cancelLeaving ??= clock.schedule(KILL_PATIENCE_MS, () => leaveBehind(undefined));
   };
   const abort = () => end("aborted");

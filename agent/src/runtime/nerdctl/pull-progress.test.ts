@@ -6,14 +6,14 @@ const frame = (seconds: string, layer: string, total: string) =>
   `127.0.0.1:5000/a/b:1: resolved       |\u001b[32m++++++\u001b[0m| \n${layer}\nelapsed: ${seconds} s         total:   ${total} (0.0 B/s)    \n`;
 const LAYER = "layer-sha256:ab: downloading    |\u001b[32m++\u001b[0m------|  1.0 MiB/3.0 MiB";
 
-test("the clock and the mean rate are no progress", () => {
+test("the elapsed time and the mean rate do not count as progress", () => {
   const progress = new PullProgress();
   assert.equal(progress.push(frame("0.1", LAYER, "1.0 M")), true);
   assert.equal(progress.push(frame("0.2", LAYER, "1.0 M")), false);
   assert.equal(progress.push(frame("10.3", LAYER, "1.0 M").replace("(0.0 B/s)", "(93.0 KiB/s)")), false);
 });
 
-test("bytes, bars and steps are", () => {
+test("bytes, bars and steps count as progress", () => {
   const progress = new PullProgress();
   progress.push(frame("0.1", LAYER, "1.0 M"));
   assert.equal(progress.push(frame("0.2", LAYER.replace("1.0 MiB", "1.1 MiB"), "1.0 M")), true);
@@ -23,7 +23,7 @@ test("bytes, bars and steps are", () => {
   assert.equal(progress.downloading, false);
 });
 
-test("lines may come in pieces, and nothing is no progress", () => {
+test("accepts lines in pieces, and counts empty input as no progress", () => {
   const progress = new PullProgress();
   assert.equal(progress.push(""), false);
   assert.equal(progress.push("a: resol"), false);
@@ -31,7 +31,7 @@ test("lines may come in pieces, and nothing is no progress", () => {
   assert.equal(progress.push("a: resolving\n"), false);
 });
 
-test("progress: present layers count, and sizes as soon as they are known", () => {
+test("counts present layers as done, and includes sizes as soon as they are known", () => {
   const progress = new PullProgress();
   const layer = (name: string, rest: string) => `layer-sha256:${name}: ${rest}\n`;
   progress.push(

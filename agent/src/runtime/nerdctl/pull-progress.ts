@@ -6,20 +6,20 @@ interface Layer {
   readonly bytesTotal: number;
 }
 
-/** Reads what `nerdctl pull` paints ten times a second, to tell a slow pull from one that hangs, and how far it is. */
+/** Reads the progress that `nerdctl pull` prints ten times a second, to distinguish a slow pull from one that hangs. */
 export class PullProgress {
   readonly #lines = new Map<string, string>();
   readonly #layers = new Map<string, Layer>();
   #rest = "";
 
-  /** True if something moved: a bar, a byte count, a step. */
+  /** Parses output. Returns true if a bar, a byte count or a step has changed. */
   push(text: string): boolean {
     const lines = `${this.#rest}${text}`.split("\n");
     this.#rest = (lines.pop() ?? "").slice(-LINE_MAX_LENGTH);
     return lines.map((line) => this.#take(line)).includes(true);
   }
 
-  /** True while layers are downloaded. Afterwards they are unpacked, which has no progress output. */
+  /** Whether layers are being downloaded. Afterwards they are unpacked, which prints no progress. */
   get downloading(): boolean {
     return (
       this.#lines.size === 0 ||
@@ -48,7 +48,7 @@ export class PullProgress {
   }
 }
 
-/** A finished layer has no numbers any more. Its size is that of its download. */
+/** Parses a layer's line. A finished layer prints no numbers, so it keeps the size of its download. */
 function readLayer(line: string, before: Layer | undefined): Layer {
   const sizes = SIZES.exec(line);
   if (sizes !== null) return { done: false, bytesDone: bytesOf(sizes[1]), bytesTotal: bytesOf(sizes[2]) };
@@ -67,7 +67,7 @@ const LINE_MAX_LENGTH = 1_000;
 const LINES_MAX = 500;
 const ESCAPE = String.fromCharCode(27);
 const COLOURS = new RegExp(`${ESCAPE}\\[[0-9;]*[A-Za-z]`, "g");
-// Moves by itself, even when nothing comes: the time, and the mean rate that falls with it.
+// Numbers that change even without progress: the elapsed time, and the mean rate that falls with it.
 const CLOCKWORK = /elapsed: *[0-9.]+ *s|\([^)]*\/s\)/g;
-// `1.0 MiB/3.0 MiB`; the first is cut off after eight characters.
+// Matches `1.0 MiB/3.0 MiB`; nerdctl truncates the first number after eight characters.
 const SIZES = /\bdownloading\b.*\|\s*([0-9.]+ *[KMGT]?i?B?)\/([0-9.]+ *[KMGT]?i?B?)\s*$/;

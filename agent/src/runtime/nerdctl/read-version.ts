@@ -6,7 +6,7 @@ interface VersionAnswer {
   readonly Server?: { readonly Components?: readonly { readonly Name: string; readonly Version: string }[] };
 }
 
-/** Returns the versions of containerd and nerdctl; rejects with UNAVAILABLE when containerd doesn't answer. */
+/** Returns the versions of containerd and nerdctl. Rejects with UNAVAILABLE if containerd doesn't respond. */
 export async function readVersion(cli: NerdctlCli, signal: AbortSignal): Promise<RuntimeVersion> {
   const { stdout } = await cli.call(["version", "--format", "{{json .}}"], { signal });
   const { Client, Server } = JSON.parse(stdout) as VersionAnswer;

@@ -11,8 +11,8 @@ export function loginsFor(reference: string, logins: readonly RegistryLogin[]): 
 }
 
 /**
- * Calls `work` with a directory for DOCKER_CONFIG that holds the login. Neither name nor password ever lie in a file with a name:
- * what is in the directory leads to an open descriptor of ours, and leads nowhere once we are gone.
+ * Calls `work` with a directory for DOCKER_CONFIG that holds the login. Name and password are never in a file with a
+ * name: the directory links to an open descriptor of this process, and the link is dead once the process has ended.
  */
 export async function withLogin<Result>(
   privateDir: string,
@@ -34,12 +34,12 @@ export async function withLogin<Result>(
   }
 }
 
-// Docker's clients look its own registry up under this name only.
+// Docker's clients look up Docker Hub under this name only.
 const HUB_KEY = "https://index.docker.io/v1/";
 
 function dockerConfig({ server, username, password }: RegistryLogin): string {
   const registry = registryName(server);
-  // Apart and not as `auth`, which can't hold a name with a colon.
+  // Username and password are separate, because `auth` can't hold a name with a colon.
   return JSON.stringify({
     auths: { [registry === "docker.io" ? HUB_KEY : registry]: { username, password } },
   });

@@ -36,7 +36,7 @@ const build = (change: Partial<ContainerSpec> = {}, place: Partial<RunPlace> = {
   runArguments(aSpec(change), aPlace(place));
 const afterDashes = (args: readonly string[]) => args.slice(args.indexOf("--"));
 
-test("the whole of a plain container", () => {
+test("builds all arguments of a plain container", () => {
   assert.deepEqual(build(), [
     "run",
     "--detach",
@@ -73,7 +73,7 @@ for (const [what, change, entrypoint, tail] of [
   ["a user's own dashes", { args: ["--", "x"] }, [], ["--", "x"]],
   ["empty words", { command: [""], args: [""] }, ["--entrypoint="], [""]],
 ] as const) {
-  test(`command and args: ${what}`, () => {
+  test(`sets command and args: ${what}`, () => {
     const args = build(change);
     assert.deepEqual(afterDashes(args), ["--", "localhost/app:1", "--", ...tail]);
     assert.deepEqual(
@@ -83,7 +83,7 @@ for (const [what, change, entrypoint, tail] of [
   });
 }
 
-test("limits: no swap, and never below or above what the kernel takes", () => {
+test("sets limits without swap and within the kernel's bounds", () => {
   const limits = (change: Partial<ContainerSpec>) => build(change).filter((it) => /^--(cpu|memory)/.test(it));
   assert.deepEqual(limits({ memoryLimitBytes: 1e6 }), ["--memory=1000000", "--memory-swap=1000000"]);
   assert.deepEqual(limits({ cpuLimitMilli: 1 }), ["--cpus=0.010"]);
@@ -91,7 +91,7 @@ test("limits: no swap, and never below or above what the kernel takes", () => {
   assert.deepEqual(limits({ cpuShares: 1e9 }), ["--cpu-shares=262144"]);
 });
 
-test("names of variables are joined to their option, values never appear", () => {
+test("joins names of variables to their option and never passes values", () => {
   const args = build(
     { env: [{ name: "A", value: "secret" }] },
     { envFile: "/dev/fd/3", inheritedNames: ["--rm", "B"] },
@@ -103,7 +103,7 @@ test("names of variables are joined to their option, values never appear", () =>
   assert.equal(args.join(" ").includes("secret"), false);
 });
 
-test("the agent's own labels can't be taken by a spec", () => {
+test("a spec can't override the agent's own labels", () => {
   const args = build({ labels: { mine: "no", "a=b": "c d,e" } }, { labels: { mine: "yes" } });
   assert.deepEqual(
     args.filter((it) => it.startsWith("--label")),
@@ -111,7 +111,7 @@ test("the agent's own labels can't be taken by a spec", () => {
   );
 });
 
-test("binds, working directory and log file", () => {
+test("sets binds, working directory and log file", () => {
   const binds = [
     { source: "/etc/a b", target: "/etc/hosts", readOnly: true },
     { source: "/data", target: "/data", readOnly: false },
@@ -134,7 +134,7 @@ for (const [what, change] of [
   ["mount with a colon", { binds: [{ source: "/a", target: "/b:rw", readOnly: true }] }],
   ["relative mount", { binds: [{ source: "a", target: "/b", readOnly: true }] }],
 ] as const) {
-  test(`refuses a ${what}`, () => {
+  test(`rejects a ${what}`, () => {
     assert.throws(
       () => build(change),
       (error) => error instanceof RuntimeError && !error.retryable,
@@ -142,7 +142,7 @@ for (const [what, change] of [
   });
 }
 
-test("settings that pods do not have become options of their own", () => {
+test("settings that pods don't have become options", () => {
   const args = build({
     networkNamespace: "none",
     memoryLimitBytes: 1000,
@@ -157,7 +157,10 @@ test("settings that pods do not have become options of their own", () => {
       pidsLimit: 9,
       shmBytes: 4096,
       oomScoreAdjustment: -5,
-      ulimits: [{ name: "nofile", soft: 10, hard: 20 }],
+      ulimits: [
+        { name: "nofile", soft: 10, hard: 20 },
+        { name: "locks", soft: 10, hard: 20 },
+      ],
       sysctls: { "net.core.somaxconn": "16" },
       tmpfs: [{ target: "/t", sizeBytes: 4096 }, { target: "/u" }],
       initProgram: "/usr/bin/tini",
@@ -170,19 +173,25 @@ test("settings that pods do not have become options of their own", () => {
     ...["--network=none", "--hostname=web", "--memory=1000", "--memory-swap=3000", "--user=www:www"],
     ...["--mount=type=bind,source=/a,target=/b,bind-propagation=rslave,readonly", "--memory-reservation=500"],
     ...["--cpuset-cpus=0-1,3", "--cpu-period=100000", "--cpu-quota=50000", "--pids-limit=9"],
-    ...["--shm-size=4096", "--oom-score-adj=-5", "--ulimit=nofile=10:20", "--sysctl=net.core.somaxconn=16"],
-    ...["--tmpfs=/t:size=4096", "--tmpfs=/u", "--init", "--init-binary=/usr/bin/tini"],
+    ...["--shm-size=4096", "--oom-score-adj=-5", "--ulimit=nofile=10:20", "--ulimit=locks=10:20"],
+    ...[
+      "--sysctl=net.core.somaxconn=16",
+      "--tmpfs=/t:size=4096",
+      "--tmpfs=/u",
+      "--init",
+      "--init-binary=/usr/bin/tini",
+    ],
     ...["--memory-swappiness=0", "--pid=host", "--ipc=host", "--cgroupns=private"],
   ])
     assert.ok(args.includes(option), `${option} in ${args.join(" ")}`);
 });
 
-test("swap of -1 is unlimited", () => {
+test("a swap limit of -1 means unlimited", () => {
   const args = build({ memoryLimitBytes: 1000, tuning: { memorySwapLimitBytes: -1 } });
   assert.ok(args.includes("--memory-swap=-1"), args.join(" "));
 });
 
-test("an AppArmor profile is applied, and refused where it would be passed over", () => {
+test("applies an AppArmor profile, and rejects it on hosts that would ignore it", () => {
   const security = {
     ...{ runAsNonRoot: false, readOnlyRootFilesystem: false, privileged: false },
     ...{ allowPrivilegeEscalation: true, capabilities: { add: [], drop: [] } },
@@ -192,7 +201,7 @@ test("an AppArmor profile is applied, and refused where it would be passed over"
   assert.ok(build(confined).includes("--security-opt=apparmor=acme-web"));
   assert.throws(() => build(confined, { appArmor: false }), /acme-web: this host has no AppArmor/);
   const hostile = { security: { ...security, appArmorProfile: "a,seccomp=unconfined" } };
-  assert.throws(() => build(hostile), /is no AppArmor profile/);
+  assert.throws(() => build(hostile), /is not the name of an AppArmor profile/);
 });
 
 for (const [what, tuning] of [

@@ -12,45 +12,50 @@ import { checkPath } from "./check-path.ts";
 import { securityOptions, userOption } from "./security-options.ts";
 import { memorySwapOf, tuningOptions } from "./tuning-options.ts";
 
-/** The inputs of `nerdctl run` besides the container's own spec. */
+/** The inputs of `nerdctl run` other than the container's spec. */
 export interface RunPlace {
-  /** nerdctl writes the container's id here before anything else. Must not exist. */
+  /** The file to which nerdctl writes the container's id before anything else. Must not exist. */
   readonly idFile: string;
-  /** The file of `NAME=VALUE` lines for nerdctl; undefined without variables. */
+  /** The file of `NAME=VALUE` lines for nerdctl. Undefined if there are no variables. */
   readonly envFile: string | undefined;
-  /** Names whose values it takes from its own environment. */
+  /** Names of variables whose values nerdctl takes from its own environment. */
   readonly inheritedNames: readonly string[];
-  /** Labels that mark the container as this agent's. */
+  /** Labels that identify the container as this agent's. */
   readonly labels: Readonly<Record<string, string>>;
-  /** Whether this nerdctl knows `--no-healthcheck` (2.1 on). */
+  /** Whether this nerdctl supports `--no-healthcheck` (from 2.1). */
   readonly knowsHealthcheck: boolean;
-  /** Whether the host has SELinux and this nerdctl can use it. */
+  /** Whether the host has SELinux and this nerdctl supports it. */
   readonly selinux: boolean;
   readonly appArmor: boolean;
-  /** The image's USER. Used only where `needsImageUser` says so. */
+  /** The image's USER. Used only if `needsImageUser` returns true. */
   readonly imageUser: string;
-  /** Program that writes a terminal's output to the file that is its last argument. */
+  /** The program that writes a terminal's output to the file named by its last argument. */
   readonly terminalLogger: string;
-  /** Program that passes the output on to the pipes in a directory, and that directory; undefined: the container needs none. */
+  /**
+   * The program that copies the output to the pipes in a directory, and that directory. Undefined if the container
+   * needs neither.
+   */
   readonly streamLogger: { readonly program: string; readonly dir: string } | undefined;
-  /** An OCI runtime that does what the spec's would, with streams of the container's own; undefined: the spec's. */
+  /**
+   * A wrapper around the spec's OCI runtime that opens the container's streams. Undefined: the spec's runtime itself.
+   */
   readonly ownRuntime: string | undefined;
 }
 
 // nerdctl's own rule for names, with a limit that leaves room in a file name.
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]{1,199}$/;
 
-// The kernel takes no smaller CPU quota than 1 ms in a period of 100 ms.
+// The kernel accepts no CPU quota below 1 ms in a period of 100 ms.
 const CPU_LIMIT_MIN_MILLI = 10;
 
-// Bounds of cpu.shares.
+// The bounds of cpu.shares.
 const CPU_SHARES_MIN = 2;
 const CPU_SHARES_MAX = 262_144;
 
 /**
- * The arguments after nerdctl's global options. Every user's string is either the tail of `--option=` or stands behind `--`,
- * so that none can become an option: `run … -- IMAGE -- WORD…`. The first `--` ends nerdctl's options; nerdctl drops the second,
- * which must be there always, or it would drop a user's own first `--`.
+ * Returns the arguments after nerdctl's global options: `run … -- IMAGE -- WORD…`. Every string from a user is either
+ * the tail of `--option=` or follows `--`, so that none can become an option. The first `--` ends nerdctl's options.
+ * nerdctl drops the second one; without it, nerdctl would drop a user's own first `--`.
  */
 export function runArguments(spec: ContainerSpec, place: RunPlace): readonly string[] {
   const image = normalizeImage(spec.image);
@@ -65,7 +70,7 @@ export function runArguments(spec: ContainerSpec, place: RunPlace): readonly str
     `--cidfile=${place.idFile}`,
     ...networkOptions(spec),
     ...streamOptions(spec, place),
-    // A health check that the image brings would be run by systemd timers, behind our back.
+    // systemd timers would run a health check of the image without the agent's control.
     ...(place.knowsHealthcheck ? ["--no-healthcheck"] : []),
     ...Object.entries({ ...spec.labels, ...place.labels }).map(([key, value]) => `--label=${key}=${value}`),
     ...(place.envFile === undefined ? [] : [`--env-file=${place.envFile}`]),
@@ -85,7 +90,10 @@ export function runArguments(spec: ContainerSpec, place: RunPlace): readonly str
   ];
 }
 
-/** With the host's network comes the host's name, as in Kubernetes; nerdctl sees to that itself (its `--uts=host` can't be started). */
+/**
+ * Returns the options for the network. A container on the host's network also has the host's name, as in Kubernetes;
+ * nerdctl does that itself (its `--uts=host` fails to start).
+ */
 function networkOptions({ networkNamespace, hostname }: ContainerSpec): string[] {
   if (networkNamespace === HOST_NETWORK) return ["--network=host"];
   if (networkNamespace === NO_NETWORK) return ["--network=none", `--hostname=${hostname}`];
@@ -93,9 +101,8 @@ function networkOptions({ networkNamespace, hostname }: ContainerSpec): string[]
 }
 
 /**
- * Returns the options for streams. containerd's shim appends the output to the file by itself, and provides no input. It passes a
- * terminal's output to a program only. The terminal's input stays open as long as
- * the shim holds the terminal.
+ * Returns the options for streams. containerd's shim appends the output to the file by itself and provides no input. It
+ * passes a terminal's output only to a program. The terminal's input stays open as long as the shim holds the terminal.
  */
 function streamOptions({ logFile, tty, ociRuntime }: ContainerSpec, place: RunPlace): string[] {
   const given = ociRuntime === undefined ? undefined : checkRuntime(ociRuntime);
@@ -109,7 +116,10 @@ function streamOptions({ logFile, tty, ociRuntime }: ContainerSpec, place: RunPl
   return [`--log-driver=${pathToFileURL(logFile).href}`, ...runtime];
 }
 
-/** nerdctl requires one `key=value` for the program, which gets both as arguments. */
+/**
+ * Returns the option for a logging program. nerdctl requires one `key=value`, and passes both to the program as
+ * arguments.
+ */
 function loggerOption(program: string, key: string, value: string): string {
   const logger = new URL(`binary://${pathToFileURL(program).pathname}`);
   logger.searchParams.set(key, value);
@@ -117,7 +127,7 @@ function loggerOption(program: string, key: string, value: string): string {
 }
 
 function mountOption({ source, target, readOnly, propagation }: BindMount): string {
-  // `--mount` and not `--volume`: that one makes a missing source on the host.
+  // `--volume` would create a missing source on the host; `--mount` fails instead.
   const fields = [
     "type=bind",
     `source=${checkPath("mount", source)}`,
@@ -138,7 +148,7 @@ function limitOptions({ cpuLimitMilli, memoryLimitBytes, cpuShares, tuning }: Co
   if (cpuLimitMilli !== undefined) {
     options.push(`--cpus=${(Math.max(CPU_LIMIT_MIN_MILLI, cpuLimitMilli) / 1000).toFixed(3)}`);
   }
-  // Equal limits mean no swap; left out, nerdctl would allow as much swap as memory.
+  // Equal limits disable swap. Without the option, nerdctl would allow as much swap as memory.
   if (memoryLimitBytes !== undefined) {
     options.push(`--memory=${memoryLimitBytes}`, `--memory-swap=${memorySwapOf(tuning, memoryLimitBytes)}`);
   }
@@ -153,7 +163,9 @@ function checkName(name: string): string {
   throw refusal(`${JSON.stringify(name)} can't be a container's name`);
 }
 
-/** A shim's name such as `io.containerd.kata.v2`, or the path of a program that takes runc's arguments. */
+/**
+ * Checks an OCI runtime: a shim's name such as `io.containerd.kata.v2`, or the path of a program with runc's arguments.
+ */
 function checkRuntime(runtime: string): string {
   if (/^(\/[^\n\0]{1,4000}|[A-Za-z0-9][A-Za-z0-9._-]{0,199})$/.test(runtime)) return runtime;
   throw refusal(`${JSON.stringify(runtime)} can't be an OCI runtime: a path or a name`);

@@ -10,7 +10,7 @@ import { RunContainer } from "./run-container.ts";
 
 const ID = "ab".repeat(32);
 
-test("the file with the environment is closed once the call is over, however it ended", async (t) => {
+test("closes the file with the environment after the call, whatever its result", async (t) => {
   const { run, spec, cli, dir } = given(t);
   await run.run(spec("first"), signal);
   cli.error = new RuntimeError("START_FAILED", "no such program", { retryable: false });
@@ -18,7 +18,7 @@ test("the file with the environment is closed once the call is over, however it 
   assert.deepEqual(openFilesBelow(dir), []);
 });
 
-test("remains of a failed start are removed, and its name is free again", async (t) => {
+test("removes what is left of a failed start, and releases the name", async (t) => {
   const { run, spec, cli } = given(t);
   cli.error = new RuntimeError("START_FAILED", "no such program", { retryable: false });
   await assert.rejects(run.run(spec("web"), signal), { code: "START_FAILED" });
@@ -28,7 +28,7 @@ test("remains of a failed start are removed, and its name is free again", async 
   assert.deepEqual(await run.run(spec("web"), signal), { id: ID });
 });
 
-test("nothing is removed of a call that was cut off: the container may run", async (t) => {
+test("removes nothing after an interrupted call, because the container may run", async (t) => {
   const { run, spec, cli } = given(t);
   cli.error = new RuntimeError("TIMEOUT", "killed", { retryable: true });
   await assert.rejects(run.run(spec("web"), signal), { code: "TIMEOUT" });
@@ -46,7 +46,7 @@ function openFilesBelow(folder: string): string[] {
     .filter((link) => link.startsWith(folder));
 }
 
-/** Returns the path of the open file. Empty if it has been closed since it was listed. */
+/** Returns the path of the open file, or an empty string if it has been closed since it was listed. */
 function linkOf(fd: string): string {
   try {
     return readlinkSync(`/proc/self/fd/${fd}`);
@@ -76,7 +76,7 @@ function given(t: TestContext) {
   return { run, spec, cli, dir };
 }
 
-/** Writes the id of the created container, and then fails as scripted. */
+/** Writes the id of the created container and then fails as scripted. */
 class FakeCli {
   error: RuntimeError | undefined;
   readonly removed: string[] = [];

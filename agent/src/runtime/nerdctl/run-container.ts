@@ -21,26 +21,26 @@ import { type RunPlace, runArguments } from "./run-arguments.ts";
 export interface RunContainerOptions {
   readonly cli: NerdctlCli;
   readonly dataRoots: DataRoots;
-  /** A private directory that holds the environment's values while a call is running. */
+  /** A private directory that holds the values of the environment while a call is running. */
   readonly privateDir: string;
-  /** Put on every container. */
+  /** Labels for every container. */
   readonly labels: Readonly<Record<string, string>>;
-  /** The directory of programs that some containers need. It must allow execution. */
+  /** The directory of the helper programs. It must allow execution. */
   readonly programDir: string;
 }
 
-/** The features of this nerdctl, from its own help. */
+/** The features of this nerdctl, read from its help text. */
 interface Knowledge {
   readonly knowsHealthcheck: boolean;
   readonly selinux: boolean;
   readonly appArmor: boolean;
 }
 
-// There on hosts that have it, enforcing or not.
+// This file exists on hosts with SELinux, enforcing or not.
 const SELINUX_DIR = "/sys/fs/selinux/policy";
 const APPARMOR_FILE = "/sys/kernel/security/apparmor/profiles";
 
-/** `nerdctl run`, with what must be in place before and what must be gone after. */
+/** Runs `nerdctl run`, with the preparations before it and the clean-up after it. */
 export class RunContainer {
   readonly #options: RunContainerOptions;
   readonly #names = new Set<string>();
@@ -50,14 +50,14 @@ export class RunContainer {
     this.#options = options;
   }
 
-  /** Names of containers that are being made. */
+  /** Names of containers that are being created. */
   get underWay(): ReadonlySet<string> {
     return this.#names;
   }
 
   async run(spec: ContainerSpec, signal: AbortSignal): Promise<{ readonly id: string }> {
     const env = splitEnv(spec.env);
-    // Refuses what is wrong before anything is touched.
+    // Rejects invalid specs before anything is created.
     runArguments(spec, { ...PLACE, selinux: true, appArmor: true });
     if (this.#names.has(spec.name)) throw nameTaken(spec.name);
     this.#names.add(spec.name);
@@ -116,17 +116,20 @@ export class RunContainer {
     }
   }
 
-  /** nerdctl leaves a container that could not be started behind. */
+  /** Removes a container that could not be started, which nerdctl leaves behind. */
   async #undo(home: DataRoot): Promise<void> {
     const id = await readId(home);
     try {
-      // The caller has its error already; what goes wrong here is found by the next listing.
+      // The caller already has the start's error. A failed removal is detected by the next listing.
       if (id !== undefined) await removeContainers(this.#options.cli, [id], new AbortController().signal);
       await this.#options.dataRoots.release(home);
     } catch {}
   }
 
-  /** Claims the name. If an earlier call was cut off before it made a container, the name is free again, unless that call still runs. */
+  /**
+   * Claims the name. If an earlier call was interrupted before it created a container, the name is free again, unless
+   * that call is still running.
+   */
   async #claim(name: string, signal: AbortSignal): Promise<DataRoot> {
     const { dataRoots, cli } = this.#options;
     const claimed = await dataRoots.claim(name);
@@ -191,7 +194,7 @@ async function learn(cli: NerdctlCli, signal: AbortSignal): Promise<Knowledge> {
   return { knowsHealthcheck, appArmor, selinux: common.includes("--selinux-enabled") };
 }
 
-// One that was killed may have got anywhere; the caller looks for itself.
+// A killed call may have had any effect, so the caller checks it.
 function endedByItself(error: unknown): boolean {
   return !(error instanceof RuntimeError) || !["TIMEOUT", "ABORTED", "UNAVAILABLE"].includes(error.code);
 }
@@ -206,7 +209,7 @@ async function exists(cli: NerdctlCli, id: string, signal: AbortSignal): Promise
   }
 }
 
-// containerd's shim would make it readable by all.
+// containerd's shim would create the file readable by all users.
 async function makeLogFile(path: string): Promise<void> {
   try {
     await (await open(path, "a", 0o600)).close();

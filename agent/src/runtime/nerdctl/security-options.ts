@@ -3,8 +3,8 @@ import { type ContainerSecurity, type ContainerSpec, type ContainerUser, Runtime
 import { checkPath } from "./check-path.ts";
 
 /**
- * `--user`; `imageUser` is the image's USER, which is only needed for a group without a user: nerdctl takes no group alone.
- * Undefined: as the image says.
+ * Returns the `--user` option. `imageUser` is the image's USER; it is needed only for a group without a user, because
+ * nerdctl accepts no group alone. Undefined: the image's user.
  */
 export function userOption(user: ContainerUser | undefined, imageUser: string): readonly string[] {
   const groups = (user?.supplementalGroups ?? []).map((gid) => `--group-add=${gid}`);
@@ -20,7 +20,7 @@ export interface SecurityModules {
   readonly appArmor: boolean;
 }
 
-/** Returns nerdctl's options. Without any they are nerdctl's defaults, which are Docker's. */
+/** Returns nerdctl's options. Without options, nerdctl applies its defaults, which are Docker's. */
 export function securityOptions(
   spec: ContainerSpec,
   { selinux, appArmor }: SecurityModules,
@@ -32,7 +32,7 @@ export function securityOptions(
     ...(security.readOnlyRootFilesystem ? ["--read-only"] : []),
     ...(security.privileged ? ["--privileged"] : []),
     ...(security.allowPrivilegeEscalation ? [] : ["--security-opt=no-new-privileges"]),
-    // ALL is dropped before, single ones after what is added: nerdctl's order is Kubernetes' own.
+    // nerdctl drops ALL before it adds capabilities, and drops single ones afterwards, in the same order as Kubernetes.
     ...security.capabilities.add.map((it) => `--cap-add=${capabilityName(it)}`),
     ...security.capabilities.drop.map((it) => `--cap-drop=${capabilityName(it)}`),
     ...seccompOption(security.seccomp),
@@ -54,19 +54,22 @@ function seccompOption(seccomp: ContainerSecurity["seccomp"]): readonly string[]
   }
 }
 
-/** Without AppArmor nerdctl only warns. */
+/** Returns the option for AppArmor. Throws on a host without AppArmor, where nerdctl would only warn. */
 function appArmorOption(profile: string | undefined, appArmor: boolean): readonly string[] {
   if (profile === undefined) return [];
   if (!/^[A-Za-z0-9/][A-Za-z0-9_./@+-]*$/.test(profile))
-    throw refusal(`${JSON.stringify(profile)} is no AppArmor profile`);
+    throw refusal(`${JSON.stringify(profile)} is not the name of an AppArmor profile`);
   if (!appArmor) throw refusal(`AppArmor profile ${profile}: this host has no AppArmor`);
   return [`--security-opt=apparmor=${profile}`];
 }
 
-/** nerdctl labels processes only on request, and doesn't report it if the host can't. */
+/**
+ * Returns the options for SELinux. nerdctl labels processes only on request, and doesn't report that the host can't.
+ */
 function selinuxOptions(type: string | undefined, selinux: boolean): readonly string[] {
   if (type === undefined) return [];
-  if (!/^[A-Za-z0-9_]+$/.test(type)) throw refusal(`${JSON.stringify(type)} is no SELinux type`);
+  if (!/^[A-Za-z0-9_]+$/.test(type))
+    throw refusal(`${JSON.stringify(type)} is not the name of an SELinux type`);
   if (!selinux)
     throw refusal(`se_linux_type ${type}: this host has no SELinux, or its nerdctl can't use it (2.3 can)`);
   return ["--selinux-enabled", `--security-opt=label=type:${type}`];

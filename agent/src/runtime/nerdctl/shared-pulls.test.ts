@@ -24,7 +24,7 @@ function aRecorder() {
 const never = new AbortController().signal;
 const isAborted = (error: unknown) => error instanceof RuntimeError && error.code === "ABORTED";
 
-test("callers of one image share a pull, of another not", async () => {
+test("calls for the same image share one pull", async () => {
   const { begun, pulls } = aRecorder();
   const calls = ["a", "a", "b"].map((it) => pulls.pull(it, never));
   assert.deepEqual(
@@ -45,7 +45,7 @@ test("rejects all callers of a failed pull, and pulls again at the next call", a
   await again;
 });
 
-test("a cancelled caller leaves the others' pull alone; the last one ends it", async () => {
+test("cancelling one caller keeps the pull for the others; cancelling the last one ends it", async () => {
   const { begun, pulls } = aRecorder();
   const [first, last] = [new AbortController(), new AbortController()];
   const left = pulls.pull("a", first.signal);
@@ -63,25 +63,25 @@ test("a cancelled caller leaves the others' pull alone; the last one ends it", a
   await fresh;
 });
 
-test("a signal that is already aborted begins nothing", async () => {
+test("an aborted signal starts no pull", async () => {
   const { begun, pulls } = aRecorder();
   await assert.rejects(pulls.pull("a", AbortSignal.abort()), isAborted);
   assert.equal(begun.length, 0);
 });
 
-test("callers with other credentials don't share, and all that share learn of its progress", async () => {
+test("callers with different credentials don't share a pull, and all sharers receive its progress", async () => {
   const { begun, pulls } = aRecorder();
   const login = (password: string) => ({ server: "r.example", username: "u", password });
-  const told: string[] = [];
+  const progress: string[] = [];
   const call = (name: string, ...passwords: string[]) =>
     pulls.pull("a", never, {
       credentials: passwords.map(login),
-      onProgress: ({ layersDone }) => told.push(`${name} ${layersDone}`),
+      onProgress: ({ layersDone }) => progress.push(`${name} ${layersDone}`),
     });
   const calls = [call("first", "x"), call("second", "x"), call("other", "y"), call("none")];
   assert.equal(begun.length, 3);
   begun[0]?.onProgress({ layersDone: 2, layers: 3, bytesDone: 1, bytesTotal: 2 });
-  assert.deepEqual(told, ["first 2", "second 2"]);
+  assert.deepEqual(progress, ["first 2", "second 2"]);
   for (const it of begun) it.end();
   await Promise.all(calls);
 });

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type PullOptions, type PullState, type RegistryLogin, RuntimeError } from "../runtime.ts";
 
-/** Pulls once. `credentials` contains only those for the image's registry. */
+/** Performs one pull. `credentials` contains only those for the image's registry. */
 export type PullOnce = (
   reference: string,
   credentials: readonly RegistryLogin[],
@@ -16,7 +16,10 @@ interface Pull {
   callers: number;
 }
 
-/** Shares one pull for each image and credentials between all callers. It is cancelled when the last caller has cancelled. */
+/**
+ * Shares one pull for each image and set of credentials between all callers. The pull is cancelled when the last caller
+ * has cancelled.
+ */
 export class SharedPulls {
   readonly #pull: PullOnce;
   readonly #going = new Map<string, Pull>();
@@ -31,7 +34,7 @@ export class SharedPulls {
     const key = keyOf(reference, credentials);
     const pull = this.#going.get(key) ?? this.#begin(key, reference, credentials);
     pull.callers += 1;
-    // Wrapped, as two callers may bring the same function.
+    // Wrap the function, because two callers may pass the same one.
     const listener = (state: PullState) => onProgress?.(state);
     pull.listeners.add(listener);
     let leave = () => {};
@@ -52,10 +55,10 @@ export class SharedPulls {
   #begin(key: string, reference: string, credentials: readonly RegistryLogin[]): Pull {
     const giveUp = new AbortController();
     const listeners: Pull["listeners"] = new Set();
-    const tell = (state: PullState) => {
+    const notify = (state: PullState) => {
       for (const listener of listeners) listener(state);
     };
-    const ended = this.#pull(reference, credentials, tell, giveUp.signal);
+    const ended = this.#pull(reference, credentials, notify, giveUp.signal);
     const pull: Pull = { ended, giveUp, listeners, callers: 0 };
     this.#going.set(key, pull);
     const forget = () => this.#forget(key, pull);
@@ -74,7 +77,7 @@ export class SharedPulls {
   }
 }
 
-// A digest, so that no password is kept for the sake of comparing.
+// The key is a digest, so that no password is kept only for comparison.
 function keyOf(reference: string, credentials: readonly RegistryLogin[]): string {
   if (credentials.length === 0) return reference;
   const text = JSON.stringify(credentials.map((it) => [it.server, it.username, it.password]));

@@ -3,13 +3,14 @@ import { basename } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { isContainerId } from "./data-roots.ts";
 import { isRuncInit, planShimSweep, type Shim, type ShimChild, type UnusedSince } from "./plan-shim-sweep.ts";
+import { SHIM_PROGRAM, shimOption } from "./shim-arguments.ts";
 
 export interface ShimSweeperOptions {
   readonly clock: Clock;
-  /** containerd's socket, with or without `unix://`. */
+  /** The address of containerd's socket, with or without `unix://`. */
   readonly address: string;
   readonly namespace: string;
-  /** Ids of all containers of the namespace, whichever agent made them. */
+  /** Lists the ids of all containers in the namespace, including those of other agents. */
   readonly listContainers: (signal: AbortSignal) => Promise<ReadonlySet<string>>;
   readonly onEnded: (containerId: string, pid: number) => void;
 }
@@ -21,14 +22,13 @@ interface Process {
   readonly argv: readonly string[];
 }
 
-// Reading all of /proc costs some 10 ms with 500 processes.
+// Reading all of /proc takes about 10 ms with 500 processes.
 const SWEEP_INTERVAL_MS = 30_000;
-/** Other shims may keep their container's programs elsewhere than below themselves, as virtual machines do. */
-const SHIM_PROGRAM = "containerd-shim-runc-v2";
 
 /**
- * Ends shims that a restart of containerd left without a container. containerd that ends between the start of a shim and the creation of
- * its task loads the shim again at its next start; removing the container then leaves the shim, 13 MB each, for ever.
+ * Ends shims that have lost their container in a restart of containerd. If containerd ends between the start of a shim
+ * and the creation of its task, it loads the shim again at its next start. Removing the container then leaves the shim
+ * running for ever, with 13 MB.
  */
 export class ShimSweeper {
   readonly #options: ShimSweeperOptions;
@@ -39,7 +39,10 @@ export class ShimSweeper {
     this.#options = options;
   }
 
-  /** Ends shims that have been unused for long. Checks at most every 30 s. `alive` holds the ids that were just listed. */
+  /**
+   * Ends shims that have been unused for a while. Checks at most every 30 s. `alive` holds the ids of the latest
+   * listing.
+   */
   async sweep(alive: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
     const { clock, listContainers, onEnded } = this.#options;
     const nowMs = clock.monotonicMs();
@@ -53,13 +56,13 @@ export class ShimSweeper {
     const plan = planShimSweep(shims, await listContainers(signal), this.#unusedSince, nowMs);
     this.#unusedSince = plan.unusedSince;
     for (const shim of plan.end) {
-      // The shim first: it would report the end of its child to containerd as that of a container.
+      // End the shim first; otherwise it would report the end of its child to containerd as the container's exit.
       for (const it of [shim, ...shim.children]) await endProcess(it);
       onEnded(shim.containerId, shim.pid);
     }
   }
 
-  /** Shims of our containerd and namespace only. */
+  /** Returns the shims of this containerd and namespace. */
   async #shims(): Promise<readonly Shim[]> {
     const processes = await readProcesses();
     const candidates = processes.filter(({ argv }) => basename(argv[0] ?? "") === SHIM_PROGRAM);
@@ -67,19 +70,14 @@ export class ShimSweeper {
     const ours = await realAddress(this.#options.address);
     const found: Shim[] = [];
     for (const { pid, startTicks, argv } of candidates) {
-      const containerId = option(argv, "-id");
-      if (!isContainerId(containerId) || option(argv, "-namespace") !== this.#options.namespace) continue;
-      if ((await realAddress(option(argv, "-address"))) !== ours) continue;
+      const containerId = shimOption(argv, "-id");
+      if (!isContainerId(containerId) || shimOption(argv, "-namespace") !== this.#options.namespace) continue;
+      if ((await realAddress(shimOption(argv, "-address"))) !== ours) continue;
       const below = processes.filter(({ parentPid }) => parentPid === pid);
       found.push({ pid, startTicks, containerId, children: await Promise.all(below.map(asChild)) });
     }
     return found;
   }
-}
-
-function option(argv: readonly string[], name: string): string {
-  const at = argv.indexOf(name);
-  return at < 0 ? "" : (argv[at + 1] ?? "");
 }
 
 async function realAddress(address: string): Promise<string> {
@@ -93,14 +91,14 @@ async function readProcesses(): Promise<readonly Process[]> {
   return found.filter((it) => it !== undefined);
 }
 
-/** Undefined once it has ended. */
+/** Returns the process, or undefined if it has ended. */
 async function readProcess(pid: number): Promise<Process | undefined> {
   try {
     const [line, stat] = await Promise.all([
       readFile(`/proc/${pid}/cmdline`, "utf8"),
       readFile(`/proc/${pid}/stat`, "latin1"),
     ]);
-    // The name in brackets may hold anything.
+    // The name in brackets may contain any characters.
     const [state, parent, ...fields] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     if (state === "Z" || state === "X") return undefined;
     return { pid, parentPid: Number(parent), startTicks: fields[17] ?? "", argv: line.split("\0") };
@@ -114,7 +112,7 @@ async function asChild({ pid, startTicks, argv }: Process): Promise<ShimChild> {
   return { pid, startTicks, unstarted: isRuncInit(program, argv) };
 }
 
-/** Ends the process, unless it has ended and its number is now another one's. */
+/** Kills the process, unless it has ended and its pid belongs to another process. */
 export async function endProcess({ pid, startTicks }: { pid: number; startTicks: string }): Promise<void> {
   if ((await readProcess(pid))?.startTicks !== startTicks) return;
   try {

@@ -1,14 +1,17 @@
 import { type ContainerTuning, RuntimeError } from "../runtime.ts";
 import { checkPath } from "./check-path.ts";
 
-// Names that nerdctl and runc know, see getrlimit(2).
+// The names that nerdctl and runc support; see getrlimit(2).
 const ULIMITS = new Set(
   "as core cpu data fsize locks memlock msgqueue nice nofile nproc rss rtprio rttime sigpending stack".split(
     " ",
   ),
 );
 
-/** nerdctl's options for settings that pods do not have. Rejects with START_FAILED what nerdctl would misread. */
+/**
+ * Returns nerdctl's options for settings that pods do not have. Throws START_FAILED for values that nerdctl would
+ * misread.
+ */
 export function tuningOptions(tuning: ContainerTuning = {}): readonly string[] {
   const { memorySoftLimitBytes, cpuset, cpuPeriodMicros, cpuQuotaMicros, pidsLimit } = tuning;
   const { shmBytes, oomScoreAdjustment, initProgram, memorySwappiness } = tuning;
@@ -33,7 +36,8 @@ export function tuningOptions(tuning: ContainerTuning = {}): readonly string[] {
 const UNLIMITED = -1;
 
 /**
- * Returns the limit of memory plus swap. Equal limits mean no swap; without the option nerdctl would allow as much swap as memory.
+ * Returns the limit of memory plus swap. Equal limits disable swap; without the option nerdctl would allow as much swap
+ * as memory.
  */
 export function memorySwapOf(tuning: ContainerTuning | undefined, memoryLimitBytes: number): number {
   const swap = tuning?.memorySwapLimitBytes ?? memoryLimitBytes;

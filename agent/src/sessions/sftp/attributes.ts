@@ -1,7 +1,7 @@
 import { constants, type Stats } from "node:fs";
 import { type PacketReader, PacketWriter } from "./wire.ts";
 
-/** The attributes that a client sets. Undefined: unchanged. */
+/** Attributes that a client sets. Undefined fields are unchanged. */
 export interface Attributes {
   readonly size?: number;
   readonly owner?: { readonly uid: number; readonly gid: number };
@@ -10,7 +10,7 @@ export interface Attributes {
 }
 
 const FLAG = { size: 1, owner: 2, mode: 4, times: 8 } as const;
-/** Type, setuid, setgid, sticky and permission bits. */
+/** The type, setuid, setgid, sticky and permission bits. */
 const MODE_BITS = 0o7777;
 const TYPES = new Map([
   [constants.S_IFSOCK, "s"],
@@ -52,7 +52,7 @@ export function encodeAttributes({ size, uid, gid, mode, atimeMs, mtimeMs }: Sta
   return fields.fields();
 }
 
-/** Returns a line as `ls -ln` prints it, which clients show to people. */
+/** Returns a line in the format of `ls -ln`, which clients display. */
 export function longName(name: string, { mode, nlink, uid, gid, size, mtimeMs }: Stats): string {
   const modified = new Date(mtimeMs);
   const month = MONTHS[modified.getUTCMonth()] ?? "";

@@ -17,15 +17,15 @@ export interface OpenDirectory {
 
 type Open = OpenFile | OpenDirectory;
 
-/** Clients open a few files at a time. Each takes a descriptor of the process. */
+/** Clients open a few files at a time. Each uses a descriptor of the process. */
 export const MAX_HANDLES = 128;
 
-/** The files and directories that a client holds open, by the names that it knows them by. */
+/** The open files and directories of a client, by handle. */
 export class Handles {
   readonly #open = new Map<string, Open>();
   #count = 0;
 
-  /** Throws SftpError when the client must close others first. */
+  /** Throws SftpError if the client has to close others first. */
   assertRoom(): void {
     if (this.#open.size >= MAX_HANDLES)
       throw new SftpError(STATUS.failure, `${MAX_HANDLES} files and directories are open`);

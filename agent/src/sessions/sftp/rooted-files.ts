@@ -21,35 +21,35 @@ import type { Attributes } from "./attributes.ts";
 import { OPEN_FLAG, SftpError, STATUS } from "./wire.ts";
 
 const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY } = constants;
-/** Opens an entry of any kind for its status and its attributes only. Node has no name for it. */
+/** Opens an entry of any kind for its status and attributes only. Node has no constant for it. */
 const O_PATH = 0o10000000;
 const DEFAULT_FILE_MODE = 0o666;
 const DEFAULT_DIRECTORY_MODE = 0o777;
-/** The default of most images. The mask of the container itself is unknown. */
+/** The default umask of most images. The container's own umask is unknown. */
 const UMASK = 0o022;
 
-/** An entry of a directory that is held open. */
+/** An entry of an open directory. */
 interface Entry {
   readonly directory: Directory;
-  /** Undefined: the directory itself. */
+  /** The entry's name. Undefined: the directory itself. */
   readonly name: string | undefined;
 }
 
 /**
- * The files below a root directory, as a process sees them whose root it is. Every step of a path is looked up in a directory that is
- * held open, so that links that are exchanged meanwhile lead nowhere else. `..` is resolved in the text of a path, as clients do.
+ * The files below a root directory, as seen by a process with that root. Every step of a path is looked up in an open
+ * directory, so that links exchanged meanwhile can't lead out. `..` is resolved in the text of a path, as clients do.
  */
 export class RootedFiles {
   readonly #root: Directory;
   readonly #start: string;
 
-  /** `start` is the directory of relative paths. */
+  /** Relative paths start at the directory `start`. */
   constructor(root: Directory, start: string) {
     this.#root = root;
     this.#start = posix.resolve("/", start);
   }
 
-  /** Returns the absolute path. Links stay in it. */
+  /** Returns the absolute path, without resolving links. */
   absolute(path: string): string {
     return posix.resolve(this.#start, path);
   }
@@ -71,7 +71,7 @@ export class RootedFiles {
           access | append | O_CREAT | O_EXCL | O_NOFOLLOW,
           (mode ?? DEFAULT_FILE_MODE) & ~UMASK,
         );
-      // A pipe or a device is recognized before it is opened: opening some has effects.
+      // Check for a regular file before opening it, because opening a pipe or a device may have effects.
       const truncate = has(OPEN_FLAG.truncate) ? O_TRUNC : 0;
       return await holding(entry, async (held) => {
         if (!(await held.stat()).isFile()) throw new SftpError(STATUS.failure, "it is no regular file");
@@ -109,7 +109,10 @@ export class RootedFiles {
     );
   }
 
-  /** Renames without replacing what is there, also if it appears meanwhile: only a directory could replace an empty one. */
+  /**
+   * Renames without replacing an existing entry, even one that appears meanwhile: only an empty directory can be
+   * replaced, and only by a directory.
+   */
   async renameToFree(from: string, to: string): Promise<void> {
     const stats = await this.status(from, false);
     if (!stats.isDirectory()) {
@@ -145,7 +148,7 @@ export class RootedFiles {
     return this.#on(path, true, (entry) => holding(entry, (held) => statfs(pathOfHandle(held))));
   }
 
-  /** Uses the entry at the end of a path. `follow`: a link there is followed. */
+  /** Calls `use` with the entry at the end of a path. A link there is followed if `follow` is set. */
   async #on<T>(path: string, follow: boolean, use: (entry: Entry) => Promise<T>): Promise<T> {
     const entry = await this.#find(this.absolute(path), follow);
     try {
@@ -167,7 +170,7 @@ export class RootedFiles {
   }
 }
 
-/** Changes a file that is open, also one that is open for its attributes only. */
+/** Changes the attributes of an open file, including a file opened for its attributes only. */
 export async function setAttributes(held: FileHandle, attributes: Attributes): Promise<void> {
   const { size, owner, mode, times } = attributes;
   const path = pathOfHandle(held);
@@ -183,12 +186,15 @@ export async function setAttributes(held: FileHandle, attributes: Attributes): P
 export async function* entriesOf(directory: Directory): AsyncGenerator<{ name: string; stats: Stats }> {
   for await (const { name } of await opendir(directory.pathOf(undefined))) {
     const stats = await directory.look(name);
-    // It was deleted meanwhile.
+    // The entry was deleted meanwhile.
     if (stats !== undefined) yield { name, stats };
   }
 }
 
-/** Holds the entry itself, whatever takes its name meanwhile. A link itself has no attributes to change. */
+/**
+ * Calls `use` with a handle of the entry itself, whatever gets its name meanwhile. Rejects for a link, which has no
+ * attributes to change.
+ */
 async function holding<T>(entry: Entry, use: (held: FileHandle) => Promise<T>): Promise<T> {
   const held = await open(pathOf(entry), O_PATH | O_NOFOLLOW);
   try {
@@ -204,7 +210,7 @@ function pathOf({ directory, name }: Entry): string {
   return directory.pathOf(name);
 }
 
-/** The kernel leads from here to the open file, not to what has its name now. */
+/** Returns a path that the kernel resolves to the open file, even if its name was given to another. */
 function pathOfHandle({ fd }: FileHandle): string {
   return `/proc/self/fd/${fd}`;
 }

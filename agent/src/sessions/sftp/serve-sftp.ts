@@ -6,7 +6,7 @@ import { FAILURE, ROOT_DESCRIPTOR } from "../container-program.ts";
 import { RootedFiles } from "./rooted-files.ts";
 import { SftpServer } from "./sftp-server.ts";
 
-/** First argument of the agent's program when it is started for this. */
+/** The first argument with which the agent's program runs this command. */
 export const SERVE_SFTP = "serve-sftp";
 
 /**
@@ -17,7 +17,7 @@ export const SERVE_SFTP = "serve-sftp";
 export async function serveSftp(args: readonly string[]): Promise<number> {
   const [start = "/", ...user] = args;
   try {
-    // The host's root may do more than a container's.
+    // Root of the host may have more rights than root in a container.
     if (user[0] === "0") throw new Error("sftp is served to containers whose user is not root");
     becomeUser(user);
     const server = new SftpServer(new RootedFiles(Directory.ofDescriptor(ROOT_DESCRIPTOR), start), write);

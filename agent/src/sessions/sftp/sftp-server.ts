@@ -15,7 +15,7 @@ import {
   type StatusCode,
 } from "./wire.ts";
 
-/** Entries of one answer about a directory; a client asks until there are no more. */
+/** The number of entries in one response about a directory. The client repeats its request until there are no more. */
 const ENTRIES_AT_ONCE = 100;
 /** OpenSSH's own extensions, in the versions that clients know. */
 const EXTENSIONS = [
@@ -26,10 +26,10 @@ const EXTENSIONS = [
   ["limits@openssh.com", "1"],
 ] as const;
 
-/** The answer to one request, without its id. */
+/** The response to one request, given its id. */
 type Answer = (id: number) => PacketWriter;
 
-/** Serves one client until its input ends. Requests are served one after the other, in their order. */
+/** Serves one client until its input ends. Requests are served one after the other. */
 export class SftpServer {
   readonly #files: RootedFiles;
   readonly #write: (packet: Buffer) => Promise<void>;
@@ -40,7 +40,7 @@ export class SftpServer {
     this.#write = write;
   }
 
-  /** Throws SftpError for what is no SFTP. */
+  /** Serves the client. Throws SftpError for data that is not SFTP. */
   async serve(input: AsyncIterable<Uint8Array>): Promise<void> {
     try {
       let isFirst = true;
@@ -168,7 +168,7 @@ export class SftpServer {
         await files.renameToFree(path, reader.text());
         return done();
       case REQUEST.symlink:
-        // The target comes first, other than the draft says: OpenSSH does so, and so do all clients.
+        // Unlike in the draft, the target comes first, as in OpenSSH and therefore all clients.
         await files.symbolicLink(path, reader.text());
         return done();
       default:
@@ -206,7 +206,7 @@ export class SftpServer {
   async #fileSystem(path: string): Promise<Answer> {
     const { bsize, blocks, bfree, bavail, files, ffree } = await this.#files.fileSystem(path);
     const numbers = [bsize, bsize, blocks, bfree, bavail, files, ffree, ffree];
-    // No identification, no flags, and the longest name that Linux's file systems take.
+    // No identification, no flags, and the longest name that Linux's file systems accept.
     return (id) => [...numbers, 0, 0, 255].reduce((packet, value) => packet.uint64(value), extended(id));
   }
 }
@@ -239,7 +239,7 @@ function handle(name: string): Answer {
 }
 
 function oneName(name: string): Answer {
-  // Without attributes, which clients don't expect here.
+  // Without attributes, which clients don't expect in this response.
   const noAttributes = Buffer.alloc(4);
   return (id) =>
     response(RESPONSE.name, id)
@@ -268,7 +268,7 @@ function failureOf(error: unknown): Answer {
     case "EROFS":
       return status(STATUS.failure, "it is on a read-only file system");
     default:
-      // Node's own messages name descriptors, which mean nothing to a client.
+      // Node's own messages contain descriptors, which mean nothing to a client.
       return status(STATUS.failure, code.startsWith("E") ? code : (message.split("\n", 1)[0] ?? ""));
   }
 }

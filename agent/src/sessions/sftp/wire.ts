@@ -51,10 +51,10 @@ export const OPEN_FLAG = { read: 1, write: 2, append: 4, create: 8, truncate: 16
 
 /** The limit of OpenSSH's server. */
 export const MAX_PACKET_BYTES = 256 * 1024;
-/** The rest of a packet holds the headers. */
+/** The rest of a packet is reserved for headers. */
 export const MAX_DATA_BYTES = MAX_PACKET_BYTES - 1024;
 
-/** A failure that the client receives as a status. */
+/** A failure that is sent to the client as a status. */
 export class SftpError extends Error {
   override readonly name = "SftpError";
   readonly status: StatusCode;
@@ -65,7 +65,7 @@ export class SftpError extends Error {
   }
 }
 
-/** Reads the fields of a packet. Throws SftpError when it is too short. */
+/** Reads the fields of a packet. Throws SftpError if the packet is too short. */
 export class PacketReader {
   readonly #bytes: Buffer;
   #at = 0;
@@ -82,7 +82,7 @@ export class PacketReader {
     return this.#take(4).readUInt32BE();
   }
 
-  /** An offset or a size. No file is larger than the numbers that JavaScript counts exactly. */
+  /** Reads an offset or a size. Throws SftpError above the largest integer that JavaScript represents exactly. */
   uint64(): number {
     const value = this.#take(8).readBigUInt64BE();
     if (value > BigInt(Number.MAX_SAFE_INTEGER))
@@ -94,7 +94,7 @@ export class PacketReader {
     return this.#take(this.uint32());
   }
 
-  /** A name or a path. */
+  /** Reads a name or a path. */
   text(): string {
     const text = this.bytes().toString();
     if (text.includes("\0")) throw new SftpError(STATUS.failure, "a path contains a zero byte");
@@ -111,54 +111,54 @@ export class PacketReader {
 
 /** Builds one packet. */
 export class PacketWriter {
-  readonly #parts: Buffer[] = [];
+  readonly #chunks: Buffer[] = [];
 
   constructor(type: number) {
-    this.#parts.push(Buffer.from([type]));
+    this.#chunks.push(Buffer.from([type]));
   }
 
   uint32(value: number): this {
     const part = Buffer.allocUnsafe(4);
     part.writeUInt32BE(value);
-    this.#parts.push(part);
+    this.#chunks.push(part);
     return this;
   }
 
   uint64(value: number | bigint): this {
     const part = Buffer.allocUnsafe(8);
     part.writeBigUInt64BE(BigInt(value));
-    this.#parts.push(part);
+    this.#chunks.push(part);
     return this;
   }
 
   bytes(value: string | Buffer): this {
     const part = typeof value === "string" ? Buffer.from(value) : value;
     this.uint32(part.length);
-    this.#parts.push(part);
+    this.#chunks.push(part);
     return this;
   }
 
-  /** Fields that are encoded already. */
+  /** Appends encoded fields. */
   raw(part: Buffer): this {
-    this.#parts.push(part);
+    this.#chunks.push(part);
     return this;
   }
 
   /** Returns the fields without the packet's type. */
   fields(): Buffer {
-    return Buffer.concat(this.#parts.slice(1));
+    return Buffer.concat(this.#chunks.slice(1));
   }
 
   /** Returns the packet after its length. */
   packet(): Buffer {
-    const body = Buffer.concat(this.#parts);
+    const body = Buffer.concat(this.#chunks);
     const length = Buffer.allocUnsafe(4);
     length.writeUInt32BE(body.length);
     return Buffer.concat([length, body]);
   }
 }
 
-/** Yields the packets of a stream without their lengths. Throws SftpError for one that is too long. */
+/** Yields the packets of a stream without their lengths. Throws SftpError for a packet that is too long. */
 export async function* packetsOf(input: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let chunks: Uint8Array[] = [];
   let held = 0;

@@ -8,7 +8,7 @@ import type { CheckedHost, Finding } from "./finding.ts";
 const GIBIBYTE = 2 ** 30;
 const NOW_MS = Date.UTC(2030, 0, 1);
 
-test("a host that has everything has no failure and no warning", async () => {
+test("a host with everything required has no failure and no warning", async () => {
   const findings = await check({});
   assert.deepEqual(
     findings.filter(({ result }) => result !== "ok"),
@@ -101,7 +101,7 @@ const faults: Readonly<
 };
 
 for (const [name, [fault, result, text, remedy]] of Object.entries(faults))
-  test(`${name} is a ${result} with its remedy`, async () => {
+  test(`a host with ${name} gets a ${result} and its remedy`, async () => {
     const wrong = (await check(fault)).filter((it) => it.result !== "ok");
     assert.deepEqual(
       wrong.map((it) => it.result),
@@ -111,7 +111,7 @@ for (const [name, [fault, result, text, remedy]] of Object.entries(faults))
     assert.match(wrong[0]?.remedy ?? "", remedy);
   });
 
-test("a path that can't be measured is no fault", async () => {
+test("a path that can't be measured is not a failure", async () => {
   for (const path of [undefined, { link: "eth0", linkMtu: 1_500, pathMtu: undefined }])
     assert.deepEqual(
       (await check({ path })).filter(({ result }) => result !== "ok"),
@@ -119,12 +119,12 @@ test("a path that can't be measured is no fault", async () => {
     );
 });
 
-test("an agent that runs has its port itself", async () => {
+test("a port that the running agent uses is not a failure", async () => {
   const findings = await check({ listenProblem: "listen EADDRINUSE", agentAnswers: true });
   assert.ok(findings.every(({ result }) => result === "ok"));
 });
 
-test("prints each finding in one line and its remedy below", () => {
+test("prints each finding in one line, followed by its remedy", () => {
   const text = findingsText([
     { check: "cni", result: "ok", message: "plugins" },
     { check: "containerd", result: "failure", message: "no\nanswer", remedy: "start it" },
@@ -137,17 +137,17 @@ test("prints each finding in one line and its remedy below", () => {
 
 interface Fault {
   readonly texts?: Readonly<Record<string, string | undefined>>;
-  /** Paths that don't exist, or their last names. */
+  /** Missing paths, or their last names. */
   readonly missing?: readonly string[];
   readonly readOnly?: string;
-  /** The beginnings of commands that fail. */
+  /** The first words of commands that fail. */
   readonly failing?: readonly string[];
   readonly answers?: Readonly<Record<string, string>>;
   readonly listenProblem?: string;
   readonly agentAnswers?: boolean;
   readonly freeBytes?: number;
   readonly silentServers?: readonly string[];
-  /** Undefined: no route leads to the coordinator. */
+  /** The measured path. Undefined: no route leads to the coordinator. */
   readonly path?: PathSizes | undefined;
   readonly certificate?: { readonly fromMs: number; readonly toMs: number } | undefined;
 }

@@ -12,7 +12,7 @@ const CHECKS: readonly HostCheck[] = [
   ...[portsCheck, networkCheck, dnsCheck, clockCheck, coordinatorCheck, mtuCheck, diskCheck],
 ];
 
-/** Examines the host and returns all findings. A check that fails itself is a finding, too. */
+/** Examines the host and returns all findings. A check that throws also gives a finding. */
 export async function checkHost(host: CheckedHost, config: Config): Promise<readonly Finding[]> {
   const findings: Finding[] = [];
   for (const { name, run } of CHECKS) {
@@ -24,7 +24,7 @@ export async function checkHost(host: CheckedHost, config: Config): Promise<read
   return findings;
 }
 
-/** Returns one line for each finding, and one for each remedy. */
+/** Returns one line for each finding and one for each remedy. */
 export function findingsText(findings: readonly Finding[]): string {
   const width = Math.max(...findings.map(({ check }) => check.length));
   const lines = findings.flatMap(({ check, result, message, remedy }) => [

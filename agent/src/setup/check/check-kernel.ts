@@ -3,7 +3,10 @@ import { failure, type HostCheck, ok, warning } from "./finding.ts";
 const CONTROLLERS = ["cpu", "memory", "pids"];
 const SECCOMP = /^Seccomp:\s*\d/m;
 
-/** Namespaces, filesystems and packet filters are examined rather than versions, which distributions patch. */
+/**
+ * Checks namespaces, file systems and packet filters instead of kernel versions, because distributions backport
+ * features.
+ */
 export const kernelCheck: HostCheck = {
   name: "kernel",
   run: async (host) => {
@@ -39,7 +42,7 @@ export const cgroupCheck: HostCheck = {
         : CONTROLLERS.filter((name) => !unified.split(/\s+/).includes(name));
     const version = unified === undefined ? "v1" : "v2";
     const directory = unified === undefined ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup";
-    // As in a host that is a container itself.
+    // The cgroup file system may be read-only, for example if the host is itself a container.
     if (lacking.length === 0 && !(await host.isWritable(directory)))
       return [
         failure(`${directory} can't be written to`, `mount -o remount,rw ${directory}, and run as root`),

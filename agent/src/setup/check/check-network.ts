@@ -48,7 +48,10 @@ export const networkCheck: HostCheck = {
   },
 };
 
-/** Compares the clocks, too: certificates begin a few minutes before they are made, and are made at the coordinator's start. */
+/**
+ * Checks whether the coordinator is reachable, and compares the clocks: certificates are valid from a few minutes
+ * before they are created, which happens at the coordinator's start.
+ */
 export const coordinatorCheck: HostCheck = {
   name: "coordinator",
   run: async (host, { coordinator }) => {
@@ -83,7 +86,7 @@ export const clockCheck: HostCheck = {
   },
 };
 
-/** Calls through the host, so that tests need no network. */
+/** Runs commands through `host`, so that tests need no network. */
 function asRunCommand(host: CheckedHost) {
   return async (file: string, args: readonly string[]): Promise<string> => {
     const { ok: succeeded, text } = await host.run(file, args);

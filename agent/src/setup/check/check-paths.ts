@@ -1,10 +1,10 @@
 import { parseResolvConf } from "../../network/resolv-conf.ts";
 import { failure, type HostCheck, ok, warning } from "./finding.ts";
 
-/** IPv6 requires it of every link. */
+/** The smallest MTU that IPv6 allows. */
 const LEAST_MTU = 1_280;
 
-/** Pods' queries for names outside the cluster go to the host's name servers. */
+/** Checks the host's name servers, which resolve pods' queries for names outside the cluster. */
 export const dnsCheck: HostCheck = {
   name: "dns",
   run: async (host) => {
@@ -25,12 +25,15 @@ export const dnsCheck: HostCheck = {
   },
 };
 
-/** A smaller packet than the link's on the way, without a notice of it, lets connections hang once much is sent. */
+/**
+ * Checks the path's MTU. If it is smaller than the link's and routers don't report that, connections hang when they
+ * send large packets.
+ */
 export const mtuCheck: HostCheck = {
   name: "mtu",
   run: async (host, { coordinator: { host: name, port } }) => {
     const sizes = await host.pathSizes(name, port).catch(() => undefined);
-    // The check of the coordinator reports why it can't be reached.
+    // The check of the coordinator reports why it is unreachable.
     if (sizes === undefined) return [ok(`the path to ${name} was not measured`)];
     const { link, linkMtu, pathMtu } = sizes;
     if (linkMtu < LEAST_MTU)

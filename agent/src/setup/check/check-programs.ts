@@ -3,7 +3,7 @@ import { failure, type HostCheck, ok, warning } from "./finding.ts";
 
 const PLUGINS = ["bridge", "host-local", "loopback"];
 const OLDEST_NERDCTL = 2;
-/** Programs without which pods or services don't work, with the packages of Debian that contain them. */
+/** Programs without which pods or services don't work, and their Debian packages. */
 const NEEDED = [
   ["runc", "runc"],
   ["nft", "nftables"],
@@ -20,6 +20,9 @@ const WANTED = [
   ["mount.nfs", "nfs-common", "NFS volumes can't be mounted"],
   ["zstd", "zstd", "workspaces can't be stored"],
   ["git", "git", "workspaces can't be cloned"],
+  ["flock", "util-linux", "containers with open standard input can't be started"],
+  ["prlimit", "util-linux", "commands in containers go on when their connection breaks"],
+  ["perl", "perl-base", "attached sessions pass no input to terminals"],
 ] as const;
 const DIRECTORIES = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 

@@ -6,11 +6,14 @@ import type { PathSizes } from "../../examine/probe-path.ts";
 export interface Finding {
   /** The name of the check. */
   readonly check: string;
-  /** A warning leaves a part of the agent without effect. A failure keeps the agent or every pod from working. */
+  /**
+   * The severity. A warning means that a feature of the agent doesn't work. A failure means that the agent or all pods
+   * don't work.
+   */
   readonly result: "ok" | "warning" | "failure";
-  /** The state that was found. */
+  /** The observed state. */
   readonly message: string;
-  /** The action that mends it. Undefined: nothing is wrong. */
+  /** The action that fixes the problem. Undefined if there is none. */
   readonly remedy?: string;
 }
 
@@ -20,28 +23,31 @@ export interface CommandOutcome {
   readonly text: string;
 }
 
-/** The host as the checks see it. Nothing that they ask for changes the host. */
+/** The host as the checks see it. No function changes the host. */
 export interface CheckedHost {
-  /** Undefined: the file does not exist or can't be read. */
+  /** Returns the file's text. Undefined if the file does not exist or can't be read. */
   readonly readText: (path: string) => Promise<string | undefined>;
   readonly exists: (path: string) => Promise<boolean>;
-  /** Reports whether the filesystem of the path can be written to. */
+  /** Reports whether the path's file system is writable. */
   readonly isWritable: (path: string) => Promise<boolean>;
   readonly run: (file: string, args: readonly string[]) => Promise<CommandOutcome>;
-  /** Returns the system's reason why the port can't be listened on; undefined: it can. */
+  /** Returns the system's reason why the port can't be listened on, or undefined if it can. */
   readonly listenProblem: (host: string, port: number) => Promise<string | undefined>;
-  /** Reports whether the agent itself serves there. */
+  /** Reports whether the agent itself listens there. */
   readonly agentAnswers: (host: string, port: number) => Promise<boolean>;
-  /** Returns the space of the filesystem that holds the directory, or will. Undefined: it can't be read. */
+  /**
+   * Returns the space of the file system that contains the directory, or will contain it. Undefined if it can't be
+   * read.
+   */
   readonly space: (dir: string) => Promise<DiskSpace | undefined>;
   /** Returns the period in which the certificate of the server is valid. Rejects if the server can't be reached. */
   readonly certificatePeriod: (
     host: string,
     port: number,
   ) => Promise<{ readonly fromMs: number; readonly toMs: number }>;
-  /** Reports whether the name server answers a query, with whatever content. */
+  /** Reports whether the name server answers a query, whatever the content. */
   readonly nameServerAnswers: (address: string) => Promise<boolean>;
-  /** Measures packets to the host. Rejects if no route leads there. */
+  /** Measures the sizes of packets that reach the host. Rejects if no route leads there. */
   readonly pathSizes: (host: string, port: number) => Promise<PathSizes>;
   readonly nowMs: () => number;
 }

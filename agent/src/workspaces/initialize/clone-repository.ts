@@ -13,7 +13,7 @@ import type { RefuseAddress } from "./reachable.ts";
 import { credentialLine, parseRemote, type Remote, shownRemote } from "./remote.ts";
 
 export interface GitTools {
-  /** The proxy that git's connections go through. It refuses addresses that initializers must not reach. */
+  /** The proxy for git's connections. It rejects addresses that initializers must not reach. */
   readonly proxyUrl: string;
   readonly refuse: RefuseAddress;
   readonly secrets: SecretCache;
@@ -26,18 +26,21 @@ export interface CloneTarget {
   readonly signal: AbortSignal;
 }
 
-// Enough history for a look back, and little enough for a fast start.
+// Enough history to see recent changes, and little enough for a fast start.
 const COMMIT_DEPTH = 20;
-// Each costs a few processes and a connection.
+// Each submodule costs a few processes and a connection.
 const SUBMODULES_MAX = 200;
-// As git itself checks names of branches; further checks are git's.
+// git's own rule for branch names; git performs further checks.
 const REF = /^(?!-)(?!.*(?:\.\.|@\{|\/\/|\.lock(?:\/|$)))[^\s~^:?*[\\\p{Cc}]{1,250}$/u;
 const COMMIT = /^[0-9a-f]{7,64}$/i;
 const CONFIG_KEY = /^[A-Za-z][A-Za-z0-9-]{0,63}(\.[^\n\0]{1,500})?\.[A-Za-z][A-Za-z0-9-]{0,63}$/;
 const CONFIG_VALUE_BYTES_MAX = 8 * 1024;
 const CONFIG_ENTRIES_MAX = 200;
 
-/** Clones as the initializer says. Returns deviations from it, or an empty string. Throws a WorkspaceError. */
+/**
+ * Clones as the initializer specifies. Returns a description of deviations, or an empty string. Throws a
+ * WorkspaceError.
+ */
 export async function cloneRepository(
   tools: GitTools,
   target: CloneTarget,
@@ -48,7 +51,7 @@ export async function cloneRepository(
   target.note(`cloning ${shownRemote(remote)}`);
   const depth = initializer.fullClone ? [] : ["--depth=1"];
   await mustGit(["clone", "--no-checkout", ...depth, "--", remote.url, below || "."], { ...run, below: "" });
-  // A shallow clone would follow its first branch only.
+  // A shallow clone is configured to fetch only its first branch.
   await mustGit(["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"], run);
   const remark = await checkOut(initializer, run);
   const submodules = await updateSubmodules(run);
@@ -73,7 +76,7 @@ export async function gitRunOf(
   return { remote, below, run: { directory, below, secret, proxy: tools.proxyUrl, signal } };
 }
 
-/** Fetches and checks out what the initializer names. Returns deviations from it, or an empty string. */
+/** Fetches and checks out what the initializer specifies. Returns a description of deviations, or an empty string. */
 export async function checkOut(
   { targetMode, cloneTaget, fullClone }: GitInitializer,
   run: GitRun,
@@ -120,7 +123,10 @@ export function isWorkingCopy(run: GitRun): Promise<boolean> {
   );
 }
 
-/** Fetches each submodule by itself. One that can't be fetched, because it is private perhaps, fails neither the others nor the workspace. */
+/**
+ * Fetches each submodule separately. A submodule that can't be fetched, for example because it is private, affects
+ * neither the others nor the workspace.
+ */
 async function updateSubmodules(run: GitRun): Promise<string> {
   const offline = { ...run, proxy: undefined };
   if ((await runGit(["cat-file", "-e", "HEAD:.gitmodules"], offline)).exitCode !== 0) return "";
@@ -139,7 +145,7 @@ async function updateSubmodules(run: GitRun): Promise<string> {
   return failed.length === 0 ? "" : `submodules could not be fetched: ${failed.join("; ")}`;
 }
 
-/** Returns the paths that `git config --null --get-regexp` has listed, and whether some are left out. Pure. */
+/** Returns the paths that `git config --null --get-regexp` has listed, and whether some were omitted. Pure. */
 export function submodulesOf(listing: string): {
   readonly paths: readonly string[];
   readonly problem: string | undefined;
@@ -149,7 +155,7 @@ export function submodulesOf(listing: string): {
   return { paths: paths.slice(0, SUBMODULES_MAX), problem };
 }
 
-/** Last, so that none of the given settings takes effect on this host. */
+/** Applies the initializer's settings last, so that none takes effect on this host. */
 async function configure({ config, upstreamRemoteUri }: GitInitializer, run: GitRun): Promise<void> {
   if (upstreamRemoteUri !== "") {
     const upstream = parseRemote("git.upstream_Remote_uri", upstreamRemoteUri);

@@ -18,12 +18,15 @@ export interface DownloadTarget {
   readonly signal: AbortSignal;
 }
 
-// A workspace is not a mirror. The limits keep a mistake from filling the disk.
+// Protects the disk from mistakes. A workspace is not meant as a mirror.
 const FILES_MAX = 1_000;
 const FILE_BYTES_MAX = 4 * 1024 ** 3;
 const DIGEST = /^(?:sha256:)?([0-9a-f]{64})$/i;
 
-/** Receives the directory and the file's path. Runs as the unprivileged user, so a link leads nowhere that it may not write. */
+/**
+ * A script whose arguments are the directory and the file's path. It runs as the unprivileged user, so a link leads
+ * only to what that user may write.
+ */
 const WRITE_FILE = ["set -e", "umask 022", 'mkdir -p -- "$1"', 'rm -f -- "$2"', 'cat > "$2"'].join("\n");
 
 /** Downloads files and verifies their digests. Throws a WorkspaceError. */
@@ -59,7 +62,7 @@ async function downloadFile(
   if (relative === "") throw new WorkspaceError("INVALID", `${field}.file_path: it is empty`);
   if (digest === undefined) throw new WorkspaceError("INVALID", `${field}.digest: it must be sha256:HEX`);
   note(`downloading ${relative}`);
-  // A leading ./ keeps a name from being an option or a redirection to a descriptor.
+  // The leading ./ keeps a name from being parsed as an option or as a redirection to a descriptor.
   const path = `./${posix.join(base, relative)}`;
   const writer = startConfined({
     file: "sh",

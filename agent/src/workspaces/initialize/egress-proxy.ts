@@ -4,16 +4,16 @@ import type { Duplex } from "node:stream";
 import { messageOf } from "@forage/common/message-of";
 import { type RefuseAddress, reachableAddress } from "./reachable.ts";
 
-// Eight initializers at a time, with a few connections each.
+// Eight concurrent initializers with a few connections each.
 const CONNECTIONS_MAX = 128;
-// git ends a transfer that stands still for two minutes.
+// git itself ends a stalled transfer after two minutes.
 const IDLE_MS = 180_000;
 const HTTPS_PORT = 443;
 const HTTP_PORT = 80;
 
 /**
- * The HTTP proxy on this host's loopback through which git connects. It resolves each name itself and refuses addresses that
- * initializers must not reach, so neither redirects nor changing names lead there.
+ * The HTTP proxy on this host's loopback interface through which git connects. It resolves each name itself and rejects
+ * addresses that initializers must not reach. Redirects and changed DNS records therefore don't lead there either.
  */
 export class EgressProxy {
   readonly #server: Server;

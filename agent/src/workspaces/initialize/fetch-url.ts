@@ -3,9 +3,9 @@ import { request as httpsRequest } from "node:https";
 import { WorkspaceError } from "../workspace-error.ts";
 import { type RefuseAddress, reachableAddress } from "./reachable.ts";
 
-// As browsers and curl do, within reason.
+// About as many as browsers and curl follow.
 const REDIRECTS_MAX = 5;
-// A server that sends nothing for so long is down.
+// A server that sends nothing for this long is down.
 const IDLE_MS = 60_000;
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 const URL_LENGTH_MAX = 4_096;
@@ -16,8 +16,8 @@ export interface FetchOptions {
 }
 
 /**
- * Yields what a URL answers. Each redirect is checked as the first URL is. Messages name the field and the host, never the URL,
- * which may hold a secret.
+ * Yields the body of a URL's response. Redirects are checked like the first URL. Error messages name the field and the
+ * host, but never the URL, which may contain a secret.
  */
 export async function* fetchUrl(field: string, url: string, options: FetchOptions): AsyncGenerator<Buffer> {
   let target = parse(field, url);

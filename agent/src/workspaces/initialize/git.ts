@@ -2,23 +2,23 @@ import { type ConfinedResult, runConfined, SECRET_FILE } from "../confined.ts";
 import { WorkspaceError } from "../workspace-error.ts";
 
 export interface GitRun {
-  /** The working directory: one of the content, by its real path. */
+  /** The working directory: a directory of the content, by its real path. */
   readonly directory: string;
-  /** A path below `directory` where git starts. Default: `directory` itself. */
+  /** The path below `directory` in which git starts. Default: `directory` itself. */
   readonly below?: string;
   /** A line of git's credential store. */
   readonly secret?: string | undefined;
-  /** The proxy for all connections. Undefined: the command gets no network. */
+  /** The proxy for all connections. Undefined: the command has no network. */
   readonly proxy?: string | undefined;
   readonly signal: AbortSignal;
 }
 
-// A large repository over a slow line. Whole attempts are limited by the order's deadline.
+// Allows for a large repository over a slow network. The order's deadline limits whole attempts.
 const TIMEOUT_MS = 1_800_000;
 
 /**
- * Settings that override those of the working copy, which may come from somebody else: nothing in it makes git run a program or
- * use another protocol.
+ * Settings that override those of the working copy, which may be untrusted. With them, nothing in the working copy
+ * makes git run a program or use another protocol.
  */
 const SETTINGS: readonly (readonly [string, string])[] = [
   ["core.hooksPath", "/dev/null"],
@@ -41,7 +41,7 @@ const SETTINGS: readonly (readonly [string, string])[] = [
   ["http.lowSpeedTime", "120"],
 ];
 
-/** Runs git as the unprivileged user. Any exit code resolves. */
+/** Runs git as the unprivileged user. Resolves with any exit code. */
 export function runGit(args: readonly string[], run: GitRun): Promise<ConfinedResult> {
   const { directory, below, secret, proxy, signal } = run;
   const settings = [
@@ -73,14 +73,14 @@ export function runGit(args: readonly string[], run: GitRun): Promise<ConfinedRe
   );
 }
 
-/** Like `runGit`, but throws for any exit code but 0. Returns the output. */
+/** Like `runGit`, but throws for any exit code other than 0. Returns the output. */
 export async function mustGit(args: readonly string[], run: GitRun): Promise<string> {
   const result = await runGit(args, run);
   if (result.exitCode === 0) return result.stdout;
   throw gitError(args[0] ?? "", result);
 }
 
-/** Failures that the next attempt with the same input repeats. */
+/** Failures that a retry with the same input would repeat. */
 const FINAL =
   /Authentication failed|could not read (Username|Password)|terminal prompts disabled|returned error: (401|403|404|410)|repository .* not found|transport '.*' not allowed|not our ref|couldn't find remote ref/i;
 

@@ -3,16 +3,19 @@ import { fetchUrl } from "./fetch-url.ts";
 import type { RefuseAddress } from "./reachable.ts";
 import type { Credentials } from "./remote.ts";
 
-/** Keeps secrets that can be fetched only once, over restarts of the agent, until the content is complete. */
+/** Keeps secrets that can be fetched only once until the content is complete, also over restarts of the agent. */
 export interface SecretCache {
   read(id: string): Promise<Readonly<Record<string, string>>>;
   write(id: string, secrets: Readonly<Record<string, string>>): Promise<void>;
 }
 
-// `user:password`; tokens are shorter than a page.
+// The content is `user:password`, and tokens are far shorter than this.
 const SECRET_BYTES_MAX = 8 * 1024;
 
-/** Fetches `user:password` from a URL that gives it once. A repeated call for the same workspace returns the kept one. */
+/**
+ * Fetches `user:password` from a URL that returns it once. A repeated call for the same workspace returns the stored
+ * secret.
+ */
 export async function oneTimeCredentials(
   id: string,
   url: string,

@@ -4,20 +4,23 @@ import { networkInterfaces } from "node:os";
 import { METADATA_ADDRESSES } from "../../network/access-rules.ts";
 import { WorkspaceError } from "../workspace-error.ts";
 
-/** Returns the reason why initializers must not connect to an address. Undefined: they may. */
+/** Returns the reason why initializers must not connect to an address, or undefined if they may. */
 export type RefuseAddress = (address: string) => string | undefined;
 
 const SUBNETS: readonly (readonly [string, number, "ipv4" | "ipv6", string])[] = [
   ["0.0.0.0", 8, "ipv4", "belongs to this host"],
   ["127.0.0.0", 8, "ipv4", "belongs to this host"],
   ["169.254.0.0", 16, "ipv4", "is link-local"],
-  ["224.0.0.0", 3, "ipv4", "is no address of a server"],
+  ["224.0.0.0", 3, "ipv4", "is not the address of a server"],
   ["::", 127, "ipv6", "belongs to this host"],
   ["fe80::", 10, "ipv6", "is link-local"],
-  ["ff00::", 8, "ipv6", "is no address of a server"],
+  ["ff00::", 8, "ipv6", "is not the address of a server"],
 ];
 
-/** Initializers run on the host, where rules for pods don't apply. They reach neither the host itself nor its cloud's metadata. */
+/**
+ * Returns the rule for addresses of initializers. They run on the host, where the rules for pods don't apply, and must
+ * reach neither the host itself nor its cloud's metadata service.
+ */
 export function refuseHostAddresses(): RefuseAddress {
   const rules = SUBNETS.map(([network, prefix, family, reason]) => {
     const list = new BlockList();
@@ -36,9 +39,9 @@ export function refuseHostAddresses(): RefuseAddress {
 }
 
 /**
- * Returns an address of the host that initializers may connect to. The caller connects to the address and not to the name, whose
- * meaning may change.
- * @throws WorkspaceError FAILED if there is none, UNAVAILABLE if the name can't be resolved now.
+ * Returns an address of the host that initializers may connect to. The caller connects to this address and not to the
+ * name, which may resolve differently later. @throws WorkspaceError FAILED if there is none, UNAVAILABLE if the name
+ * can't be resolved now.
  */
 export async function reachableAddress(host: string, refuse: RefuseAddress): Promise<string> {
   const name = host.replace(/^\[(.*)\]$/, "$1");

@@ -15,8 +15,8 @@ export interface Credentials {
 const URL_LENGTH_MAX = 2_048;
 
 /**
- * Checks the URL of a remote repository.
- * @throws WorkspaceError INVALID for what is not http or https. The message doesn't repeat the URL, which may hold a password.
+ * Checks the URL of a remote repository. @throws WorkspaceError INVALID for a URL that is not http or https. The
+ * message doesn't repeat the URL, which may contain a password.
  */
 export function parseRemote(field: string, text: string): Remote {
   const url = text.length <= URL_LENGTH_MAX && URL.canParse(text) ? new URL(text) : undefined;
@@ -33,13 +33,13 @@ export function parseRemote(field: string, text: string): Remote {
   return { url: url.href, credentials: { user: decode(username), password: decode(password) } };
 }
 
-/** The host and path, for messages. */
+/** Returns the host and path, for messages. */
 export function shownRemote({ url }: Remote): string {
   const { host, pathname } = new URL(url);
   return `${host}${pathname}`;
 }
 
-/** The line of git's credential store. It is sent only to the server that it names. */
+/** Returns the line of git's credential store. git sends it only to the server that it names. */
 export function credentialLine({ url }: Remote, { user, password }: Credentials): string {
   const { protocol, host } = new URL(url);
   return `${protocol}//${encodeURIComponent(user)}:${encodeURIComponent(password)}@${host}\n`;

@@ -23,18 +23,18 @@ export interface InitializerTools extends GitTools {
 }
 
 export interface InitializerTarget {
-  /** A directory of the unprivileged user. Empty when the first initializer starts. */
+  /** A directory that the unprivileged user owns. It is empty when the first initializer starts. */
   readonly directory: string;
   readonly order: WorkspaceOrder;
   readonly note: NoteProgress;
   readonly signal: AbortSignal;
 }
 
-// Nested more deeply than any client does. The limit bounds the recursion.
+// Clients don't nest this deeply. The limit bounds the recursion.
 const DEPTH_MAX = 8;
 const PARTS_MAX = 100;
 
-/** Fills a directory as the order's initializer says. Throws a WorkspaceError. */
+/** Fills a directory as the order's initializer specifies. Throws a WorkspaceError. */
 export async function runInitializer(
   tools: InitializerTools,
   target: InitializerTarget,
@@ -95,13 +95,16 @@ async function restoreSnapshot(
   const archive = target.order.archives[snapshot];
   if (archive === undefined)
     throw new WorkspaceError("FAILED", "snapshot: the content store has no such snapshot");
-  // Links that are there already could lead the archive's files elsewhere.
+  // Existing links could redirect the archive's files.
   if ((await readdir(target.directory)).length > 0)
     throw new WorkspaceError("INVALID", "composite: a snapshot must be its first part");
   await tools.restore(archive, target);
 }
 
-/** Without a usable snapshot the repositories are cloned. With one, they are brought up to date. */
+/**
+ * Fills the directory from a prebuild. Without a usable snapshot the repositories are cloned; otherwise they are
+ * updated.
+ */
 async function runPrebuild(
   tools: InitializerTools,
   target: InitializerTarget,

@@ -19,7 +19,10 @@ const SAFE_SETTING =
   /^(core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|symlinks)|remote\.[^\n]*\.(url|fetch)|branch\.[^\n]*\.(remote|merge)|user\.(name|email)|extensions\.objectformat)$/i;
 const SCRIPT_MS = 60_000;
 
-/** Runs with the directory of the working copy as its parameter. The secret's file has the settings. `.git` must not be a link. */
+/**
+ * A script whose argument is the working copy's directory. The secret's file contains the settings. `.git` must not be
+ * a link.
+ */
 const HIDE_SETTINGS = [
   "set -e",
   'cd -- "$1"',
@@ -30,8 +33,8 @@ const HIDE_SETTINGS = [
 const SHOW_SETTINGS = ["set -e", 'cd -- "$1"', "mv .git/forage-config .git/config"].join("\n");
 
 /**
- * Updates a repository that came with a snapshot to what the initializer names, and keeps its uncommitted changes. The
- * snapshot may be someone else's, so git runs with few of its settings.
+ * Updates a repository from a snapshot to the target of the initializer, and keeps its uncommitted changes. The
+ * snapshot may be untrusted, so git uses few of its settings.
  */
 export async function updateWorkingCopy(
   tools: GitTools,
@@ -56,7 +59,7 @@ export async function updateWorkingCopy(
   }
 }
 
-/** Returns the text of a configuration with the safe settings of a working copy. Undefined: there is no repository. */
+/** Returns the safe settings of a working copy as the text of a configuration. Undefined if there is no repository. */
 export async function safeSettings(run: GitRun, below: string): Promise<string | undefined> {
   const file = `${below === "" ? "." : below}/.git/config`;
   const args = ["config", "--file", file, "--no-includes", "--null", "--list"];

@@ -4,7 +4,10 @@ import { policyRoleOf } from "../namespaces/policy.ts";
 import { type ApplyOptions, applyResources, bundleOf } from "./apply.ts";
 import { type CheckOptions, validateAgainstState } from "./validate-against-state.ts";
 
-/** Stores a caller's request if all checks pass. Throws INVALID, UNIMPLEMENTED, PERMISSION_DENIED and RESOURCE_EXHAUSTED. */
+/**
+ * Stores a caller's request if all checks pass. @throws CoordinatorError INVALID, UNIMPLEMENTED, PERMISSION_DENIED,
+ * RESOURCE_EXHAUSTED.
+ */
 export async function applyChecked(
   request: ApplyResourcesRequest,
   caller: Caller,

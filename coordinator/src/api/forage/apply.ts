@@ -20,23 +20,23 @@ export interface ApplyOptions {
   readonly randomName: (length: number) => string;
   /** The caller's name. */
   readonly by?: string;
-  /** Keeps resources with the request's labels that it does not name. */
+  /** Whether resources with the request's labels that are not part of the request are kept. */
   readonly keepOthers?: boolean;
-  /** The keys of the resources that the user agreed to remove. Undefined: any. */
+  /** The keys of the resources that the user agreed to remove. Undefined: any may be removed. */
   readonly agreedRemovals?: ReadonlySet<string> | undefined;
   /** The kind of the caller's token, see `ResourceRecord`. */
   readonly policyRole?: string;
 }
 
-/** Tries when someone else writes the same resources at the same moment. */
+/** The limit of attempts when other requests write the same resources at the same time. */
 const MAX_TRIES = 8;
 /**
- * The limit of resources in one apply. Together with the rollout and the apply id they stay below the store's 128 operations a
- * transaction.
+ * The limit of resources in one apply. With the rollout and the apply id, the write stays below the store's 128 operations
+ * in a transaction.
  */
 const MAX_ITEMS = 120;
 
-/** Stores the whole request or nothing of it. The request has been validated. */
+/** Stores the whole validated request in one transaction. Retries if other requests change the same resources. */
 export async function applyResources(
   request: ApplyResourcesRequest,
   options: ApplyOptions,
@@ -62,10 +62,10 @@ export async function applyResources(
     await options.state.reached(result.revision);
     if (result.succeeded) return { rolloutId };
   }
-  throw new CoordinatorError("CONFLICT", "other requests kept changing the same resources; try again");
+  throw new CoordinatorError("CONFLICT", "other requests changed the same resources repeatedly; try again");
 }
 
-/** Returns the changes that the request means for the present resources. */
+/** Returns the changes of the request to the current resources. */
 export function bundleOf(
   request: ApplyResourcesRequest,
   state: ClusterView,
@@ -77,10 +77,10 @@ export function bundleOf(
   });
 }
 
-/** The limit of names in the message; more would not help the reader. */
+/** The largest number of names in the message. */
 const MAX_NAMED_REMOVALS = 5;
 
-/** Refuses removals that appeared after the user was asked. */
+/** Rejects the apply if it removes resources that the user has not agreed to remove. */
 function assertAgreed(items: readonly BundleItem[], agreed: ReadonlySet<string> | undefined): void {
   if (agreed === undefined) return;
   const others = items.filter(
@@ -91,7 +91,7 @@ function assertAgreed(items: readonly BundleItem[], agreed: ReadonlySet<string> 
   const more = others.length > names.length ? ` and ${others.length - names.length} more` : "";
   throw new CoordinatorError(
     "FAILED_PRECONDITION",
-    `the apply would also remove ${names.join(", ")}${more}, which appeared after the list of removals was made; nothing was applied: apply again`,
+    `the apply would also remove ${names.join(", ")}${more}, which were created after the removals were confirmed; nothing was applied: apply again`,
   );
 }
 
@@ -115,7 +115,7 @@ async function findApply(
   if (rollout === undefined || rollout.record.requestHash === requestHash) return { rolloutId };
   throw new CoordinatorError(
     "ALREADY_EXISTS",
-    `apply_id "${request.applyId}" was used with other content (rollout ${rolloutId}); use a new apply_id for new content`,
+    `apply_id "${request.applyId}" was already used with other content (rollout ${rolloutId}); use a new apply_id`,
   );
 }
 
@@ -129,16 +129,16 @@ function transaction(
   const nowMs = clock.nowMs();
   const { namespace, applyId } = request;
   const usedKey = applyKey(namespace, applyId);
-  const compares: Compare[] = [{ kind: "absent", key: usedKey }];
-  const ops: Op[] = [{ kind: "put", key: usedKey, value: new TextEncoder().encode(rolloutId) }];
+  const compares: Compare[] = [{ type: "absent", key: usedKey }];
+  const ops: Op[] = [{ type: "put", key: usedKey, value: new TextEncoder().encode(rolloutId) }];
   for (const [order, item] of items.entries()) {
-    compares.push({ kind: "modRevision", key: item.key, revision: item.existing?.revision ?? 0 });
+    compares.push({ type: "mod-revision", key: item.key, revision: item.existing?.revision ?? 0 });
     if (item.action === "unchanged") continue;
     const record =
       item.action === "remove"
         ? { ...removed(item), deletedBy: by }
         : { ...written(item, request, rolloutId, order, nowMs), changedBy: by, policyRole };
-    ops.push({ kind: "put", key: item.key, value: encodeRecord(ResourceRecord, record) });
+    ops.push({ type: "put", key: item.key, value: encodeRecord(ResourceRecord, record) });
   }
   const rollout = RolloutRecord.fromPartial({
     id: rolloutId,
@@ -153,7 +153,7 @@ function transaction(
     finished: items.length === 0,
     storeRevision: BigInt(store.revision),
   });
-  ops.push({ kind: "put", key: rolloutKey(rolloutId), value: encodeRecord(RolloutRecord, rollout) });
+  ops.push({ type: "put", key: rolloutKey(rolloutId), value: encodeRecord(RolloutRecord, rollout) });
   return { compares, ops };
 }
 
@@ -173,7 +173,7 @@ function written(
     resource,
     specHash,
     generation: generationOf(item),
-    // A resource that was being removed is replaced by a new one of the same name.
+    // A resource that was being removed is replaced by a new one with the same name.
     createdAt: (existing?.record.deleting ? undefined : existing?.record.createdAt) ?? toTimestamp(nowMs),
     updatedAt: toTimestamp(nowMs),
     rolloutId,
@@ -186,7 +186,7 @@ function written(
   };
 }
 
-/** Grows with each write. */
+/** Returns the next generation, which grows with each write of the resource. */
 function generationOf({ action, existing }: BundleItem): bigint {
   const present = existing?.record.generation ?? 0n;
   return action === "create" || action === "update" ? present + 1n : present;

@@ -9,7 +9,7 @@ import { kindOf, planBundle } from "./bundle.ts";
 
 const LABELS = { app: "shop" };
 
-test("resources are created, changed or left alone, in the request's order", () => {
+test("creates, updates or keeps resources, in the request's order", () => {
   const web = aContainerService("web");
   const [known] = planBundle(aRequest("a1", [web], LABELS), []);
   const stored = [
@@ -24,7 +24,7 @@ test("resources are created, changed or left alone, in the request's order", () 
   ]);
 });
 
-test("removes resources that have all of the labels and aren't named, after all others", () => {
+test("removes resources with all of the labels that aren't in the request, after all other changes", () => {
   const stored = [
     aServiceEntry({ name: "gone", labels: { ...LABELS, tier: "front" } }),
     aServiceEntry({ name: "partly", labels: { tier: "front" } }),
@@ -37,21 +37,21 @@ test("removes resources that have all of the labels and aren't named, after all 
   assert.deepEqual(actions(planBundle(request, stored, { keepOthers: true })), ["service/web create"]);
 });
 
-test("runs of a cron job have its labels, and are left alone", () => {
+test("keeps the runs of a cron job, which have its labels", () => {
   const run = aJobEntry({ name: "nightly-1", labels: LABELS });
   run.record.owner = { kind: "cron_job", name: "nightly", scheduledFor: undefined };
   const byHand = aJobEntry({ name: "once", labels: LABELS });
   assert.deepEqual(actions(planBundle(aRequest("a1", [], LABELS), [run, byHand])), ["job/once remove"]);
 });
 
-test("without labels nothing is removed", () => {
+test("removes nothing without labels", () => {
   const stored = [aServiceEntry({ name: "bare" }), aServiceEntry({ name: "other", labels: LABELS })];
   assert.deepEqual(actions(planBundle(aRequest("a1", [aService("web", "web")]), stored)), [
     "service/web create",
   ]);
 });
 
-test("a resource of one kind isn't taken for one of another", () => {
+test("tells apart resources of different kinds with the same name", () => {
   const stored = [aWorkloadEntry({ name: "web", labels: LABELS })];
   const request = aRequest("a1", [aService("web", "web")], LABELS);
   assert.deepEqual(actions(planBundle(request, stored)), [
@@ -60,7 +60,7 @@ test("a resource of one kind isn't taken for one of another", () => {
   ]);
 });
 
-test("a change of the labels is a change, and so is coming back from a removal", () => {
+test("updates a resource if its labels changed or it was being removed", () => {
   const web = aService("web", "web");
   const [known] = planBundle(aRequest("a1", [web], LABELS), []);
   const same = (fields: object): ResourceEntry[] => [
@@ -75,7 +75,7 @@ test("a change of the labels is a change, and so is coming back from a removal",
   ]);
 });
 
-test("every kind of resource has its place", () => {
+test("plans every kind of resource", () => {
   const kinds = new Set<string>();
   for (let seed = 0; seed < 50; seed++) {
     const resource = randomResource(randomOf(seed), "x");

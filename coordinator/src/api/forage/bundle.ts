@@ -4,26 +4,26 @@ import { type ResourceKind, resourceKey } from "../../model/keys.ts";
 import { hasLabels } from "../../model/labels.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 
-/** One resource of a request with what is to become of it. */
+/** One resource of a request, with the action to take. */
 export interface BundleItem {
   readonly key: string;
   readonly kind: string;
   readonly name: string;
   readonly action: "create" | "update" | "unchanged" | "remove";
   readonly specHash: string;
-  /** Undefined for a removal. */
+  /** The requested resource. Undefined for a removal. */
   readonly resource: ForageResource | undefined;
   readonly existing: ResourceEntry | undefined;
 }
 
 export interface BundleChoices {
-  /** Reports whether unchanged content starts another rollout attempt. */
+  /** Reports whether a resource with unchanged content needs a new rollout attempt. */
   readonly needsRetry?: (entry: ResourceEntry) => boolean;
-  /** Keeps resources with the request's labels that it does not name. */
+  /** Whether resources with the request's labels that are not part of the request are kept. */
   readonly keepOthers?: boolean;
 }
 
-/** Returns the request's changes to the stored resources, in the request's order, removals last. Pure. */
+/** Returns the request's changes to the stored resources, in the request's order, with removals last. Pure. */
 export function planBundle(
   request: ApplyResourcesRequest,
   stored: readonly ResourceEntry[],
@@ -43,7 +43,7 @@ export function planBundle(
   const named = new Set(items.map((item) => item.key));
   if (keepOthers || Object.keys(request.labels).length === 0) return items;
   for (const entry of stored) {
-    // Runs of a cron job have its labels and go when it does.
+    // Runs of a cron job have its labels, and are removed together with it.
     if (entry.record.owner !== undefined) continue;
     if (named.has(entry.key) || !hasLabels(entry.record.labels, request.labels)) continue;
     const { kind, name, specHash } = entry.record;
@@ -60,7 +60,7 @@ export function planBundle(
   return items;
 }
 
-/** The field name of ForageResource.spec that is set. */
+/** Returns the kind of the resource, which is the field that is set in ForageResource.spec. */
 export function kindOf(resource: ForageResource): ResourceKind {
   switch (resource.spec?.$case) {
     case "containerService":

@@ -5,8 +5,8 @@ import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 
 /**
- * Reports whether applying the same content again begins a new rollout: because the last one failed, or because an undo uses
- * older contents of objects.
+ * Reports whether applying the same content again begins a new rollout: because the last one failed, or because an undo has
+ * pinned older versions of objects.
  */
 export function needsRetry(state: ClusterView, { record, wanted }: ResourceEntry): boolean {
   if (Object.keys(record.pinnedVersions).length > 0) return true;

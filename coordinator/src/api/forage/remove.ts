@@ -9,8 +9,8 @@ import type { Store } from "../../store/index.ts";
 const MAX_TRIES = 8;
 
 /**
- * Marks the resources for removal; their pods stop gracefully and the records go with the last of them.
- * Resources that are being removed already stay as they are, so the call can be repeated.
+ * Marks the resources for removal. Their pods are stopped gracefully, and the records are removed with the last of them.
+ * Resources that are marked already don't change, so the call can be repeated.
  */
 export async function markDeleting(
   choose: () => readonly ResourceEntry[],
@@ -29,14 +29,14 @@ export async function markDeleting(
     if (result.succeeded) marked.push(...part.map(({ entry }) => entry));
     else tries++;
   }
-  throw new CoordinatorError("CONFLICT", "other requests kept changing the same resources; try again");
+  throw new CoordinatorError("CONFLICT", "other requests changed the same resources repeatedly; try again");
 }
 
 function deletion(entry: ResourceEntry, by: string): StoreWrite & { readonly entry: ResourceEntry } {
   const value = encodeRecord(ResourceRecord, { ...entry.record, deleting: true, deletedBy: by });
   return {
     entry,
-    compares: [{ kind: "modRevision", key: entry.key, revision: entry.revision }],
-    ops: [{ kind: "put", key: entry.key, value }],
+    compares: [{ type: "mod-revision", key: entry.key, revision: entry.revision }],
+    ops: [{ type: "put", key: entry.key, value }],
   };
 }

@@ -13,7 +13,7 @@ export interface ForageOptions extends ApplyOptions, CheckOptions {
   readonly rollouts: RolloutSource;
 }
 
-/** `forest.v1.ForageService`. */
+/** Returns the handlers of `forest.v1.ForageService`. */
 export function forageService(options: ForageOptions): Handlers<typeof ForageServiceService> {
   const { state, store, rollouts } = options;
   return {

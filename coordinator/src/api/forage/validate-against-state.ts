@@ -14,15 +14,15 @@ import type { BundleChoices } from "./bundle.ts";
 export interface CheckOptions {
   readonly namespaceRules: NamespaceRules;
   readonly state: ClusterView;
-  /** The node ports that services may request. */
+  /** The range of node ports that services may request. */
   readonly nodePorts: PortRange;
   /** The pool of addresses for services of type LoadBalancer. */
   readonly loadBalancerIps: readonly IpRange[];
 }
 
 /**
- * Checks everything that can refuse an apply: the request by itself, and against the present state. Throws INVALID,
- * UNIMPLEMENTED.
+ * Makes every check that can reject an apply: of the request itself, and against the current state. @throws
+ * CoordinatorError INVALID, UNIMPLEMENTED.
  */
 export function validateAgainstState(
   request: ApplyResourcesRequest,

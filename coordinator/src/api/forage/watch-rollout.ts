@@ -26,8 +26,8 @@ export function watchRolloutHandler(
 }
 
 /**
- * Sends the state of every resource, then each change until all are terminal. A slow reader gets the newest state of a
- * resource, without those in between.
+ * Yields the state of every resource, and then each change until all states are final. A slow reader receives the newest
+ * state of a resource, without intermediate ones.
  */
 export async function* watchRollout(
   rolloutId: string,

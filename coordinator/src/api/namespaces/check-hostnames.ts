@@ -4,8 +4,9 @@ import { type Route, routeOf } from "../../gateway/route.ts";
 import type { Field } from "../validate/field.ts";
 
 /**
- * Reports hostnames that a namespace's request would take from routes of other namespaces on the same gateway. The namespace
- * whose route is there first keeps its hostnames, and what a wildcard of it covers. A resource keeps those it has already.
+ * Reports hostnames of the request that conflict with routes of other namespaces on the same gateway. The namespace with
+ * the oldest route owns its hostnames, and those that its wildcards match. A resource keeps the hostnames that it has
+ * already.
  */
 export function checkHostnames(
   { namespace, resources }: ApplyResourcesRequest,
@@ -38,7 +39,7 @@ export function checkHostnames(
   }
 }
 
-/** Reports whether a route for the hostname would get requests that a route for the other hostname gets. */
+/** Reports whether a route for the hostname would receive requests that match the other hostname. */
 function takes(hostname: string, taken: string): boolean {
   if (hostname === taken) return true;
   return taken.startsWith("*.") && hostname.endsWith(taken.slice(1));

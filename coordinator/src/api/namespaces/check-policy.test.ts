@@ -10,7 +10,7 @@ import { policyForRole } from "./policy.ts";
 type Spec = Parameters<typeof ContainerServiceSpec.fromPartial>[0];
 type Policy = Parameters<typeof PodPolicy.fromPartial>[0];
 
-/** Returns the fields of the pod that the policy of an editor doesn't allow. */
+/** Returns the fields of the pod that the policy, for an editor's token, doesn't allow. */
 function refused(policy: Policy, spec: Spec): string[] {
   const findings = new Findings();
   const stored = PodPolicy.fromPartial({ role: "editor", ...policy });
@@ -37,7 +37,7 @@ const withDevices = (requests: readonly string[], limits: readonly string[] = []
 const withContext = (securityContext: NonNullable<Spec["container"]>["securityContext"]): Spec => ({
   container: { name: "main", ...(securityContext && { securityContext }) },
 });
-/** Two volumes of the host, each mounted once. */
+/** Returns a pod with two host paths, each mounted once. */
 const withMounts = (first: object, second: object): Spec => ({
   volumes: ["/reference/a", "/data/b"].map((path, index) => ({
     name: `v${index}`,
@@ -67,7 +67,7 @@ const cases: readonly (readonly [string, Policy, Spec, readonly string[]])[] = [
   ],
   ["any device without a list", { profile: "baseline" }, withDevices(["vendor.example/gpu"]), []],
   [
-    "devices of a list, under every profile",
+    "devices of the policy's list under the privileged profile",
     { profile: "privileged", devices: ["vendor.example/gpu"] },
     withDevices(["vendor.example/gpu", "vendor.example/nic"], ["vendor.example/fpga"]),
     [
@@ -76,31 +76,31 @@ const cases: readonly (readonly [string, Policy, Spec, readonly string[]])[] = [
     ],
   ],
   [
-    "runtime classes of a list",
+    "runtime classes of the policy's list",
     { profile: "privileged", runtimeClasses: ["gvisor"] },
     { podConfig: { runtimeClassName: "kata" } },
     ["pod_config.runtime_class_name"],
   ],
   [
-    "a host path for reading only, mounted for writing, beside one for writing",
+    "a read-only host path that is mounted writable",
     { profile: "baseline", hostPaths: ["/reference:ro", "/data"] },
     withMounts({}, {}),
     ["container.volume_mounts[0].read_only"],
   ],
   [
-    "a host path for reading only, mounted for reading",
+    "a read-only host path that is mounted read-only",
     { profile: "baseline", hostPaths: ["/reference:ro", "/data"] },
     withMounts({ readOnly: true }, {}),
     [],
   ],
   [
-    "a path for reading only that another prefix allows for writing",
+    "a read-only host path that another prefix makes writable",
     { profile: "baseline", hostPaths: ["/reference:ro", "/reference/a", "/data"] },
     withMounts({}, {}),
     [],
   ],
   [
-    "a path that only begins as a prefix does",
+    "a host path that continues the last name of a prefix",
     { profile: "baseline", hostPaths: ["/ref", "/data"] },
     withMounts({}, {}),
     ["volumes[0].host_path.path"],
@@ -126,7 +126,7 @@ const cases: readonly (readonly [string, Policy, Spec, readonly string[]])[] = [
     ],
   ],
   [
-    "a privileged container that a restricted policy allows, which nothing can restrict",
+    "a privileged container, if a restricted policy allows it",
     { profile: "restricted", privileged: true },
     withContext({ privileged: true }),
     [],

@@ -6,7 +6,7 @@ import { parseHostPath } from "./host-path.ts";
 import { containersOf, type PlacedContainer, type PlacedPod } from "./pod-parts.ts";
 import type { EffectivePolicy } from "./policy.ts";
 
-/** Kubernetes' baseline: what container runtimes give by default. */
+/** The capabilities that Kubernetes' baseline profile allows, which container runtimes grant by default. */
 const BASELINE_CAPABILITIES: ReadonlySet<string> = new Set([
   "AUDIT_WRITE",
   "CHOWN",
@@ -40,7 +40,7 @@ export function checkPolicy(placed: PlacedPod, policy: EffectivePolicy): void {
   if (policy.profile === "restricted") checkRestricted(placed, policy);
 }
 
-/** Devices, runtime classes and host ports are limited by their lists under every profile. */
+/** Checks devices, runtime classes and host ports, which the policy's lists limit under every profile. */
 function checkLists(placed: PlacedPod, policy: EffectivePolicy): void {
   const { podConfig } = placed.pod;
   const config = placed.field.at("pod_config");
@@ -87,7 +87,7 @@ function checkBaseline(placed: PlacedPod, policy: EffectivePolicy): void {
   const config = field.at("pod_config");
   if (pod.podConfig?.hostNetwork === true && !policy.hostNetwork)
     refuse(config.at("host_network"), policy, "the host's network", "--host-network");
-  // Such pods preempt those of all other namespaces.
+  // Such pods preempt the pods of all other namespaces.
   if (pod.podConfig?.priorityClassName.startsWith(RESERVED_CLASS_PREFIX))
     refuse(config.at("priority_class_name"), policy, "a system priority class");
   checkSeccomp(
@@ -123,7 +123,10 @@ function checkContainer(
   checkSeccomp(context.seccompProfile, at.at("seccomp_profile"), policy);
 }
 
-/** A profile at an absolute path could be a file that a pod wrote itself, which allows everything. */
+/**
+ * Checks a seccomp profile. A profile at an absolute path could be a file that a pod has written, and that allows every
+ * system call.
+ */
 function checkSeccomp(profile = "", field: Field, policy: EffectivePolicy): void {
   if (profile === "Unconfined") refuse(field, policy, "seccomp profile Unconfined");
   else if (profile.startsWith("/")) refuse(field, policy, "a seccomp profile at an absolute path");
@@ -152,7 +155,7 @@ function checkReadOnly(volume: string, placed: PlacedPod, policy: EffectivePolic
           .item(index)
           .at("read_only")
           .invalid(
-            `must be true: the policy of namespace ${quote(policy.namespace)} allows this host path for reading only`,
+            `must be true: the policy of namespace ${quote(policy.namespace)} allows only read access to this host path`,
           );
 }
 
@@ -163,7 +166,7 @@ function isBelow(path: string, prefix: string): boolean {
 
 function checkRestricted(placed: PlacedPod, policy: EffectivePolicy): void {
   const { pod, field } = placed;
-  // Host paths that get here are allowed by their prefix.
+  // The prefixes of the policy allow the host paths that are left here.
   for (const [index, { source }] of pod.volumes.entries())
     if (source !== undefined && source.$case !== "hostPath" && !RESTRICTED_VOLUMES.has(source.$case))
       refuse(
@@ -208,7 +211,7 @@ function refuse(field: Field, policy: EffectivePolicy, what: string, flag?: stri
   const help =
     flag === undefined
       ? "leave it out"
-      : `leave it out, or have an admin allow it: \`forage namespace policy set ${namespace} ${flag}\`, with the flags of what it allows already`;
+      : `leave it out, or have an admin allow it: \`forage namespace policy set ${namespace} ${flag}\`, together with the flags of the current policy`;
   field.invalid(
     `the policy of namespace ${quote(namespace)}${whose} (profile ${profile}) doesn't allow ${what}: ${help}`,
   );

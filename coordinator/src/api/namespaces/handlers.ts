@@ -28,12 +28,12 @@ export interface NamespaceOptions {
 
 export type NamespaceReadOptions = Pick<NamespaceOptions, "state" | "namespaceRules">;
 
-/** Tries when others change the same namespace at the same moment. */
+/** The limit of attempts when other requests change the same namespace at the same time. */
 const MAX_TRIES = 8;
-/** The limit of namespaces with a policy or quota of their own. The coordinator holds each record in memory. */
+/** The limit of namespaces with a policy or quota, because all these records are in memory. */
 const MAX_NAMESPACES = 10_000;
 
-/** The calls behind `forage namespace`. */
+/** Returns the handlers of the calls about namespaces. */
 export function namespaceHandlers(
   options: NamespaceOptions,
 ): Pick<
@@ -66,7 +66,7 @@ export function namespaceHandlers(
   };
 }
 
-/** Returns the call that only reads. */
+/** Returns the handlers of the calls that only read. */
 export function namespaceReadHandlers(
   options: NamespaceReadOptions,
 ): Pick<Handlers<typeof OperatorServiceService>, "listNamespaces"> {
@@ -91,7 +91,7 @@ async function change(
     if (stored === undefined && state.namespaces.size >= MAX_NAMESPACES)
       throw new CoordinatorError(
         "RESOURCE_EXHAUSTED",
-        `${MAX_NAMESPACES} namespaces have policies or quotas: remove those that aren't used`,
+        `${MAX_NAMESPACES} namespaces have policies or quotas, which is the limit: remove unused ones`,
       );
     const record = {
       ...edit(stored?.record ?? NamespaceRecord.fromPartial({ name: namespace })),
@@ -100,17 +100,20 @@ async function change(
     };
     const isEmpty = record.policies.length === 0 && Object.keys(record.quota).length === 0;
     const result = await store.txn(
-      [{ kind: "modRevision", key, revision: stored?.revision ?? 0 }],
+      [{ type: "mod-revision", key, revision: stored?.revision ?? 0 }],
       [
         isEmpty
-          ? { kind: "delete", key }
-          : { kind: "put", key, value: encodeRecord(NamespaceRecord, record) },
+          ? { type: "delete", key }
+          : { type: "put", key, value: encodeRecord(NamespaceRecord, record) },
       ],
     );
     await state.reached(result.revision);
     if (result.succeeded) return withViolations(namespace, options);
   }
-  throw new CoordinatorError("CONFLICT", `others kept changing namespace "${namespace}"; try again`);
+  throw new CoordinatorError(
+    "CONFLICT",
+    `other requests changed namespace "${namespace}"repeatedly; try again`,
+  );
 }
 
 function withViolations(name: string, options: NamespaceReadOptions): Namespace {
@@ -139,7 +142,7 @@ function viewOf(name: string, { state, namespaceRules }: NamespaceReadOptions): 
   };
 }
 
-/** A namespace exists while something is in it, or the operator has set something for it. */
+/** Returns the names of all namespaces. A namespace exists while it contains something, or has a policy or quota. */
 function namesOf(state: ClusterView): string[] {
   const names = new Set(state.namespaces.all().map(({ record }) => record.name));
   for (const { record } of state.resources()) names.add(record.namespace);

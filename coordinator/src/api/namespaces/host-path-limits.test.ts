@@ -9,14 +9,14 @@ import { hostPathLimitsIn } from "./host-path-limits.ts";
 
 type Policy = Parameters<typeof PodPolicy.fromPartial>[0];
 
-test("a pod gets the prefixes of the policy for the token that applied its workload", () => {
+test("limits a pod by the policy for the token that applied its workload", () => {
   const policies: Policy[] = [{ role: "editor", profile: "baseline", hostPaths: ["/data", "/reference:ro"] }];
   assert.deepEqual(limits("editor", policies)?.prefixes, ["/data", "/reference"]);
   assert.deepEqual(limits("admin", policies)?.prefixes, [], "the default profile of namespaced tokens");
   assert.equal(limits("", policies), undefined, "global tokens are not limited by default");
 });
 
-test("a privileged policy and a pod without host paths have no limits", () => {
+test("sets no limits for a privileged policy, or for a pod without host paths", () => {
   assert.equal(limits("editor", [{ role: "editor", profile: "privileged" }]), undefined);
   assert.equal(
     limits("editor", [{ role: "editor", profile: "baseline" }], { hasHostPath: false }),

@@ -7,8 +7,9 @@ import { parseHostPath } from "./host-path.ts";
 import { policyForRole, storedRole } from "./policy.ts";
 
 /**
- * Returns a function that returns the host paths which the policy of its namespace allows a pod. The node checks them against what it
- * mounts, since links on its disk decide where a path leads. Undefined for a pod without host paths, and for one that may mount any.
+ * Returns a function that returns the host paths that a pod may mount by its namespace's policy. The node checks mounts
+ * against them, because links on its disk may lead elsewhere. Undefined for a pod without host paths, and for a pod that
+ * may mount any.
  */
 export function hostPathLimitsIn(state: Pick<ClusterView, "namespaces" | "resource">) {
   return ({ record, workloadKey }: Pick<PodEntry, "record" | "workloadKey">): HostPathLimits | undefined => {

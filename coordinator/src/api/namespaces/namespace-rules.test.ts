@@ -7,18 +7,18 @@ import { namespaceKey, objectKey } from "../../model/keys.ts";
 import type { Caller } from "../../rpc/caller.ts";
 import { NamespaceRules } from "./namespace-rules.ts";
 
-const EDITOR: Caller = { kind: "user", name: "a", grants: [{ role: "editor", namespaces: ["shop"] }] };
+const EDITOR: Caller = { type: "user", name: "a", grants: [{ role: "editor", namespaces: ["shop"] }] };
 const SECRET = { namespace: "shop", kind: "secret", name: "db" } as const;
 
-test("an object above a lowered quota may become smaller, and not larger", async (t) => {
+test("an object above a lowered quota may shrink, but not grow", async (t) => {
   const view = await aView(t);
   const record = ObjectRecord.fromPartial({ ...SECRET, versions: ["v1"], sizes: { a: 3_000 } } as object);
   const quota = NamespaceRecord.fromPartial({ name: "shop", quota: { bytes: "2Ki", objects: "1" } });
   const { revision } = await view.store.txn(
     [],
     [
-      { kind: "put", key: objectKey(SECRET), value: encodeRecord(ObjectRecord, record) },
-      { kind: "put", key: namespaceKey("shop"), value: encodeRecord(NamespaceRecord, quota) },
+      { type: "put", key: objectKey(SECRET), value: encodeRecord(ObjectRecord, record) },
+      { type: "put", key: namespaceKey("shop"), value: encodeRecord(NamespaceRecord, quota) },
     ],
   );
   await view.state.reached(revision);

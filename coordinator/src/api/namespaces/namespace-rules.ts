@@ -25,19 +25,22 @@ import {
 import { storedViolations } from "./stored-violations.ts";
 import { type Amounts, costOf, plus, QUOTA_RESOURCES, sizeOf, Usage } from "./usage.ts";
 
-/** Decides what callers may create in a namespace: which pods, by its policies, and how much, by its quota. */
+/** Decides what callers may create in a namespace: which pods, by its policies, and how many, by its quota. */
 export class NamespaceRules {
   readonly usage: Usage;
   readonly #state: ClusterView;
   readonly #mutex = new KeyedMutex();
 
-  /** `foreignKinds`: kinds of workloads whose pods no resource stands for. */
+  /** `foreignKinds` are the kinds of workloads that have pods but no resource. */
   constructor(state: ClusterView, foreignKinds: readonly string[] = []) {
     this.#state = state;
     this.usage = new Usage(state, foreignKinds);
   }
 
-  /** Throws INVALID with every field of the request's pods that the caller may not set in the namespace. */
+  /**
+   * Checks the pods of the request. @throws CoordinatorError INVALID with every field that the caller may not set in the
+   * namespace.
+   */
   validateAgainstState(request: ApplyResourcesRequest, caller: Caller): void {
     const { namespace, resources } = request;
     const policy = this.policyOf(namespace, caller);
@@ -53,14 +56,14 @@ export class NamespaceRules {
     findings.raise();
   }
 
-  /** The same for one resource that is created in another way than by an apply. */
+  /** Checks the pods of a resource that is created in another way than by an apply. @throws CoordinatorError INVALID. */
   checkResource(resource: ForageResource, namespace: string, caller: Caller): void {
     const findings = new Findings();
     checkResource(resource, new Field(findings), this.policyOf(namespace, caller));
     findings.raise();
   }
 
-  /** Throws INVALID where the bundle exceeds the namespace's quota. */
+  /** Checks the bundle against the namespace's quota. @throws CoordinatorError INVALID with the fields that exceed it. */
   checkQuota(namespace: string, items: readonly BundleItem[], caller: Caller): void {
     const findings = new Findings();
     const check = { namespace, limits: this.limitsOf(namespace, caller), usage: this.usage };
@@ -68,19 +71,22 @@ export class NamespaceRules {
     findings.raise();
   }
 
-  /** The same for new content of a stored resource that an undo brings. */
+  /** Checks the new content that an undo gives a stored resource. @throws CoordinatorError INVALID. */
   checkUndo(before: ResourceRecord, after: ForageResource, caller: Caller): void {
     const change = plus(costOf(after), this.usage.of(before), -1);
     const { namespace } = before;
     this.#excess({ resource: after, change }, namespace, this.limitsOf(namespace, caller)).raise();
   }
 
-  /** The same for a run of the cron job that the caller starts. */
+  /** Checks a run of a cron job that the caller starts. @throws CoordinatorError INVALID. */
   checkRun(owner: ResourceRecord, run: ForageResource, caller: Caller): void {
     this.#excessOfRun(owner, run, this.limitsOf(owner.namespace, caller)).raise();
   }
 
-  /** Returns the reason why the namespace's quota has no room for a scheduled run. The limits are those of the caller who applied it. */
+  /**
+   * Returns the reason why the namespace's quota has no room for a scheduled run. Undefined: it has room. The quota applies
+   * as for the caller who applied the cron job.
+   */
   runRefusal(owner: ResourceRecord, run: ForageResource): string | undefined {
     const limits = this.#limits(owner.namespace, storedRole(owner.policyRole) !== "global");
     const [first] = this.#excessOfRun(owner, run, limits).invalidFields;
@@ -97,7 +103,7 @@ export class NamespaceRules {
     return findings;
   }
 
-  /** The same for a secret, config map or the like. */
+  /** Checks an object such as a secret or config map against the quota. @throws CoordinatorError INVALID. */
   checkObject(
     name: { readonly namespace: string; readonly kind: string; readonly name: string },
     bytes: number,
@@ -127,8 +133,9 @@ export class NamespaceRules {
   }
 
   /**
-   * The same for pods that no resource stands for. `wanted`: what they need besides what is counted already. `fields` names the
-   * field of the request that decides each amount. Only a quota that was set counts: the part that has such pods limits them itself.
+   * Checks pods without a resource against the quota. `wanted` is what they need in addition to what is counted already,
+   * and `fields` names the field of the request for each amount. Default quotas don't apply, because the component that
+   * creates such pods has limits of its own. @throws CoordinatorError INVALID.
    */
   checkPods(namespace: string, wanted: Partial<Amounts>, fields: Readonly<Record<string, string>>): void {
     const findings = new Findings();
@@ -148,8 +155,8 @@ export class NamespaceRules {
   }
 
   /**
-   * Throws PERMISSION_DENIED unless the caller could have created such a pod: a command in a privileged container, or a connection
-   * from within the host's network, reaches as far as the pod does.
+   * Checks a session with a pod. @throws CoordinatorError PERMISSION_DENIED unless the caller could have created the pod: a
+   * command in a privileged container, or a connection from within the host's network, has the rights of the pod.
    */
   checkSession(
     pod: { readonly namespace: string; readonly name: string; readonly template: PodTemplate | undefined },
@@ -158,7 +165,7 @@ export class NamespaceRules {
     const policy = this.policyOf(pod.namespace, caller);
     if (pod.template === undefined || policy.profile === "privileged") return;
     const findings = new Findings();
-    // The further demands of `restricted` don't protect anything that the caller could reach here.
+    // The additional rules of `restricted` protect nothing that a session could reach.
     checkPolicy({ pod: pod.template, field: new Field(findings) }, { ...policy, profile: "baseline" });
     try {
       findings.raise();
@@ -169,7 +176,7 @@ export class NamespaceRules {
         .map(({ field, description }) => `${field}: ${description}`);
       throw new CoordinatorError(
         "PERMISSION_DENIED",
-        `pod ${pod.name} has more rights than this token may give to pods: ${reasons.join("; ")}`,
+        `pod ${pod.name} has more rights than pods that this token may create: ${reasons.join("; ")}`,
         { cause },
       );
     }
@@ -197,7 +204,10 @@ export class NamespaceRules {
     return Object.keys(this.#recordOf(namespace)?.quota ?? {}).length > 0;
   }
 
-  /** Runs the check and the write of one namespace together, so that concurrent requests can't exceed its quota. */
+  /**
+   * Runs a check and the write that it permits under a lock of the namespace, so that concurrent requests can't exceed its
+   * quota.
+   */
   inTurn<T>(namespace: string, task: () => Promise<T>): Promise<T> {
     return this.#mutex.run(namespace, task);
   }

@@ -1,8 +1,8 @@
 import type { Container, ForageResource, PodConfig, Volume } from "@forage/proto/forest/v1/forage";
 import type { Field } from "../validate/field.ts";
 
-/** The parts of a spec that make a pod. */
-export interface PodParts {
+/** The fields of a workload's spec that make a pod. */
+export interface PodSpecFields {
   readonly container?: Container | undefined;
   readonly sidecars?: readonly Container[];
   readonly initContainers?: readonly Container[];
@@ -11,8 +11,8 @@ export interface PodParts {
 }
 
 export interface PlacedPod {
-  readonly pod: PodParts;
-  /** The field of the workload's spec. */
+  readonly pod: PodSpecFields;
+  /** The field of the workload's spec in the request. */
   readonly field: Field;
 }
 
@@ -21,7 +21,7 @@ export interface PlacedContainer {
   readonly field: Field;
 }
 
-/** Returns the parts that the resource's pods are made from; undefined: it makes none. Pure. */
+/** Returns the fields of the resource's spec that make its pods. Undefined: it has no pods. Pure. */
 export function podOf({ spec }: ForageResource, field: Field): PlacedPod | undefined {
   switch (spec?.$case) {
     case "containerService":

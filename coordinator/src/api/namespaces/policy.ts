@@ -6,8 +6,8 @@ export const PROFILES = ["privileged", "baseline", "restricted"] as const;
 export type Profile = (typeof PROFILES)[number];
 
 /**
- * The callers that a policy is for. `global`: tokens for all namespaces. `editor`, `admin`: tokens limited to namespaces. The empty
- * role stands for both of the latter.
+ * The kinds of tokens that a policy can be for. `global`: tokens for all namespaces. `editor`, `admin`: tokens limited to
+ * namespaces. Empty: `editor` and `admin`.
  */
 export const POLICY_ROLES = ["", "editor", "admin", "global"] as const;
 export type PolicyRole = (typeof POLICY_ROLES)[number];
@@ -41,7 +41,8 @@ export function policyForRole(
 }
 
 /**
- * Returns the profile that applies without a policy: global tokens belong to operators, and all others must stay off the hosts.
+ * Returns the profile that applies without a policy. Global tokens belong to operators; all others must not get access to
+ * hosts.
  */
 export function defaultProfile(role: PolicyRole): Profile {
   return role === "global" ? "privileged" : "baseline";
@@ -51,19 +52,19 @@ export function profileOf(text: string): Profile | undefined {
   return PROFILES.find((profile) => profile === text);
 }
 
-/** Reports whether the caller is limited to namespaces. Default quotas apply to these callers only. Pure. */
+/** Reports whether the caller's token is limited to namespaces. Default quotas apply only to these callers. Pure. */
 export function isNamespaced(caller: Caller, namespace: string): boolean {
   return policyRoleOf(caller, namespace) !== "global";
 }
 
-/** The kind of token whose policy applies to a stored resource. */
+/** Returns the kind of token whose policy applies to a stored resource. */
 export function storedRole(text: string): Exclude<PolicyRole, ""> {
   return text === "editor" || text === "admin" ? text : "global";
 }
 
-/** Returns the kind of token that the caller has in the namespace. Pure. */
+/** Returns the kind of the caller's token in the namespace. Pure. */
 export function policyRoleOf(caller: Caller, namespace: string): Exclude<PolicyRole, ""> {
-  if (caller.kind !== "user") return "editor";
+  if (caller.type !== "user") return "editor";
   if (caller.grants.some(({ namespaces }) => namespaces === "*")) return "global";
   const isAdmin = caller.grants.some(
     ({ role, namespaces }) => role === "admin" && namespaces !== "*" && namespaces.includes(namespace),

@@ -14,7 +14,7 @@ function aService(name: string, replicas: number, maxSurge = "", cpu = "0"): For
   return ForageResource.fromPartial({ name, spec: { $case: "containerService", value } } as object);
 }
 
-/** An item that changes the number of replicas of a service. */
+/** Returns an item that changes the number of replicas of a service. */
 function scaled(name: string, before: number, after: number): BundleItem {
   const action = after === 0 ? "remove" : before === 0 ? "create" : "update";
   return {
@@ -50,13 +50,13 @@ function exceededWith(
 
 const REPLICAS = "resources[0].container_service.scaling.replicas";
 
-test("a namespace may use all of its quota, and no more", () => {
+test("allows usage up to the quota", () => {
   assert.deepEqual(exceeded(7, scaled("a", 0, 3)), []);
   assert.deepEqual(exceeded(7, scaled("a", 0, 4)), [REPLICAS]);
   assert.deepEqual(exceeded(7, scaled("a", 3, 7)), [REPLICAS]);
 });
 
-test("a namespace above a lowered quota may be scaled down and moved to other services, and not up", () => {
+test("allows a namespace above a lowered quota to scale down and to replace services, but not to scale up", () => {
   assert.deepEqual(exceeded(20, scaled("a", 9, 8)), []);
   assert.deepEqual(exceeded(20, scaled("a", 9, 0)), []);
   assert.deepEqual(exceeded(20, scaled("a", 0, 3), scaled("b", 3, 0)), []);
@@ -68,38 +68,38 @@ for (const [what, maxSurge, fields] of [
   ["the default surge doesn't count", "", []],
   ["no surge doesn't count", "0", []],
   ["a quarter of the replicas, rounded up, doesn't count", "2", []],
-  ["a surge beyond it counts", "4", []],
-  ["a surge beyond the quota is refused by its field", "5", [SURGE]],
-  ["a percentage counts likewise", "100%", [SURGE]],
-  ["a surge of any size is refused", "2147483647", [SURGE]],
+  ["a surge beyond a quarter counts", "4", []],
+  ["a surge beyond the quota is rejected at its field", "5", [SURGE]],
+  ["a surge as a percentage counts", "100%", [SURGE]],
+  ["the largest surge is rejected", "2147483647", [SURGE]],
 ] as const)
   test(`8 of 10 pods: ${what}`, () => {
     const created = { ...scaled("a", 0, 8), resource: aService("a", 8, maxSurge) };
     assert.deepEqual(exceeded(0, created), fields);
   });
 
-test("a surge counts with what its pods request", () => {
+test("counts the requests of the pods of a surge", () => {
   const created = (maxSurge: string) => ({ ...scaled("a", 0, 2), resource: aService("a", 2, maxSurge, "3") });
   assert.deepEqual(exceeded(0, created("2")), []);
   assert.deepEqual(exceeded(0, created("3")), [SURGE]);
 });
 
-test("replicas that exceed the quota without a surge are refused by their field", () => {
+test("rejects replicas that exceed the quota without a surge at their field", () => {
   assert.deepEqual(exceeded(0, { ...scaled("a", 0, 11), resource: aService("a", 11, "4") }), [REPLICAS]);
 });
 
-test("the service that adds the most is named", () => {
+test("reports the service that adds the most pods", () => {
   const fields = exceeded(8, scaled("a", 0, 1), scaled("b", 0, 2));
   assert.deepEqual(fields, ["resources[1].container_service.scaling.replicas"]);
 });
 
-test("pods that still stop are not room for others", () => {
+test("counts stopping pods", () => {
   assert.deepEqual(exceededWith({ used: 20, leaving: 10 }, scaled("a", 0, 5), scaled("b", 5, 0)), [REPLICAS]);
   assert.deepEqual(exceededWith({ used: 20, leaving: 10 }, scaled("a", 5, 4)), []);
   assert.deepEqual(exceededWith({ used: 8, leaving: 5 }, scaled("a", 0, 5), scaled("b", 3, 0)), []);
 });
 
-test("all namespaces together have a limit that binds every caller", () => {
+test("limits all namespaces together for every caller", () => {
   assert.deepEqual(exceededWith({ used: 0, total: 199_999 }, scaled("a", 0, 1)), []);
   assert.deepEqual(exceededWith({ used: 0, total: 199_999 }, scaled("a", 0, 2)), [REPLICAS]);
 });

@@ -14,22 +14,22 @@ import {
   type Usage,
 } from "./usage.ts";
 
-/** Limits by resource, as the operator writes them: `{ pods: "20", cpu: "4", memory: "8Gi" }`. */
+/** Limits by resource, as written by operators, such as `{ pods: "20", cpu: "4", memory: "8Gi" }`. */
 export type Limits = Readonly<Partial<Record<string, string>>>;
 
 /**
- * The quota of a namespace without one of its own: enough for a team; operators may allow more. Applies only to tokens that
- * are limited to namespaces.
+ * The quota of a namespace without one of its own. It is enough for a team, and applies only to tokens that are limited to
+ * namespaces.
  */
 export const DEFAULT_LIMITS: Limits = { pods: "1000", objects: "1000", bytes: "64Mi" };
 
 /**
- * Over all namespaces and for every caller: four times the 50,000 pods that a coordinator is measured with, and what fits into its
- * memory beside them.
+ * The limits over all namespaces, for every caller: four times the 50,000 pods with which a coordinator is tested, and the
+ * objects that fit into its memory beside them.
  */
 const TOTAL_LIMITS: Limits = { pods: "200000", objects: "100000", bytes: "1Gi" };
 
-/** Parses a limit's text; `bytes` is written as memory. */
+/** Parses a limit. The limit of `bytes` has the notation of memory. */
 export function limitAmount(resource: QuotaResource, text: string): number {
   return parseAmount(resource === "bytes" ? "memory" : resource, text);
 }
@@ -44,13 +44,13 @@ export interface QuotaCheck {
   readonly usage: Usage;
 }
 
-/** One resource that is created or changed without an apply. */
+/** A resource that is created or changed without an apply. */
 export interface SingleChange {
   readonly resource: ForageResource;
   readonly change: Amounts;
 }
 
-/** Reports the fields by which the apply exceeds a limit. Removals make room for additions. */
+/** Reports the fields by which the apply exceeds a limit. Amounts of removed resources count as free. */
 export function checkApplyQuota(items: readonly BundleItem[], resources: Field, check: QuotaCheck): void {
   const changes = items.map((item) => changeOf(item, check.usage));
   const where = (index: number): Field => resources.item(index);
@@ -58,7 +58,7 @@ export function checkApplyQuota(items: readonly BundleItem[], resources: Field, 
   reportAll(items, changes, where, check);
 }
 
-/** The same for one resource, whose fields are below `root`. */
+/** Reports the fields by which a change of one resource exceeds a limit. The fields are below `root`. */
 export function checkSingleQuota({ resource, change }: SingleChange, root: Field, check: QuotaCheck): void {
   const where = (): Field => root;
   demandRequests([{ resource, action: "update" }], where, check);
@@ -84,7 +84,7 @@ function changeOf({ action, resource, existing }: BundleItem, usage: Usage): Amo
   return plus(after, usage.of(existing.record), -1);
 }
 
-/** A quota of cpu or memory can't count containers that don't say what they need. */
+/** Reports containers without a request for cpu or memory if the quota limits it, because they can't be counted. */
 function demandRequests(
   items: readonly Pick<BundleItem, "action" | "resource">[],
   where: (index: number) => Field,
@@ -117,7 +117,7 @@ function report(
   const total = changes.reduce((sum, change) => plus(sum, change), NOTHING);
   for (const name of QUOTA_RESOURCES) {
     const text = limits[name];
-    // Pods that still stop are not room for others: else removing and adding in turn would pass every limit.
+    // Stopping pods count as used. Otherwise repeated removals and additions would exceed every limit.
     const adds = leaving[name] > 0 && changes.some((change) => change[name] > 0);
     if (text === undefined || (total[name] <= 0 && !adds)) continue;
     const limit = limitAmount(name, text);
@@ -143,7 +143,7 @@ function fieldOf(resource: ForageResource, name: QuotaResource, excess: number, 
   const placed = podOf(resource, field);
   if (placed === undefined || name === "objects" || name === "bytes") return field;
   const { [name]: cost, pods } = costOf(resource);
-  // Without the surge it would fit.
+  // Without the surge, the change would fit.
   if (surgeOf(resource) * (cost / pods) >= excess)
     return placed.field.at("update_strategy").at("rolling_update").at("max_surge");
   if (name !== "pods") return placed.field.at("container").at("resources").at("requests").at(name);
@@ -162,5 +162,5 @@ export function exceeded(
   limit: number,
 ): string {
   const text = (amount: number): string => limitText(name, amount);
-  return `exceeds the quota of ${whose} for ${name}: ${text(used)} in use, ${text(wanted)} with this request, at most ${text(limit)}: ask for less, remove what isn't used, or have an admin raise it (\`forage namespace quota set NAMESPACE --${name} LIMIT\`)`;
+  return `exceeds the quota of ${whose} for ${name}: ${text(used)} in use, ${text(wanted)} with this request, at most ${text(limit)}: request less, remove unused resources, or have an admin raise it (\`forage namespace quota set NAMESPACE --${name} LIMIT\`)`;
 }

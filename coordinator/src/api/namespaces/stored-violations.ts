@@ -9,13 +9,13 @@ import { checkPolicy } from "./check-policy.ts";
 import { podOf } from "./pod-parts.ts";
 import { policyForRole, storedRole } from "./policy.ts";
 
-/** The limit of resources listed for an operator who tightens a policy. */
+/** The limit of listed resources when an operator tightens a policy. */
 const MAX_LISTED = 50;
 
 /**
- * Returns the features of the resource's pods that the policy no longer allows to the kind of token that applied it. Records of
- * versions that did not store that kind, and records that no request applied, are checked against the policy of global tokens.
- * Pure.
+ * Returns the features of the resource's pods that the policy no longer allows for the kind of token that applied the
+ * resource. Resources without a recorded kind, because an earlier version or no request applied them, are checked as with a
+ * global token. Pure.
  */
 export function storedViolations(
   record: ResourceRecord,
@@ -29,7 +29,7 @@ export function storedViolations(
   return findings.invalidFields;
 }
 
-/** Returns the first violation of each resource, of so many resources. Pure. */
+/** Returns the first violation of each resource, for a limited number of resources. Pure. */
 export function listViolations(
   records: readonly ResourceRecord[],
   policies: readonly PodPolicy[],
@@ -37,7 +37,7 @@ export function listViolations(
   const violations: PolicyViolation[] = [];
   let violating = 0;
   for (const record of records) {
-    // A run is what its cron job was when it started, and ends by itself.
+    // A run keeps the content that its cron job had, and ends by itself.
     if (record.owner !== undefined) continue;
     const [first] = storedViolations(record, policies);
     if (first === undefined) continue;
@@ -50,8 +50,8 @@ export function listViolations(
 }
 
 /**
- * Returns a function that names the reason for which the policy of a stored resource's namespace refuses its pods. The reason is
- * undefined if the policy allows them.
+ * Returns a function that returns the reason why the policy of a stored resource's namespace rejects its pods. Undefined:
+ * the policy allows them.
  */
 export function policyRefusalIn(state: Pick<ClusterView, "namespaces">) {
   return (record: ResourceRecord): string | undefined => {

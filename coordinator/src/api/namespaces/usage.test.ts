@@ -7,7 +7,7 @@ import { resourceKey } from "../../model/keys.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import { Usage } from "./usage.ts";
 
-test("a service whose present pods request more than its content counts with what they request", async (t) => {
+test("counts the requests of a service's pods if they exceed those of its applied content", async (t) => {
   const pods = [aPodOf("web-1", "4"), aPodOf("web-2", "4"), aPodOf("web-3", "8", true)];
   const { state } = await aView(t, { resources: [aWeb(2, "100m")], pods });
   const usage = new Usage(state);
@@ -16,7 +16,7 @@ test("a service whose present pods request more than its content counts with wha
   assert.equal(usage.leaving("shop").cpu, 7_800);
 });
 
-test("a deleted service counts until it is gone, as usage that ends by itself", async (t) => {
+test("counts a deleted service until it is gone, as usage that ends without a request", async (t) => {
   const { state } = await aView(t, { resources: [aWeb(2, "100m", true)] });
   const usage = new Usage(state);
   assert.deepEqual([usage.ofNamespace("shop").pods, usage.leaving("shop").pods], [2, 2]);

@@ -13,7 +13,7 @@ import { podOf } from "./pod-parts.ts";
 export const QUOTA_RESOURCES = ["pods", "cpu", "memory", "objects", "bytes"] as const;
 export type QuotaResource = (typeof QUOTA_RESOURCES)[number];
 
-/** `cpu` in thousandths of a core, `memory` and `bytes` in bytes. */
+/** Amounts by resource. `cpu` is in thousandths of a core, `memory` and `bytes` in bytes. */
 export type Amounts = Readonly<Record<QuotaResource, number>>;
 
 export const NOTHING: Amounts = { pods: 0, cpu: 0, memory: 0, objects: 0, bytes: 0 };
@@ -29,15 +29,15 @@ export function plus(a: Amounts, b: Amounts, sign: 1 | -1 = 1): Amounts {
   };
 }
 
-/** Counts what namespaces use: what their resources ask for, not what runs at the moment. */
+/** Computes the usage of namespaces from the requests of their resources, not from what runs. */
 export class Usage {
   readonly #state: ClusterView;
-  /** Records are immutable, so the cost of each is computed once. */
+  /** The cost of each record, which is computed once because records are immutable. */
   readonly #costs = new WeakMap<ResourceRecord, Amounts>();
   readonly #podCosts = new WeakMap<PodRecord, Amounts>();
   readonly #foreignKinds: ReadonlySet<string>;
 
-  /** `foreignKinds`: kinds of workloads that have pods and no resource. Each of their pods counts by itself. */
+  /** `foreignKinds` are the kinds of workloads that have pods but no resource. Their pods are counted one by one. */
   constructor(state: ClusterView, foreignKinds: readonly string[] = []) {
     this.#state = state;
     this.#foreignKinds = new Set(foreignKinds);
@@ -59,8 +59,8 @@ export class Usage {
   }
 
   /**
-   * Returns the part of a namespace's usage that ends by itself, without another request: deleted resources whose pods still stop, and
-   * services whose present pods request more than their applied content does.
+   * Returns the part of a namespace's usage that ends without another request: deleted resources with stopping pods, and
+   * services whose pods request more than their applied content.
    */
   leaving(namespace: string): Amounts {
     let total = NOTHING;
@@ -74,7 +74,7 @@ export class Usage {
   of(record: ResourceRecord): Amounts {
     const applied = this.#applied(record);
     if (record.kind !== "container_service" || applied.pods === 0) return applied;
-    // Pods of another revision run while a rollout is paused, or was rolled back.
+    // While a rollout is paused or rolled back, pods of another revision run.
     let [cpu, memory] = [applied.cpu, applied.memory];
     for (const pod of this.#state.podsOfWorkload(workloadKey(record.namespace, record.kind, record.name))) {
       if (pod.record.stoppingSince !== undefined) continue;
@@ -85,7 +85,7 @@ export class Usage {
     return { ...applied, cpu, memory };
   }
 
-  /** Returns what a further run of the cron job adds. Its first run at a time is counted already. */
+  /** Returns the usage that another run of the cron job adds. The first run at a time is counted already. */
   ofRun(owner: ResourceRecord, run: ForageResource): Amounts {
     const cost = costOf(run);
     const [reserved, active] = [this.#cost(owner), this.#activeRuns(owner)];
@@ -99,14 +99,17 @@ export class Usage {
     };
   }
 
-  /** A job that has ended makes no more pods, and the runs of a cron job take the place of the run that is counted for it. */
+  /**
+   * Returns the usage of a resource's applied content. A finished job uses nothing, and the runs of a cron job count
+   * instead of the run that is counted for the cron job.
+   */
   #applied(record: ResourceRecord): Amounts {
     const cost = this.#cost(record);
     if (record.kind === "job" && this.#hasEnded(record)) return { ...cost, pods: 0, cpu: 0, memory: 0 };
     return this.#withoutRuns(record, cost);
   }
 
-  /** Returns what the resource will use once it has the new content. */
+  /** Returns the usage of the resource after it gets the new content. */
   withContent(record: ResourceRecord, content: ForageResource): Amounts {
     return this.#withoutRuns(record, costOf(content));
   }
@@ -156,9 +159,9 @@ export class Usage {
   }
 }
 
-/** Returns the largest usage of one resource. Pure. */
+/** Returns the largest possible usage of one resource. Pure. */
 export function costOf(resource: ForageResource): Amounts {
-  // The number of pods is capped, whatever a record of an earlier version specifies.
+  // The number of pods is limited, because a record of an earlier version may specify more.
   const pods = Math.min(MAX_REPLICAS, podsOf(resource)) + surgeOf(resource);
   const bytes = ForageResource.encode(resource).finish().byteLength;
   const each = pods === 0 ? new Map<string, number>() : requestsOf(resource);
@@ -171,14 +174,14 @@ export function costOf(resource: ForageResource): Amounts {
   };
 }
 
-/** Returns how many of the pods count only for the service's `max_surge`. Pure. */
+/** Returns the number of pods that count only because of the service's `max_surge`. Pure. */
 export function surgeOf(resource: ForageResource): number {
   if (resource.spec?.$case !== "containerService") return 0;
   const pods = Math.min(MAX_REPLICAS, podsOf(resource));
   return Math.min(MAX_REPLICAS, countedSurge(resource.spec.value.updateStrategy, pods));
 }
 
-/** A cron job counts as one run. Runs that go on are jobs and count themselves, in the place of that one. */
+/** Returns the number of pods. A cron job counts as one run; each active run is a job that counts instead of it. */
 function podsOf({ spec }: ForageResource): number {
   switch (spec?.$case) {
     case "containerService": {
@@ -207,7 +210,7 @@ function requestsOfPod(record: PodRecord): ReadonlyMap<string, number> {
   try {
     return podRequests(podSpecOf(record));
   } catch (error) {
-    // Records of an earlier version may ask for more than can be summed up; such pods are never placed.
+    // Records of earlier versions may have requests that are too large to add up. Such pods are never placed.
     if (error instanceof SchedulerError) return new Map();
     throw error;
   }

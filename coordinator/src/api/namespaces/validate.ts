@@ -14,11 +14,11 @@ import { POLICY_ROLES, PROFILES } from "./policy.ts";
 import { limitAmount } from "./quota.ts";
 import { QUOTA_RESOURCES } from "./usage.ts";
 
-/** Lists are read by people and compared with every pod. */
+/** The limit of entries in a list of a policy, because every pod is compared with them. */
 const MAX_ENTRIES = 100;
 const MAX_ENTRY_BYTES = 1024;
 
-/** Throws INVALID. */
+/** Validates the request. @throws CoordinatorError INVALID. */
 export function validatePolicy({ namespace, policy, remove }: SetNamespacePolicyRequest): void {
   const findings = new Findings();
   const request = new Field(findings);
@@ -58,7 +58,7 @@ function portsProblem(text: string): string | undefined {
     : "must be a port or FIRST-LAST, such as 8000-8099";
 }
 
-/** Throws INVALID with all faults of the request. */
+/** Validates the request. @throws CoordinatorError INVALID with every problem. */
 export function validateQuota({ namespace, limits }: SetNamespaceQuotaRequest): void {
   const findings = new Findings();
   const request = new Field(findings);

@@ -6,7 +6,7 @@ import type { Content } from "../../objects/vault.ts";
 export interface ObjectDraft {
   readonly name: ObjectName;
   readonly labels: Readonly<Record<string, string>>;
-  /** The content of secrets, config maps and registry credentials. */
+  /** The content. Undefined for objects other than secrets, config maps and registry credentials. */
   readonly content?: Content;
   readonly spec?: NonNullable<ObjectRecord["spec"]>;
 }

@@ -27,7 +27,10 @@ export type ObjectHandlers = Pick<
   "putObject" | "planObject" | "getObject" | "listObjects" | "deleteObject" | "revealObject"
 >;
 
-/** Returns the calls for objects that pods refer to by name. Readers and writers of values are logged, the values never are. */
+/**
+ * Returns the handlers of the calls for objects, such as secrets, that pods refer to by name. Calls that read or write
+ * values are logged without the values.
+ */
 export function objectHandlers(options: ObjectOptions): ObjectHandlers {
   const { state, vault, log } = options;
   const note = (action: string, { namespace, kind, name }: ObjectName, { caller }: CallContext): void =>
@@ -37,7 +40,7 @@ export function objectHandlers(options: ObjectOptions): ObjectHandlers {
       namespace,
       kind,
       name,
-      by: caller.kind === "user" ? caller.name : caller.kind,
+      by: caller.type === "user" ? caller.name : caller.type,
     });
   return {
     putObject: async (request, context) => {
@@ -66,14 +69,14 @@ export function objectHandlers(options: ObjectOptions): ObjectHandlers {
       const name = validateName(request);
       const entry = find(name, options);
       if (entry.record.versions.length === 0)
-        throw new CoordinatorError("INVALID", `${titleOf(name)} has nothing to reveal`);
+        throw new CoordinatorError("INVALID", `${titleOf(name)} has no values to reveal`);
       note("revealed", name, context);
       return { object: openView(entry, state, vault) };
     },
   };
 }
 
-/** Returns the calls that only read objects, and no values of secrets. */
+/** Returns the handlers of calls that only read objects, without values of secrets. */
 export function objectReadHandlers(
   options: ObjectReadOptions,
 ): Pick<ObjectHandlers, "getObject" | "listObjects"> {

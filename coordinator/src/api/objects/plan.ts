@@ -13,10 +13,10 @@ export interface PlannedObject {
 }
 
 const ACTIONS = { created: "create", changed: "update", unchanged: "unchanged" } as const;
-/** The limit of characters of a config map's value that are shown. */
+/** The limit of shown characters of a config map's value. */
 const MAX_SHOWN = 200;
 
-/** Returns what a put of the object would change. Values of secrets and passwords are only compared. */
+/** Returns the changes that a put of the object would make. Values of secrets and passwords are compared, but not shown. */
 export function planObject(draft: ObjectDraft, options: Omit<PutOptions, "store">): PlannedObject {
   const { existing, record, action } = preparePut(draft, options);
   if (action === "unchanged") return { action, changes: [] };
@@ -61,7 +61,7 @@ function shown(value: Uint8Array | undefined, isOpen: boolean): string | undefin
   return `(${value.byteLength} bytes${isOpen ? "" : ", not shown"})`;
 }
 
-/** Returns the settings of claims, classes and credentials, as texts by the contract's names. */
+/** Returns the settings of claims, classes and credentials as texts, by their names in the API. */
 function settingsOf(record: ObjectRecord | undefined): Readonly<Record<string, string>> {
   switch (record?.spec?.$case) {
     case "claim":

@@ -22,13 +22,13 @@ export interface PutOptions {
 export type PutAction = "created" | "changed" | "unchanged";
 
 const MAX_TRIES = 8;
-/** The limit of all contents with their versions, which the coordinator holds in memory. */
+/** The limit in bytes of all contents with their versions, because they are in memory. */
 const MAX_TOTAL_BYTES = 256 * 1024 * 1024;
 const MAX_OBJECTS = 20_000;
-/** The part of it that one namespace may hold. Its quota counts the newest versions only. */
+/** The limit for one namespace. Its quota counts only the newest versions. */
 const MAX_NAMESPACE_BYTES = MAX_TOTAL_BYTES / 4;
 
-/** Stores the object as a whole, unless that would change nothing. */
+/** Stores the object, unless that would change nothing. */
 export async function putObject(
   draft: ObjectDraft,
   createOnly: boolean,
@@ -41,32 +41,38 @@ export async function putObject(
     if (existing !== undefined && createOnly)
       throw new CoordinatorError("ALREADY_EXISTS", `${titleOf(draft.name)} exists already`);
     if (action === "unchanged") return action;
-    const ops: Op[] = [{ kind: "put", key, value: encodeRecord(ObjectRecord, record) }];
+    const ops: Op[] = [{ type: "put", key, value: encodeRecord(ObjectRecord, record) }];
     if (draft.content !== undefined) {
       const stored = vault.record(draft.name, draft.content, version, clock.nowMs());
       ops.push({
-        kind: "put",
+        type: "put",
         key: objectVersionKey(draft.name, version),
         value: encodeRecord(ObjectVersionRecord, stored),
       });
     }
-    const compare = { kind: "modRevision", key, revision: existing?.revision ?? 0 } as const;
+    const compare = { type: "mod-revision", key, revision: existing?.revision ?? 0 } as const;
     const result = await store.txn([compare], ops);
     await state.reached(result.revision);
     if (result.succeeded) return action;
   }
-  throw new CoordinatorError("CONFLICT", `others kept changing ${titleOf(draft.name)}; try again`);
+  throw new CoordinatorError(
+    "CONFLICT",
+    `other requests changed ${titleOf(draft.name)} repeatedly; try again`,
+  );
 }
 
 export interface PreparedPut {
   readonly existing: ObjectEntry | undefined;
   readonly record: ObjectRecord;
-  /** The version of the content; empty without one. */
+  /** The version of the content. Empty if the object has none. */
   readonly version: string;
   readonly action: PutAction;
 }
 
-/** Returns what a put of the object would store. Throws if the object can't become what the draft says. Stores nothing. */
+/**
+ * Returns the write that a put of the object would make, without storing it. Throws if the object can't be changed as
+ * requested.
+ */
 export function preparePut(
   draft: ObjectDraft,
   { state, vault, clock }: Omit<PutOptions, "store">,
@@ -103,7 +109,7 @@ function recordOf(
   };
 }
 
-/** A claim stays where its data is. */
+/** Returns the node of a claim, which stays where its data is. */
 function nodeOf(existing: ObjectEntry | undefined): string {
   const spec = existing?.record.spec;
   return spec?.$case === "claim" ? spec.value.node : "";
@@ -114,7 +120,7 @@ function same(a: ObjectRecord, b: ObjectRecord): boolean {
   return Buffer.compare(encodedSpec(a), encodedSpec(b)) === 0;
 }
 
-/** Returns the same bytes for equal specifications, whatever the order of their properties is. */
+/** Returns bytes that are equal for equal specifications, independent of the order of their properties. */
 function encodedSpec({ spec }: ObjectRecord): Uint8Array {
   return ObjectRecord.encode({ ...ObjectRecord.create(), spec }).finish();
 }

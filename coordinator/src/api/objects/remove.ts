@@ -8,7 +8,7 @@ import type { ObjectEntry } from "../../state/entries.ts";
 import type { Op, Store } from "../../store/index.ts";
 
 const MAX_TRIES = 8;
-/** Users that an error names. */
+/** The largest number of users that an error names. */
 const MAX_NAMED = 5;
 
 export interface RemoveOptions {
@@ -16,7 +16,10 @@ export interface RemoveOptions {
   readonly state: ClusterView;
 }
 
-/** Removes an object. Returns true if it is a claim whose node has yet to remove the data. Versions of contents are removed once no pod is pinned to them. */
+/**
+ * Removes an object. Returns true if it is a claim whose node has yet to remove the data. Versions of contents are removed
+ * once no pod is pinned to them.
+ */
 export async function removeObject(name: ObjectName, { store, state }: RemoveOptions): Promise<boolean> {
   if (name.kind === "priority_class" && Object.hasOwn(BUILT_IN_CLASSES, name.name))
     throw new CoordinatorError("FAILED_PRECONDITION", `${titleOf(name)} is built in`);
@@ -26,12 +29,12 @@ export async function removeObject(name: ObjectName, { store, state }: RemoveOpt
     assertUnused(name, state);
     const op = removal(entry, state);
     if (op === undefined) return true;
-    const compare = { kind: "modRevision", key: entry.key, revision: entry.revision } as const;
+    const compare = { type: "mod-revision", key: entry.key, revision: entry.revision } as const;
     const result = await store.txn([compare], [op]);
     await state.reached(result.revision);
-    if (result.succeeded) return op.kind === "put";
+    if (result.succeeded) return op.type === "put";
   }
-  throw new CoordinatorError("CONFLICT", `others kept changing ${titleOf(name)}; try again`);
+  throw new CoordinatorError("CONFLICT", `other requests changed ${titleOf(name)} repeatedly; try again`);
 }
 
 export function notFound(name: ObjectName): CoordinatorError {
@@ -39,14 +42,14 @@ export function notFound(name: ObjectName): CoordinatorError {
   return new CoordinatorError("NOT_FOUND", `there is no ${titleOf(name)}${where}`);
 }
 
-/** Undefined if the claim's node has the order already. */
+/** Returns the write that removes the object. Undefined if the claim's node is already ordered to remove it. */
 function removal({ key, record }: ObjectEntry, state: ClusterView): Op | undefined {
-  if (record.spec?.$case !== "claim") return { kind: "delete", key };
+  if (record.spec?.$case !== "claim") return { type: "delete", key };
   const { node, deleting } = record.spec.value;
-  if (node === "" || state.node(node) === undefined) return { kind: "delete", key };
+  if (node === "" || state.node(node) === undefined) return { type: "delete", key };
   if (deleting) return undefined;
   const spec = { ...record.spec, value: { ...record.spec.value, deleting: true } };
-  return { kind: "put", key, value: encodeRecord(ObjectRecord, { ...record, spec }) };
+  return { type: "put", key, value: encodeRecord(ObjectRecord, { ...record, spec }) };
 }
 
 function assertUnused(name: ObjectName, state: ClusterView): void {

@@ -17,20 +17,20 @@ import { amountOf } from "../validate/syntax/quantity.ts";
 import { controlProblem, lengthProblem } from "../validate/syntax/text.ts";
 import type { ObjectDraft } from "./draft.ts";
 
-/** Kubernetes' limit, and what goes into one transaction and one pod's assignment. */
+/** The limit of contents: Kubernetes' limit, which fits into one transaction and one pod's assignment. */
 const MAX_CONTENT_BYTES = 1024 * 1024;
 const MAX_KEYS = 1_000;
 const MAX_DESCRIPTION_BYTES = 1024;
 const MAX_USER_BYTES = 256;
 const MAX_PASSWORD_BYTES = 16 * 1024;
-/** A smaller file system has no room for files. */
+/** The smallest capacity. A smaller file system has no room for files. */
 const MIN_CAPACITY_BYTES = 1024 * 1024;
-/** Host and port as images name them. */
+/** A registry's host with an optional port, as in names of images. */
 const REGISTRY_SERVER =
   /^[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?(:[0-9]{1,5})?$|^\[[0-9a-fA-F:]+\](:[0-9]{1,5})?$/;
 const NANO_PER_BYTE = 1_000_000_000n;
 
-/** Throws INVALID with every violation; none of them says a value. */
+/** Validates a put. @throws CoordinatorError INVALID with every violation. The messages don't contain values. */
 export function validatePut({
   namespace,
   object,
@@ -53,7 +53,7 @@ export function validatePut({
   return { name, labels: object.labels, ...rest };
 }
 
-/** The name that a request means. Throws INVALID. */
+/** Returns the name of the object in the request. @throws CoordinatorError INVALID. */
 export function validateName(request: {
   readonly namespace: string;
   readonly kind: string;
@@ -136,11 +136,11 @@ function credentialOf(
   if (!REGISTRY_SERVER.test(server) || server.length > 300)
     field
       .at("server")
-      .invalid("must be a registry's host, with its port if images name one, such as docker.io");
+      .invalid("must be a registry's host, such as docker.io, with a port if the names of images have one");
   if (username === "") field.at("username").invalid("must not be empty");
   field.at("username").check(controlProblem(username) ?? lengthProblem(username, MAX_USER_BYTES));
   if (username.includes(":"))
-    field.at("username").invalid("must not hold a ':', which ends it on the way to the registry");
+    field.at("username").invalid("must not contain ':', which separates it from the password");
   if (password === "") field.at("password").invalid("must not be empty");
   field.at("password").check(controlProblem(password) ?? lengthProblem(password, MAX_PASSWORD_BYTES));
   const texts = { server, username, password };
@@ -169,7 +169,7 @@ function classOf(
 ): Pick<ObjectDraft, "spec"> {
   if (value > MAX_CLASS_VALUE) field.at("value").invalid(`must be at most ${MAX_CLASS_VALUE}`);
   if (name.startsWith(RESERVED_CLASS_PREFIX))
-    field.invalid(`names that begin with ${RESERVED_CLASS_PREFIX} are those of built-in classes`);
+    field.invalid(`names that begin with ${RESERVED_CLASS_PREFIX} are reserved for built-in classes`);
   field
     .at("description")
     .check(controlProblem(description) ?? lengthProblem(description, MAX_DESCRIPTION_BYTES));

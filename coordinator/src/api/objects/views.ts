@@ -45,7 +45,7 @@ export function openView(entry: ObjectEntry, state: ClusterView, vault: Vault): 
   }
 }
 
-/** Classes that are always there, as if they were stored. */
+/** Returns the built-in classes in the form of stored ones. */
 export function builtInViews(): ObjectMessage[] {
   return Object.entries(BUILT_IN_CLASSES).map(([name, value]) => ({
     namespace: "",
@@ -67,8 +67,8 @@ function specOf({ name, record }: ObjectEntry, state: ClusterView): NonNullable<
       return { $case: "registryCredential", value: { ...spec.value, password: "" } };
     case "claim": {
       const { capacity, node, deleting } = spec.value;
-      const told = state.node(node)?.report?.report?.claims ?? [];
-      const here = told.find((it) => it.namespace === name.namespace && it.name === name.name);
+      const reported = state.node(node)?.report?.report?.claims ?? [];
+      const here = reported.find((it) => it.namespace === name.namespace && it.name === name.name);
       return { $case: "claim", value: { capacity, node, deleting, usedBytes: here?.usedBytes ?? 0n } };
     }
     case "priorityClass":

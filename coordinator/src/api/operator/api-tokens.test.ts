@@ -9,7 +9,7 @@ import { pino } from "pino";
 import type { Caller } from "../../rpc/caller.ts";
 import { type ApiTokenOptions, createApiToken, revokeApiToken } from "./api-tokens.ts";
 
-const CALLER: Caller = { kind: "user", name: "test", grants: [] };
+const CALLER: Caller = { type: "user", name: "test", grants: [] };
 const ADMIN: Grant = { role: "admin", namespaces: "*" };
 const TTL_MS = 1000;
 
@@ -35,7 +35,7 @@ function tokens(...grants: readonly (readonly Grant[])[]) {
 
 const REFUSED = { code: "FAILED_PRECONDITION", message: /the only admin token for all namespaces/ };
 
-test("refuses to revoke the only token that is an admin's for all namespaces", async () => {
+test("refuses to revoke the only admin token for all namespaces", async () => {
   const { ids, options } = tokens(
     [ADMIN],
     [{ role: "admin", namespaces: ["shop"] }],
@@ -46,12 +46,12 @@ test("refuses to revoke the only token that is an admin's for all namespaces", a
   for (const id of others) await revokeApiToken({ id }, CALLER, options);
 });
 
-test("revokes an admin's token while another one is valid", async () => {
+test("revokes an admin token while another one is valid", async () => {
   const { ids, options } = tokens([ADMIN], [{ role: "viewer", namespaces: ["shop"] }, ADMIN]);
   for (const id of ids) await revokeApiToken({ id }, CALLER, options);
 });
 
-test("an expired admin's token doesn't count as another one, and can be revoked", async () => {
+test("doesn't count an expired admin token, which can be revoked", async () => {
   const { clock, ids, options } = tokens([ADMIN]);
   clock.advance(TTL_MS);
   const [expired = ""] = ids;

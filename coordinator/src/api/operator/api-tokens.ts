@@ -24,12 +24,15 @@ export interface ApiTokenOptions {
   readonly tokenUses: TokenUses;
 }
 
-/** A quarter: long enough to rotate by hand, short enough that a forgotten token does not stay valid for years. */
+/**
+ * The default lifetime: a quarter. It is long enough to rotate tokens by hand, and limits how long a forgotten token is
+ * valid.
+ */
 const DEFAULT_TTL_MS = 90 * 24 * 3600 * 1000;
-/** The limit of tokens. All are held in memory and listed. */
+/** The limit of tokens, because all of them are in memory and in the list. */
 const MAX_TOKENS = 10_000;
 
-/** Throws INVALID, RESOURCE_EXHAUSTED. */
+/** Creates a token. @throws CoordinatorError INVALID, RESOURCE_EXHAUSTED. */
 export async function createApiToken(
   request: wire.CreateApiTokenRequest,
   caller: Caller,
@@ -45,7 +48,7 @@ export async function createApiToken(
   if (state.apiTokens().length >= MAX_TOKENS)
     throw new CoordinatorError(
       "RESOURCE_EXHAUSTED",
-      `there are ${MAX_TOKENS} API tokens: revoke those that aren't used (\`forage token ls\`)`,
+      `there are ${MAX_TOKENS} API tokens: revoke unused ones (\`forage token ls\`)`,
     );
   const ttlMs = ttlSeconds > 0n ? Number(ttlSeconds) * 1000 : DEFAULT_TTL_MS;
   const { token, record } = translate(() =>
@@ -58,13 +61,13 @@ export async function createApiToken(
     }),
   );
   const value = encodeJsonRecord(record);
-  const result = await store.txn([], [{ kind: "put", key: apiTokenKey(record.id), value }]);
+  const result = await store.txn([], [{ type: "put", key: apiTokenKey(record.id), value }]);
   await state.reached(result.revision);
   log.info({ event: "api-token-created", token: record.id, role, namespaces, by: callerName(caller) });
   return { token, id: record.id, expiresAt: expiryOf(record) };
 }
 
-/** Newest first. */
+/** Returns the tokens, newest first. */
 export async function listApiTokens({
   state,
   clock,
@@ -90,7 +93,7 @@ export async function listApiTokens({
   return { tokens: await Promise.all(tokens) };
 }
 
-/** The token's streams end within a second. Throws NOT_FOUND, FAILED_PRECONDITION. */
+/** Revokes a token. Its streams end within a second. @throws CoordinatorError NOT_FOUND, FAILED_PRECONDITION. */
 export async function revokeApiToken(
   { id }: wire.RevokeApiTokenRequest,
   caller: Caller,
@@ -109,13 +112,13 @@ export async function revokeApiToken(
   if (admins.length === 1 && admins[0]?.id === id)
     throw new CoordinatorError(
       "FAILED_PRECONDITION",
-      `token ${id} is the only admin token for all namespaces: make another first (\`forage token create --role admin\`)`,
+      `token ${id} is the only admin token for all namespaces: create another one first (\`forage token create --role admin\`)`,
     );
   const result = await store.txn(
     [],
     [
-      { kind: "delete", key: apiTokenKey(id) },
-      { kind: "delete", key: apiTokenUseKey(id) },
+      { type: "delete", key: apiTokenKey(id) },
+      { type: "delete", key: apiTokenUseKey(id) },
     ],
   );
   await state.reached(result.revision);

@@ -7,7 +7,7 @@ import type { ApplyOptions } from "../forage/apply.ts";
 import { applyChecked } from "../forage/apply-checked.ts";
 import type { CheckOptions } from "../forage/validate-against-state.ts";
 
-/** Applies like `ForageService.ApplyResources`, with the additional choices of the operator's request. */
+/** Applies like `ForageService.ApplyResources`, with the additional options of the operator API. */
 export async function apply(
   { namespace, bundle, keepOthers, agreedRemovals: agreed }: ApplyRequest,
   caller: Caller,

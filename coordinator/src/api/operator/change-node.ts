@@ -5,10 +5,13 @@ import type { ClusterView } from "../../state/cluster-view.ts";
 import type { NodeEntry } from "../../state/entries.ts";
 import type { Store } from "../../store/index.ts";
 
-/** A joining agent or a controller may write the record at the same moment; more often is not by chance. */
+/** The limit of attempts. A joining agent or a controller may write the record at the same time, but rarely this often. */
 const MAX_ATTEMPTS = 5;
 
-/** The node as it is afterwards. Throws NOT_FOUND, or CONFLICT when the record changes again and again. */
+/**
+ * Changes the node's record, and returns the changed node. @throws CoordinatorError NOT_FOUND, or CONFLICT if the record
+ * changes repeatedly.
+ */
 export async function changeNode(
   name: string,
   { store, state }: { readonly store: Store; readonly state: ClusterView },
@@ -24,7 +27,7 @@ export async function changeNode(
     const now = state.node(name);
     if (now !== undefined) return now;
   }
-  throw new CoordinatorError("CONFLICT", "the node's record changed meanwhile; try again");
+  throw new CoordinatorError("CONFLICT", "other requests changed the node's record repeatedly; try again");
 }
 
 export function noSuchNode(name: string): CoordinatorError {

@@ -12,14 +12,17 @@ export interface CoordinatorTokenOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly randomBytes: (count: number) => Uint8Array;
-  /** The pin in tokens, by which a new coordinator recognizes this one before it sends the secret. */
+  /** Returns the pin of the authority. A new coordinator verifies this one with it before it sends the secret. */
   readonly authorityPin: () => string;
-  /** HOST:PORT at which other hosts reach the coordinator, the preferred one first. */
+  /** The addresses (HOST:PORT) at which other hosts reach the coordinator, the preferred one first. */
   readonly reachableAt: readonly string[];
   readonly readKeyFiles?: ReadKeyFiles | undefined;
 }
 
-/** Makes a token for one further coordinator. Throws FAILED_PRECONDITION while there can be only one, and INVALID. */
+/**
+ * Creates a token for one additional coordinator. @throws CoordinatorError INVALID, or FAILED_PRECONDITION if the store
+ * allows only one coordinator.
+ */
 export async function createCoordinatorToken(
   { ttlSeconds }: wire.CreateCoordinatorTokenRequest,
   { store, clock, randomBytes, authorityPin, reachableAt, readKeyFiles }: CoordinatorTokenOptions,
@@ -30,7 +33,7 @@ export async function createCoordinatorToken(
   const { token, record } = translate(() => mintCoordinatorToken(mint));
   await store.txn(
     [],
-    [{ kind: "put", key: coordinatorTokenKey(record.id), value: encodeJsonRecord(record) }],
+    [{ type: "put", key: coordinatorTokenKey(record.id), value: encodeJsonRecord(record) }],
   );
   return { token, expiresAt: toTimestamp(record.expiresAtMs), coordinators: [...reachableAt] };
 }

@@ -4,11 +4,11 @@ import { CoordinatorError } from "../../errors.ts";
 import type { CallContext } from "../../rpc/caller.ts";
 import { firstOf, openSession, outputOf, type SessionsOptions, sendInput, startMissing } from "./sessions.ts";
 
-/** Linux takes no longer paths. */
+/** The limit of paths on Linux, in bytes. */
 const MAX_PATH_BYTES = 4096;
 const nothing = Buffer.alloc(0);
 
-/** A tar stream, in the one direction or the other; it has been copied when this ends well. */
+/** Streams a tar archive into or out of a container. The copy is complete if the stream ends without an error. */
 export async function* copy(
   requests: AsyncIterable<CopyRequest>,
   context: CallContext,

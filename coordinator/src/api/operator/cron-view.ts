@@ -7,7 +7,7 @@ import { workloadKey } from "../../model/workload.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 
-/** Returns the state of a cron job; undefined if the resource is no cron job. */
+/** Returns the state of a cron job. Undefined if the resource is no cron job. */
 export function cronView(
   state: ClusterView,
   { record }: ResourceEntry,

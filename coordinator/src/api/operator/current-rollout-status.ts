@@ -4,7 +4,10 @@ import type { RolloutEntry } from "../../state/entries.ts";
 import { compareRollouts } from "../../state/rollout-order.ts";
 import { resourceView } from "./views.ts";
 
-/** Returns the present state of a resource whose rollout has ended. Its message contains the state at the end. */
+/**
+ * Returns the current state of a resource whose rollout has ended. The message also contains the state in which the rollout
+ * ended.
+ */
 export function currentRolloutStatus(
   { record }: RolloutEntry,
   { kind, name }: { readonly kind: string; readonly name: string },

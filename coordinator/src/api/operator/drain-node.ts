@@ -29,10 +29,13 @@ export interface DrainOptions {
   readonly gateways: GatewayStatuses;
 }
 
-/** The longest time-out of a drain. */
+/** The longest time-out of a drain in seconds. */
 const MAX_TIMEOUT_SECONDS = 7 * 86_400;
 
-/** Throws INVALID, NOT_FOUND, CONFLICT. The same wish again leaves a drain that is under way as it is. */
+/**
+ * Starts, changes or cancels a drain. A repeated request doesn't affect a drain in progress. @throws CoordinatorError
+ * INVALID, NOT_FOUND, CONFLICT.
+ */
 export async function drainNode(
   request: DrainNodeRequest,
   options: DrainOptions,
@@ -61,17 +64,17 @@ export async function drainNode(
     node: name,
     type: "Normal",
     reason: "DrainStarted",
-    message: `its pods are to leave it${force ? ", whatever their budgets" : ""}`,
+    message: `its pods are being moved${force ? ", without regard to disruption budgets" : ""}`,
   });
   return { node: nodeView(state, node, options.gateways) };
 }
 
-/** Changes of pods come by the hundred; people read less often. */
+/** The shortest interval between messages, because pods change more often than people read. */
 const PAUSE_MS = 200;
 
 /**
- * Follows a drain to its end.
- * @throws CoordinatorError NOT_FOUND; FAILED_PRECONDITION without a drain; ABORTED when it was cancelled.
+ * Yields the progress of a drain until it ends. @throws CoordinatorError NOT_FOUND; FAILED_PRECONDITION without a drain;
+ * ABORTED if the drain was cancelled.
  */
 export async function* watchDrain(
   { name }: WatchDrainRequest,
@@ -102,8 +105,7 @@ function statusOf(name: string, options: DrainOptions, seen: boolean): WatchDrai
   if (node === undefined) throw noSuchNode(name);
   const { drain } = node.record;
   if (drain === undefined) {
-    if (seen)
-      throw new CoordinatorError("ABORTED", `node ${name} takes pods again: its drain was called off`);
+    if (seen) throw new CoordinatorError("ABORTED", `the drain of node ${name} was cancelled`);
     throw new CoordinatorError("FAILED_PRECONDITION", `node ${name} is not drained`);
   }
   const { waiting, staying } = drainStatus(node, drain, options);

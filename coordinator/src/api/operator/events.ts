@@ -16,19 +16,19 @@ export interface EventOptions {
 const DEFAULT_LIMIT = 500;
 const MAX_LIMIT = 10_000;
 
-/** Throws INVALID. */
+/** Returns recent events. @throws CoordinatorError INVALID. */
 export async function listEvents(
   { namespace, filter, after, limit }: wire.ListEventsRequest,
   { events }: EventOptions,
 ): Promise<wire.ListEventsResponse> {
   if (limit > MAX_LIMIT)
-    throw new CoordinatorError("INVALID", `limit is ${limit}; at most ${MAX_LIMIT} events come at once`);
+    throw new CoordinatorError("INVALID", `limit must be at most ${MAX_LIMIT}, not ${limit}`);
   const query = queryOf(namespace, filter);
   const found = await newestEvents(events, query, Number(after), limit === 0 ? DEFAULT_LIMIT : limit);
   return { events: found.events.map(eventView), sequence: BigInt(found.sequence) };
 }
 
-/** Throws INVALID, RESOURCE_EXHAUSTED when too many watch already. */
+/** Yields events. @throws CoordinatorError INVALID, or RESOURCE_EXHAUSTED if there are too many watchers. */
 export async function* watchEvents(
   { namespace, filter, after }: wire.WatchEventsRequest,
   { signal }: CallContext,
@@ -66,6 +66,6 @@ export function eventView(event: EventRecord): wire.Event {
 function queryOf(namespace: string, filter: wire.EventFilter | undefined): EventQuery {
   const { kind = "", name = "", type = "", reason = "" } = filter ?? {};
   if (type !== "" && type !== "Normal" && type !== "Warning")
-    throw new CoordinatorError("INVALID", `filter.type is "${type}"; events are Normal or Warning`);
+    throw new CoordinatorError("INVALID", `filter.type is "${type}"; it must be Normal or Warning`);
   return { namespace, kind, name, type, reason, sinceMs: toEpochMs(filter?.since) };
 }

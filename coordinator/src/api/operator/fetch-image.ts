@@ -1,6 +1,7 @@
 import { messageOf } from "@forage/common/message-of";
 import type { FetchImageRequest, FetchImageResponse, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import { CoordinatorError } from "../../errors.ts";
+import type { Prefetches } from "../../link/prefetches.ts";
 import type { SessionBroker } from "../../link/session-broker.ts";
 import { imagesOf } from "../../model/images.ts";
 import type { CallContext } from "../../rpc/caller.ts";
@@ -15,26 +16,34 @@ export interface FetchImageOptions {
   readonly state: ClusterView;
   readonly broker: SessionBroker;
   readonly clock: Clock;
+  readonly prefetches: Pick<Prefetches, "imagesFor">;
 }
 
-/** Each one that fails has read at most what it has sent. */
+/** The limit of tried sources. A failed source has at most read what it has sent. */
 const SOURCES_MAX = 3;
 const PROGRESS_MS = 2_000;
 const ZONE = "topology.kubernetes.io/zone";
 
-/** Returns the call by which a node gets an image from another one. The namespace's rights are checked by the node that sends it. */
+/**
+ * Returns the handler by which a node gets an image from another node. The sending node checks the rights of the namespace.
+ */
 export function fetchImageHandler(
   options: FetchImageOptions,
 ): (request: FetchImageRequest, context: CallContext) => AsyncGenerator<FetchImageResponse> {
   const slots = pushShares();
-  return async function* ({ image, namespace }, { caller, signal }) {
-    if (caller.kind !== "node") throw new CoordinatorError("PERMISSION_DENIED", "only nodes fetch images");
+  return async function* ({ image, namespace, tagSources }, { caller, signal }) {
+    if (caller.type !== "node") throw new CoordinatorError("PERMISSION_DENIED", "only nodes fetch images");
     const node = caller.nodeId;
-    assertMayFetch(node, image, namespace, options.state);
-    const sources = chooseSources(node, image, options.state);
-    if (sources.length === 0)
-      throw new CoordinatorError("NOT_FOUND", "no other node that is connected has the image");
-    const release = slots.take(`node ${node}`);
+    const digest = namedDigest(image);
+    if (digest === undefined && tagSources.length === 0)
+      throw new CoordinatorError("INVALID", "image: a name without a digest requires tag_sources");
+    assertMayFetch(node, image, namespace, options);
+    const sources = chooseSources(node, image, options.state, digest === undefined ? tagSources : undefined);
+    if (sources.length === 0) {
+      const which = digest === undefined ? "no connected node of images.tagsFrom" : "no other connected node";
+      throw new CoordinatorError("NOT_FOUND", `${which} has the image`);
+    }
+    const release = slots.acquire(`node ${node}`);
     try {
       const problems: string[] = [];
       for (const fromNode of sources) {
@@ -53,30 +62,50 @@ export function fetchImageHandler(
   };
 }
 
-/** A node gets only what a pod of it needs, and only what a digest names: a tag may stand for something else on each node. */
-function assertMayFetch(node: string, image: string, namespace: string, state: ClusterView): void {
-  const digest = namedDigest(image);
-  if (digest === undefined)
-    throw new CoordinatorError("INVALID", "image: only names with a digest come from other nodes");
+/**
+ * Checks that a node needs the image for its pods of the namespace, or pulls it ahead of them. @throws CoordinatorError
+ * PERMISSION_DENIED.
+ */
+function assertMayFetch(
+  node: string,
+  image: string,
+  namespace: string,
+  { state, prefetches }: Pick<FetchImageOptions, "state" | "prefetches">,
+): void {
   const isUsed = state
     .podsOnNode(node)
-    .some(({ record }) => record.namespace === namespace && usesDigest(record.template, digest));
-  if (!isUsed)
+    .some(({ record: { namespace: own, template } }) => own === namespace && uses(template, image));
+  const isAhead = prefetches.imagesFor(node, namespace).some((asked) => isSame(asked, image));
+  if (!isUsed && !isAhead)
     throw new CoordinatorError(
       "PERMISSION_DENIED",
       `no pod of the namespace ${namespace} on node ${node} uses ${image}`,
     );
 }
 
-function usesDigest(template: PodTemplate | undefined, digest: string): boolean {
-  return template !== undefined && imagesOf(template).some(({ image }) => namedDigest(image) === digest);
+function uses(template: PodTemplate | undefined, image: string): boolean {
+  return template !== undefined && imagesOf(template).some((use) => isSame(use.image, image));
 }
 
-/** Returns the nodes that report the image, those of the same zone first. */
+/**
+ * Reports whether an image name in a manifest means the same as a full name: by digest, or after Docker's rules have
+ * completed the shorter one.
+ */
+function isSame(named: string, full: string): boolean {
+  const digest = namedDigest(full);
+  if (digest !== undefined) return namedDigest(named) === digest;
+  const tagged = named.slice(named.lastIndexOf("/") + 1).includes(":") ? named : `${named}:latest`;
+  return [tagged, `docker.io/${tagged}`, `docker.io/library/${tagged}`].includes(full);
+}
+
+/**
+ * Returns the nodes that report the image, those of the same zone first. If `trusted` is set, only nodes with these names.
+ */
 export function chooseSources(
   node: string,
   image: string,
   state: Pick<ClusterView, "node" | "nodes">,
+  trusted?: readonly string[],
 ): readonly string[] {
   const own = state.node(node);
   const zone = own && labelsOf(own)[ZONE];
@@ -84,6 +113,7 @@ export function chooseSources(
   return state
     .nodes()
     .filter(({ name, health, report }) => {
+      if (trusted !== undefined && !trusted.includes(name)) return false;
       return name !== node && health.ready && (report?.report?.images.includes(image) ?? false);
     })
     .toSorted((a, b) => far(a) - far(b) || (a.name < b.name ? -1 : 1))
@@ -91,7 +121,7 @@ export function chooseSources(
     .map(({ name }) => name);
 }
 
-/** Reports the progress of one transfer. Ends when the image has been stored. */
+/** Yields the progress of one transfer. Ends when the image is stored. */
 async function* relayed(
   transfer: Readonly<Record<"image" | "namespace" | "node" | "fromNode", string>>,
   { caller, signal }: SessionContext,
@@ -110,12 +140,12 @@ async function* relayed(
       passed += bytes;
     },
   );
-  // Its failure is thrown below, unless the caller has gone.
+  // The error is thrown below, unless the caller has left.
   relaying.catch(() => undefined);
   try {
-    for (let told = -1; ; ) {
-      if (passed !== told) yield { fromNode, passedBytes: BigInt(passed) };
-      told = passed;
+    for (let sent = -1; ; ) {
+      if (passed !== sent) yield { fromNode, passedBytes: BigInt(passed) };
+      sent = passed;
       if (await endsWithin(relaying, PROGRESS_MS, options.clock)) return;
     }
   } finally {

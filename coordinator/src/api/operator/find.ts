@@ -4,17 +4,19 @@ import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import { type KeptPod, keptPods } from "../../state/kept-pods.ts";
 
-/** Names suggested when one is not found. */
+/** The largest number of suggested names if a pod is not found. */
 const MAX_SUGGESTIONS = 3;
 
-/** A pod that can be shown. */
+/** A pod that was found. */
 export interface FoundPod {
   readonly pod: PodEntry;
-  /** Set: the pod failed and is gone; its status and logs are kept until then. */
+  /** Set if the pod has failed and is gone. Its status and logs are kept until this time. */
   readonly keptUntilMs?: number;
 }
 
-/** Finds a pod by its name or by the beginning of its uid. Without one, a failed pod that is kept. Throws INVALID and NOT_FOUND. */
+/**
+ * Finds a pod by its name or a prefix of its uid, or else a kept failed pod. @throws CoordinatorError INVALID, NOT_FOUND.
+ */
 export function findPodOrKept(
   state: ClusterView,
   namespace: string,
@@ -26,7 +28,10 @@ export function findPodOrKept(
   return { pod: kept.entry, keptUntilMs: kept.untilMs };
 }
 
-/** Finds a pod that may run. Throws FAILED_PRECONDITION for a failed pod that is only kept. */
+/**
+ * Finds a pod that may run. @throws CoordinatorError INVALID, NOT_FOUND, or FAILED_PRECONDITION for a failed pod of which
+ * only logs are kept.
+ */
 export function findPresentPod(
   state: ClusterView,
   namespace: string,
@@ -38,7 +43,7 @@ export function findPresentPod(
   const { name } = pod.record;
   throw new CoordinatorError(
     "FAILED_PRECONDITION",
-    `pod ${name} failed and was stopped: only its logs and its last status are left; read them with \`${hint(namespace, `logs ${name}`)}\``,
+    `pod ${name} failed and was stopped: only its logs and its last status are kept; read the logs with \`${hint(namespace, `logs ${name}`)}\``,
   );
 }
 
@@ -57,7 +62,7 @@ function findKept(
   return others.length === 0 ? byUid : undefined;
 }
 
-/** Finds a pod by its name or by the beginning of its uid. Throws INVALID, and NOT_FOUND with the names that are near. */
+/** Finds a pod by its name or a prefix of its uid. @throws CoordinatorError INVALID, or NOT_FOUND with similar names. */
 function findPod(state: ClusterView, namespace: string, nameOrUid: string): PodEntry {
   if (namespace === "") throw new CoordinatorError("INVALID", "namespace must not be empty");
   if (nameOrUid === "") throw new CoordinatorError("INVALID", "pod must not be empty");
@@ -67,7 +72,10 @@ function findPod(state: ClusterView, namespace: string, nameOrUid: string): PodE
   const matches = pods.filter((pod) => pod.record.uid.startsWith(nameOrUid));
   if (matches.length === 1 && matches[0] !== undefined) return matches[0];
   if (matches.length > 1)
-    throw new CoordinatorError("INVALID", `"${nameOrUid}" begins the uids of ${matches.length} pods`);
+    throw new CoordinatorError(
+      "INVALID",
+      `"${nameOrUid}" is the prefix of the uids of ${matches.length} pods`,
+    );
   const near = pods
     .map((pod) => pod.record.name)
     .filter((name) => name.includes(nameOrUid) || nameOrUid.includes(name));
@@ -78,13 +86,16 @@ function findPod(state: ClusterView, namespace: string, nameOrUid: string): PodE
   );
 }
 
-/** The pod must be on a node, or there is nothing to look into. */
+/** Returns the pod's node. @throws CoordinatorError FAILED_PRECONDITION if the pod has none. */
 export function nodeOfPod(pod: PodEntry): string {
   if (pod.record.node !== "") return pod.record.node;
   throw new CoordinatorError("FAILED_PRECONDITION", `pod ${pod.record.name} has no node yet`);
 }
 
-/** Checks the container's name; empty is the main one. */
+/**
+ * Returns the container's name. An empty name stands for the main container. @throws CoordinatorError if the pod has no
+ * such container.
+ */
 export function containerOf(pod: PodEntry, name: string): string {
   const { container, sidecars = [], initContainers = [] } = pod.record.template ?? {};
   const names = [container, ...sidecars, ...initContainers].flatMap((c) => (c === undefined ? [] : [c.name]));

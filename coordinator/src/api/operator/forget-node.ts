@@ -17,12 +17,13 @@ export interface ForgetOptions {
   readonly log: Log;
 }
 
-/** The limit of passes, because pods may come and go while their records are removed. */
+/** The limit of passes, because pods may be added or removed while their records are removed. */
 const MAX_ROUNDS = 10;
 
 /**
- * First its certificates count no longer and it takes no pods, then the records of its pods go, then what lay on it, and it last: who
- * is cut short goes on where he was by asking again. Throws NOT_FOUND, FAILED_PRECONDITION, CONFLICT.
+ * Removes a node. Revokes its certificates and stops placement on it first, then removes the records of its pods, releases
+ * its claims, and removes its own record last. An interrupted removal continues when it is requested again. @throws
+ * CoordinatorError NOT_FOUND, FAILED_PRECONDITION, CONFLICT.
  */
 export async function forgetNode(
   { name, force }: ForgetNodeRequest,
@@ -46,24 +47,24 @@ export async function forgetNode(
     await write(rest ? [...left.map(forgetPod), ...bound.map(release)] : [removal(node)], options);
     log.info({ event: "node-removal-began", node: name, pods: left.length, claims: bound.length });
   }
-  throw new CoordinatorError("CONFLICT", `pods and claims of node ${name} kept changing; try again`);
+  throw new CoordinatorError("CONFLICT", `pods and claims of node ${name} changed repeatedly; try again`);
 }
 
 function assertForgettable(node: NodeEntry, claims: readonly ObjectEntry[]): void {
   const { name, health } = node;
   if (health.ready) {
-    const how = `drain it and stop its agent first, or forget it by force`;
+    const how = `drain it and stop its agent first, or remove it with force`;
     throw new CoordinatorError("FAILED_PRECONDITION", `node ${name} is connected: ${how}`);
   }
   if (claims.length === 0) return;
   const names = claims.map((claim) => `${claim.name.namespace}/${claim.name.name}`).sort();
   const some = names.slice(0, MAX_NAMES).join(", ");
   const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : "";
-  const what = `the data of claims lies on node ${name} and would be lost: ${some}${more}`;
-  throw new CoordinatorError("FAILED_PRECONDITION", `${what}; forget it by force if it won't come back`);
+  const what = `the data of claims on node ${name} would be lost: ${some}${more}`;
+  throw new CoordinatorError("FAILED_PRECONDITION", `${what}; remove it with force if the node won't return`);
 }
 
-/** The limit of names in one message. */
+/** The largest number of names in one message. */
 const MAX_NAMES = 20;
 
 function claimsOn(node: string, state: ClusterView): ObjectEntry[] {
@@ -72,27 +73,27 @@ function claimsOn(node: string, state: ClusterView): ObjectEntry[] {
     .filter(({ record: { spec } }) => spec?.$case === "claim" && spec.value.node === node);
 }
 
-/** Releases a claim whose data is gone: it starts empty with its next pod, or is removed if that was its order. */
+/** Releases a claim whose data is gone. It starts empty with its next pod, or is removed if its removal was requested. */
 function release({ key, revision, record }: ObjectEntry): StoreWrite {
-  const compares = [{ kind: "modRevision", key, revision }] as const;
-  if (record.spec?.$case !== "claim") throw new TypeError(`${key} is no claim`);
-  if (record.spec.value.deleting) return { compares, ops: [{ kind: "delete", key }] };
+  const compares = [{ type: "mod-revision", key, revision }] as const;
+  if (record.spec?.$case !== "claim") throw new TypeError(`${key} is not a claim`);
+  if (record.spec.value.deleting) return { compares, ops: [{ type: "delete", key }] };
   const value: ClaimRecord = { ...record.spec.value, node: "" };
   const released: ObjectRecord = { ...record, spec: { $case: "claim", value } };
-  return { compares, ops: [{ kind: "put", key, value: encodeRecord(ObjectRecord, released) }] };
+  return { compares, ops: [{ type: "put", key, value: encodeRecord(ObjectRecord, released) }] };
 }
 
 function removal({ name, revision }: NodeEntry): StoreWrite {
   return {
-    compares: [{ kind: "modRevision", key: nodeKey(name), revision }],
+    compares: [{ type: "mod-revision", key: nodeKey(name), revision }],
     ops: [
-      { kind: "delete", key: nodeKey(name) },
-      { kind: "delete", key: reportKey(name) },
+      { type: "delete", key: nodeKey(name) },
+      { type: "delete", key: reportKey(name) },
     ],
   };
 }
 
-/** Changes that happen meanwhile are handled in the next round. */
+/** Makes the writes. Changes by others are handled in the next pass. */
 async function write(writes: readonly StoreWrite[], { store, state }: ForgetOptions): Promise<void> {
   for (const part of batches(writes)) {
     const result = await store.txn(

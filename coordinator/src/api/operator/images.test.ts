@@ -4,7 +4,7 @@ import type { SessionRequest } from "@forage/proto/forage/agent/v1/agent";
 import { PushImageRequest } from "@forage/proto/forage/operator/v1/operator";
 import { imageHandlers, pushShares } from "./images.ts";
 
-test("passes on neither indexes nor rights of other nodes that a client sends", async () => {
+test("ignores indexes and the mark of a sending node in requests of clients", async () => {
   const opened: (SessionRequest["kind"] | undefined)[] = [];
   const refusal = new Error("the test is over");
   const broker = {
@@ -19,7 +19,7 @@ test("passes on neither indexes nor rights of other nodes that a client sends", 
   const request = PushImageRequest.fromPartial({ frame: { $case: "start", value: { node: "n1", options } } });
   const context = {
     method: "/forage.operator.v1.OperatorService/PushImage",
-    caller: { kind: "user", name: "token:a", grants: [{ role: "editor", namespaces: ["shop"] }] },
+    caller: { type: "user", name: "token:a", grants: [{ role: "editor", namespaces: ["shop"] }] },
     signal: new AbortController().signal,
   };
   const requests = (async function* () {
@@ -33,24 +33,24 @@ test("passes on neither indexes nor rights of other nodes that a client sends", 
   assert.equal(kind.value.image, "web:1");
 });
 
-test("limits the pushes of one caller, and leaves room for others", () => {
+test("limits concurrent pushes of one caller, without affecting others", () => {
   const slots = pushShares();
-  const ends = Array.from({ length: 8 }, () => slots.take("a"));
-  assert.throws(() => slots.take("a"), { code: "RESOURCE_EXHAUSTED", message: /8 of this token/ });
-  slots.take("b")();
+  const ends = Array.from({ length: 8 }, () => slots.acquire("a"));
+  assert.throws(() => slots.acquire("a"), { code: "RESOURCE_EXHAUSTED", message: /8 of this token/ });
+  slots.acquire("b")();
   ends[0]?.();
   ends[0]?.();
-  slots.take("a");
-  assert.throws(() => slots.take("a"), { code: "RESOURCE_EXHAUSTED" });
+  slots.acquire("a");
+  assert.throws(() => slots.acquire("a"), { code: "RESOURCE_EXHAUSTED" });
 });
 
-test("limits the pushes of all callers together", () => {
+test("limits concurrent pushes of all callers", () => {
   const slots = pushShares();
-  const ends = Array.from({ length: 32 }, (_, index) => slots.take(`caller ${index}`));
-  assert.throws(() => slots.take("another"), {
+  const ends = Array.from({ length: 32 }, (_, index) => slots.acquire(`caller ${index}`));
+  assert.throws(() => slots.acquire("another"), {
     code: "RESOURCE_EXHAUSTED",
     message: /32, which is the limit/,
   });
   for (const end of ends) end();
-  slots.take("another");
+  slots.acquire("another");
 });

@@ -29,14 +29,14 @@ export type ImageHandlers = Pick<
   "pushImage" | "prefetchImage" | "removeImage"
 >;
 
-/** Pushes at one time. Each keeps up to a MiB of its layers in memory. */
+/** The limit of concurrent pushes. Each keeps up to a MiB of its layers in memory. */
 const PUSHES_MAX = 32;
 const PUSHES_OF_CALLER_MAX = 8;
-/** The request goes to the agent as one message of its stream. Manifests and configurations have a few KiB. */
+/** The limit of an image's description, which is one message to the agent. Manifests and configurations have a few KiB. */
 const DESCRIPTION_MAX_BYTES = 1024 * 1024;
 const PULL_SECRETS_MAX = 10;
 
-/** Returns the calls for images on nodes, which need no registry. */
+/** Returns the handlers of calls for images on nodes, which need no registry. */
 export function imageHandlers(options: ImageOptions): ImageHandlers {
   const slots = pushShares();
   return {
@@ -61,7 +61,7 @@ async function* pushImage(
   const { node } = start.value;
   const sent = start.value.options;
   if (sent === undefined) throw new CoordinatorError("INVALID", "start.options must be set");
-  // Only nodes send rights that another node has given, and indexes, whose further entries are not verified here.
+  // Only nodes may set `fromNode`, and send indexes, whose other entries are not verified here.
   const value = { ...sent, fromNode: false, indexes: [] };
   assertNamespace(context.caller, context.method, value.namespace || undefined);
   validateImage(value.image, "start.options.image");
@@ -70,7 +70,7 @@ async function* pushImage(
       "INVALID",
       `start.options: manifest and config are larger than ${DESCRIPTION_MAX_BYTES} bytes together`,
     );
-  const release = slots.take(callerName(context.caller));
+  const release = slots.acquire(callerName(context.caller));
   try {
     const tunnel = openOnNode(node, { $case: "imagePush", value }, context, options);
     void sendInput(incoming, tunnel, layerData);
@@ -98,7 +98,7 @@ async function* prefetchImage(
     if (frame.$case === "stdout") yield { message: frame.value.toString().trimEnd() };
 }
 
-/** Sends an image of one node to another one. Each of them checks what it sends or receives. */
+/** Sends an image from one node to another. Both nodes verify it. */
 async function* copyImage(
   { node, namespace, image, fromNode, pullSecrets }: wire.PrefetchImageRequest,
   context: CallContext,
@@ -110,7 +110,7 @@ async function* copyImage(
   if (pullSecrets.length > 0)
     throw new CoordinatorError("INVALID", "pull_secrets are for registries: leave them out with from_node");
   if (node === fromNode) throw new CoordinatorError("INVALID", "from_node must be another node than node");
-  const release = slots.take(callerName(context.caller));
+  const release = slots.acquire(callerName(context.caller));
   try {
     yield { message: `from node ${fromNode}` };
     const source = openOnNode(
@@ -127,10 +127,10 @@ async function* copyImage(
   }
 }
 
-/** The call for which sessions with nodes are opened. */
+/** The part of a call's context that is needed to open sessions with nodes. */
 export type SessionContext = Pick<CallContext, "signal" | "caller">;
 
-/** Opens the session that stores an image, as another node has described it. */
+/** Opens the session that stores an image, with the description from another node. */
 export function openTarget(
   { image, namespace, node, fromNode }: Readonly<Record<"image" | "namespace" | "node" | "fromNode", string>>,
   description: ImageDescription,
@@ -158,10 +158,13 @@ async function removeImage(
   const tunnel = openOnNode(node, { $case: "imageRemove", value: { image, namespace } }, context, options);
   for await (const frame of outputOf(tunnel))
     if (frame.$case === "end") return { absent: frame.value.exitCode !== 0 };
-  throw new CoordinatorError("UNAVAILABLE", `node ${node} ended the session without an answer: try again`);
+  throw new CoordinatorError("UNAVAILABLE", `node ${node} ended the session without a result: try again`);
 }
 
-/** Opens a session that concerns no pod. Throws NOT_FOUND, and UNAVAILABLE when the node isn't connected. */
+/**
+ * Opens a session with a node without a pod. @throws CoordinatorError NOT_FOUND, or UNAVAILABLE if the node isn't
+ * connected.
+ */
 export function openOnNode(
   node: string,
   kind: NonNullable<SessionRequest["kind"]>,
@@ -184,7 +187,7 @@ function validateImage(image: string, field: string): void {
   if (problem !== undefined) throw new CoordinatorError("INVALID", `${field} ${problem}`);
 }
 
-/** The login is for the node only. */
+/** Returns the credential, with the password, which is sent to the node only. */
 function credential(namespace: string, name: string, { state, vault }: ImageOptions): RegistryCredential {
   const object = { namespace, kind: "registry_credential", name } as const;
   const stored = state.objects.version(object, state.objects.get(object)?.record.versions[0] ?? "");
@@ -196,7 +199,7 @@ function credential(namespace: string, name: string, { state, vault }: ImageOpti
 
 export function pushShares(): Shares {
   return new Shares({
-    what: "pushes of images that are under way",
+    what: "concurrent pushes of images",
     total: PUSHES_MAX,
     ofUser: PUSHES_OF_CALLER_MAX,
   });

@@ -9,7 +9,7 @@ import { workloadKey } from "../../model/workload.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 
-/** Returns the progress of a job; undefined if the resource is no job. */
+/** Returns the progress of a job. Undefined if the resource is no job. */
 export function jobView(state: ClusterView, { record }: ResourceEntry, nowMs: number): JobState | undefined {
   const stored = jobStatusOf(state, record.namespace, record.name);
   const job = jobOf(record, stored?.run);

@@ -7,7 +7,7 @@ export interface AuditOptions {
 }
 
 const DEFAULT_LIMIT = 500;
-/** About 400 KB. */
+/** The limit of entries in a page, about 400 KB. */
 const MAX_LIMIT = 1_000;
 
 /** Returns a page of the audit log. Throws INVALID. */
@@ -17,7 +17,7 @@ export async function listAudit(
 ): Promise<ListAuditResponse> {
   if (limit > MAX_LIMIT) throw new CoordinatorError("INVALID", `limit: at most ${MAX_LIMIT} entries at once`);
   const count = limit || DEFAULT_LIMIT;
-  // Beyond the newest entry there is none, so that this reads only its number.
+  // There are no entries after the newest one, so this only reads its number.
   const last = newest ? (await auditLog.read(Number.MAX_SAFE_INTEGER, 1)).newest : 0;
   const page = await auditLog.read(newest ? Math.max(0, last - count) : Number(after), count);
   return { lines: [...page.lines], newestSequence: BigInt(page.newest) };

@@ -15,13 +15,13 @@ interface ListPodsOptions {
   readonly metrics: { readonly usage: PodUsageSource };
 }
 
-/** Lists the pods that match, and apart from them the failed pods that are kept. */
+/** Returns the pods that match, and separately the failed pods that are kept. */
 export function listPods(
   request: ListPodsRequest,
   { state, clock, unschedulable, metrics }: ListPodsOptions,
 ): ListPodsResponse {
   const namespace = request.namespace || undefined;
-  // A template can be as large as a manifest: a list of all pods has none.
+  // A template can be as large as a manifest, so a list of all pods doesn't contain them.
   const templateOf = ({ record }: PodEntry) => (request.name === "" ? undefined : record.template);
   const pods = state
     .pods(namespace)

@@ -14,9 +14,12 @@ export type MetricHandlers = Pick<
   "putMetric" | "listMetrics" | "deleteMetric"
 >;
 
-/** The default validity of a pushed value: four evaluations of the autoscaler. */
+/** The default time for which a pushed value is valid, in seconds: four evaluations of the autoscaler. */
 const DEFAULT_TTL_SECONDS = 60;
-/** A value that is pushed less often says nothing about the present. */
+/**
+ * The longest time for which a pushed value may be valid, in seconds. A value that is pushed less often doesn't describe
+ * the current load.
+ */
 const MAX_TTL_SECONDS = 3600;
 
 /** Returns the handlers for pushed values of custom metrics. */

@@ -43,7 +43,7 @@ export function nodeView(state: ClusterView, node: NodeEntry, gateways: GatewayS
   };
 }
 
-/** Labels that don't count are shown as a condition of the node, so that an operator sees what to set instead. */
+/** Adds a condition to the report if labels of the node are ignored, so that the operator sees which ones to correct. */
 function withRefusedLabels(report: NodeReport, node: NodeEntry): NodeReport {
   const refused = refusedLabels(node);
   if (refused.length === 0) return report;
@@ -74,7 +74,7 @@ function requestedOn(pods: readonly PodEntry[]): Record<string, string> {
 }
 
 /**
- * Returns the pod's requests. Yields nothing if they can't be summed up: the scheduler reports that, and the node is shown
+ * Yields the pod's requests. Yields nothing if they can't be added up: the scheduler reports that, and the node is shown
  * with its other pods.
  */
 function requestsOf({ record }: PodEntry): Iterable<readonly [string, number]> {

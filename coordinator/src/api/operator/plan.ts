@@ -12,7 +12,7 @@ import { type CheckOptions, validateAgainstState } from "../forage/validate-agai
 import { findService } from "./revisions.ts";
 import { type UpdateRolloutOptions, updateRollout } from "./update-rollout.ts";
 
-/** The copy that receives a change of a rollout when it is planned. */
+/** The simulated cluster to which a planned change of a rollout is applied. */
 type Copy = Pick<UpdateRolloutOptions, "store" | "state" | "clock" | "randomName">;
 
 export interface PlanHandlerOptions extends CheckOptions {
@@ -26,7 +26,10 @@ export interface PlanHandlerOptions extends CheckOptions {
   };
 }
 
-/** Refuses what an apply or an undo refuses, and throws RESOURCE_EXHAUSTED while too many others are planned. */
+/**
+ * Returns the plan of an apply, undo or restart. Rejects what the real call rejects. @throws CoordinatorError
+ * RESOURCE_EXHAUSTED if too many plans are computed at the same time.
+ */
 export async function plan(
   { namespace, bundle, rollout }: PlanRequest,
   { caller }: Pick<CallContext, "caller">,

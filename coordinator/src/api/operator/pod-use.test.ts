@@ -5,7 +5,7 @@ import { Channel } from "../../link/channel.ts";
 import { PodUse } from "./pod-use.ts";
 import { outputOf } from "./sessions.ts";
 
-test("observers count a session once, until it ends", () => {
+test("reports a session to observers once, until it ends", () => {
   const uses = new PodUse();
   const open: string[] = [];
   const stop = uses.observe(({ uid }) => {
@@ -28,7 +28,7 @@ for (const [name, error] of [
   ["ends", undefined],
   ["breaks", new Error("the agent's stream broke")],
 ] as const)
-  test(`a session that ${name} ends the use of its pod`, async () => {
+  test(`ends the use of a pod when the session ${name}`, async () => {
     const fromAgent = new Channel<ServeRequest>(1);
     let ended = 0;
     const output = outputOf({ toAgent: new Channel(1), fromAgent, endUse: () => void ended++ });

@@ -7,7 +7,7 @@ import { firstOf, openSession, outputOf, type SessionsOptions, sendInput, startM
 const MAX_PORT = 65_535;
 const nothing = Buffer.alloc(0);
 
-/** One TCP connection: each side's end is passed on by itself. */
+/** Forwards one TCP connection. The end of each direction is forwarded separately. */
 export async function* portForward(
   requests: AsyncIterable<PortForwardRequest>,
   context: CallContext,

@@ -44,7 +44,7 @@ export type ReadHandlers = Pick<
   | "why"
 >;
 
-/** Returns the calls that read the view and the events. Coordinators that follow serve them as well. */
+/** Returns the handlers of calls that read the view and the events. Followers serve them as well. */
 export function readHandlers(options: ReadOptions): ReadHandlers {
   const { state, gateways } = options;
   return {
@@ -81,13 +81,16 @@ export function readHandlers(options: ReadOptions): ReadHandlers {
   };
 }
 
-/** Returns the view of a resource. One that can't be shown says why, and doesn't keep the others from being listed. */
+/**
+ * Returns the view of a resource. If it can't be computed, returns one with the error, so that the other resources are
+ * still listed.
+ */
 export function viewOrFault(entry: ResourceEntry, options: ResourceViewOptions): wire.Resource {
   try {
     return viewOf(entry, options);
   } catch (error) {
     const { namespace, kind, name, labels, deleting, generation } = entry.record;
-    const message = `the coordinator can't show it: ${messageOf(error)}; apply it again or delete it`;
+    const message = `the coordinator can't decode it: ${messageOf(error)}; apply it again or delete it`;
     return wire.Resource.fromPartial({ namespace, kind, name, labels, deleting, generation, message });
   }
 }
@@ -126,7 +129,7 @@ function getRollout(
 }
 
 function findRollout({ by }: wire.GetRolloutRequest, state: ClusterView): RolloutEntry {
-  if (by === undefined) throw new CoordinatorError("INVALID", "name a rollout_id or a resource");
+  if (by === undefined) throw new CoordinatorError("INVALID", "set rollout_id or a resource");
   const found =
     by.$case === "rolloutId"
       ? state.rollout(by.value)

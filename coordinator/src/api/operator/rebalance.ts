@@ -20,7 +20,10 @@ const DEFAULT_MOVES = 10;
 const MOST_MOVES = 100;
 const MOST_IN_FLIGHT = 20;
 
-/** First what is planned, then how each move goes. No more moves begin when the caller goes away; those that have begun go on. */
+/**
+ * Yields the planned moves, and then the progress of each. When the caller leaves, no more moves begin, and the started
+ * ones continue.
+ */
 export async function* rebalance(
   request: RebalanceRequest,
   signal: AbortSignal,
@@ -42,7 +45,7 @@ export async function* rebalance(
   }
 }
 
-/** A requested set of moves. Each begins when its turn comes and its workload has settled. */
+/** The moves of one request. Each begins when a slot is free and its workload has settled. */
 class Run {
   readonly changed = new Signal();
   readonly #options: RebalanceOptions;
@@ -50,7 +53,7 @@ class Run {
   readonly #maxInFlight: number;
   readonly #moving = new Map<Move, string>();
   #waiting: readonly Move[];
-  /** The time since which no move could begin. */
+  /** The monotonic time since which no move could begin. */
   #idleSinceMs: number;
 
   constructor(moves: readonly Move[], summary: string, maxInFlight: number, options: RebalanceOptions) {
@@ -67,22 +70,22 @@ class Run {
 
   async step(): Promise<RebalanceResponse[]> {
     const { state, clock } = this.#options;
-    const told: RebalanceResponse[] = [];
+    const responses: RebalanceResponse[] = [];
     for (const [move, uid] of this.#moving) {
       const done = outcomeOf(move, uid, state);
       if (done === undefined) continue;
       this.#moving.delete(move);
-      told.push(tell(move, done.state, done.message));
+      responses.push(responseOf(move, done.state, done.message));
     }
     const later: Move[] = [];
     for (const move of this.#waiting) {
       const event = this.#moving.size < this.#maxInFlight ? await this.#begin(move) : undefined;
       if (event === undefined) later.push(move);
-      else told.push(event);
+      else responses.push(event);
     }
     this.#waiting = later;
-    if (told.length > 0) this.#idleSinceMs = clock.monotonicMs();
-    return told;
+    if (responses.length > 0) this.#idleSinceMs = clock.monotonicMs();
+    return responses;
   }
 
   async #begin(move: Move): Promise<RebalanceResponse | undefined> {
@@ -90,12 +93,12 @@ class Run {
     const uid = uidOf(move, state);
     const start = await rebalancing.move(move.pod, this.#summary);
     if (start.type === "begun") this.#moving.set(move, uid);
-    if (start.type === "begun") return tell(move, "moving", "");
+    if (start.type === "begun") return responseOf(move, "moving", "");
     const patient = clock.monotonicMs() - this.#idleSinceMs < MOVE_DEADLINE_MS;
-    return start.type === "later" && patient ? undefined : tell(move, "skipped", start.why);
+    return start.type === "later" && patient ? undefined : responseOf(move, "skipped", start.why);
   }
 
-  /** Waits until a change that may matter, or until the time is over. */
+  /** Waits until a relevant change, or until the timeout. */
   async wait(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     const leftMs = this.#idleSinceMs + MOVE_DEADLINE_MS - clock.monotonicMs();
@@ -122,7 +125,7 @@ function checked({ goal, maxMoves, maxInFlight }: RebalanceRequest) {
   return { goal: chosen, maxMoves: maxMoves || DEFAULT_MOVES, maxInFlight: maxInFlight || 1 };
 }
 
-/** Undefined: it is still on its way. */
+/** Returns the outcome of a move. Undefined: it is in progress. */
 function outcomeOf(
   { pod, from }: Move,
   uid: string,
@@ -131,9 +134,9 @@ function outcomeOf(
   const record = state.podByUid(uid)?.record;
   const name = pod.slice(pod.indexOf("/") + 1);
   if (record === undefined || record.stoppingSince !== undefined)
-    return { state: "moved", message: `another has taken its place, and ${name} has left ${from}` };
+    return { state: "moved", message: `a replacement is ready, and ${name} has left ${from}` };
   if (record.drainingSince !== undefined) return undefined;
-  return { state: "failed", message: "no replacement became ready in time: it stays" };
+  return { state: "failed", message: "no replacement became ready in time, so the pod stays" };
 }
 
 function uidOf({ pod }: Move, state: ClusterView): string {
@@ -141,7 +144,7 @@ function uidOf({ pod }: Move, state: ClusterView): string {
   return state.pod(namespace, name)?.record.uid ?? "";
 }
 
-function tell(move: Move, state: string, message: string): RebalanceResponse {
+function responseOf(move: Move, state: string, message: string): RebalanceResponse {
   return { summary: "", moves: [], changed: moveView(move, state, message) };
 }
 

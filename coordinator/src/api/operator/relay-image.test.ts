@@ -15,7 +15,7 @@ const failed = (error: string): Output => ({ $case: "end", value: { exitCode: 1,
 const data = (text: string): Output => ({ $case: "stdout", value: Buffer.from(text) });
 const missing = (...digests: string[]): Output => ({ $case: "imageMissing", value: { digests } });
 
-test("passes the missing layers from one node to the other, and marks their end", async () => {
+test("sends the missing layers from one node to the other, and marks their end", async () => {
   const source = aNode();
   const target = aNode();
   source.sends(DESCRIBED, data("one"), data("two"), ENDED);
@@ -31,7 +31,7 @@ test("passes the missing layers from one node to the other, and marks their end"
   assert.deepEqual(await source.receivesUntil("imageMissing"), ["imageMissing sha256:1"]);
 });
 
-test("ends well when the target has the image already", async () => {
+test("succeeds if the target has the image already", async () => {
   const source = aNode();
   const target = aNode();
   source.sends(DESCRIBED, ENDED);
@@ -61,7 +61,7 @@ test("throws the failure of the target, and ends the source", async () => {
   source.sends(DESCRIBED, data("one"));
   target.sends(missing("sha256:1"), failed("the node's disk is full"));
   const ended = source.receivesUntil("stdinClosed");
-  // A broken stream is reported later than its cause.
+  // The error of a broken stream is reported later than its cause.
   void ended.then(() => source.session.fromAgent.close(new Error("the agent's stream broke")));
   await assert.rejects(
     relayImage(source.session, () => target.session),
@@ -70,7 +70,7 @@ test("throws the failure of the target, and ends the source", async () => {
   await ended;
 });
 
-test("throws when the target's stream ends without its end, and ends the source", async () => {
+test("throws if the target's stream ends without a result, and ends the source", async () => {
   const source = aNode();
   const target = aNode();
   source.sends(DESCRIBED, ENDED);
@@ -81,7 +81,7 @@ test("throws when the target's stream ends without its end, and ends the source"
   await assert.rejects(relayed, { code: "UNAVAILABLE", message: /ended the transfer of the image early/ });
 });
 
-test("opens no target for an image that the source does not have", async () => {
+test("opens no target if the source doesn't have the image", async () => {
   const source = aNode();
   source.sends(failed("image is not on this node"));
   await assert.rejects(
@@ -90,14 +90,14 @@ test("opens no target for an image that the source does not have", async () => {
   );
 });
 
-test("refuses a manifest that has another digest than the image's name", () => {
+test("rejects a manifest whose digest differs from that in the image's name", () => {
   const { manifest, config } = DESCRIPTION;
   const named = (bytes: Buffer) => `web@sha256:${createHash("sha256").update(bytes).digest("hex")}`;
   const index = Buffer.from("index");
   assertNamedDigest("web:1", DESCRIPTION, "n1");
   assertNamedDigest(named(manifest), DESCRIPTION, "n1");
   assertNamedDigest(named(index), { manifest, config, indexes: [index] }, "n1");
-  const refused = { code: "INVALID", message: /node n1 has sha256:[0-9a-f]{64} for web@sha256/ };
+  const refused = { code: "INVALID", message: /node n1 has the digest sha256:[0-9a-f]{64} for web@sha256/ };
   assert.throws(() => assertNamedDigest(named(index), DESCRIPTION, "n1"), refused);
   assert.throws(
     () => assertNamedDigest(named(manifest), { manifest, config, indexes: [index] }, "n1"),
@@ -105,7 +105,7 @@ test("refuses a manifest that has another digest than the image's name", () => {
   );
 });
 
-/** The coordinator's end of a session, and what its node sends and receives. */
+/** Returns the coordinator's end of a session, and what its node sends and receives. */
 function aNode() {
   const toAgent = new Channel<ServeResponse>(16);
   const fromAgent = new Channel<ServeRequest>(16);
@@ -115,7 +115,7 @@ function aNode() {
     sends: (...frames: readonly Output[]) => {
       for (const frame of frames) void fromAgent.push({ frame });
     },
-    /** Returns the frames up to one of this kind, or up to the end. */
+    /** Returns the frames up to the first of this kind, or up to the end. */
     receivesUntil: async (last: string) => {
       const received: string[] = [];
       for await (const { frame } of toAgent) {

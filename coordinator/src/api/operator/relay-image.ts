@@ -4,8 +4,9 @@ import { CoordinatorError } from "../../errors.ts";
 import { outputOf, type PodSession, type SessionOutput } from "./sessions.ts";
 
 /**
- * Passes an image from the node that reads it to the node that stores it, which is opened once the image is described. Layers pass as fast
- * as they are taken. Throws the first failure of either node; the other one only lost its partner.
+ * Sends an image from a source node to a target node, whose session is opened once the source has described the image.
+ * Layers are read as fast as the target accepts them. Throws the first error of either node, because the other node only
+ * reports that its peer is gone.
  */
 export async function relayImage(
   source: PodSession,
@@ -29,7 +30,10 @@ export async function relayImage(
   }
 }
 
-/** Throws INVALID if the image's name ends with a digest, and a node describes something else. The target checks the whole chain. */
+/**
+ * Checks that a node's description has the digest in the image's name, if it has one. The target verifies the content.
+ * @throws CoordinatorError INVALID.
+ */
 export function assertNamedDigest(
   image: string,
   { manifest, indexes: [outermost = manifest] }: ImageDescription,
@@ -38,10 +42,10 @@ export function assertNamedDigest(
   const named = namedDigest(image);
   const digest = `sha256:${createHash("sha256").update(outermost).digest("hex")}`;
   if (named === undefined || named === digest) return;
-  throw new CoordinatorError("INVALID", `node ${node} has ${digest} for ${image}`);
+  throw new CoordinatorError("INVALID", `node ${node} has the digest ${digest} for ${image}`);
 }
 
-/** Returns the digest with which an image's name ends. */
+/** Returns the digest at the end of an image's name. Undefined: it has none. */
 export function namedDigest(image: string): string | undefined {
   return /@(sha256:[0-9a-f]{64})$/.exec(image)?.[1];
 }
@@ -59,7 +63,7 @@ async function relayLayers(
   await Promise.all([passLayers(fromSource, target, onBytes), readToEnd(fromTarget, source)]);
 }
 
-/** Ends the target's input with the mark that it is complete only after the source has ended well. */
+/** Sends the layers. Marks the end of the target's input as complete only if the source has ended without an error. */
 async function passLayers(
   fromSource: AsyncGenerator<SessionOutput>,
   target: PodSession,
@@ -82,7 +86,7 @@ async function passLayers(
   }
 }
 
-/** Ends the source after a failure of the target, because nothing takes its layers then. */
+/** Reads the target's output to its end. Ends the source if the target fails, because its layers are not needed then. */
 async function readToEnd(fromTarget: AsyncGenerator<SessionOutput>, source: PodSession): Promise<void> {
   try {
     for await (const frame of fromTarget) if (frame.$case === "end") return;

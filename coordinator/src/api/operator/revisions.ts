@@ -16,7 +16,7 @@ interface Named {
   readonly name: string;
 }
 
-/** Throws INVALID or NOT_FOUND unless it is a container service. */
+/** Returns the container service. @throws CoordinatorError INVALID, NOT_FOUND. */
 export function findService(state: ClusterView, { namespace, kind, name }: Named): ResourceEntry {
   if (namespace === "") throw new CoordinatorError("INVALID", "namespace must not be empty");
   if (kind !== "container_service")
@@ -27,7 +27,7 @@ export function findService(state: ClusterView, { namespace, kind, name }: Named
   return entry;
 }
 
-/** Newest first. */
+/** Returns the revisions, newest first. */
 export function revisionsOf(state: ClusterView, { namespace, kind, name }: Named): RevisionRecord[] {
   const entries = state.revisions.group(`workload:${workloadKey(namespace, kind, name)}`);
   return entries.map(({ record }) => record).sort((a, b) => b.number - a.number);
@@ -41,14 +41,14 @@ export function listRevisions(request: ListRevisionsRequest, state: ClusterView)
     .filter(({ record }) => record.stoppingSince === undefined);
   const revisions = revisionsOf(state, request).map((revision): Revision => {
     const { number, createdAt, changeCause, good, templateHash, rolloutId, resource } = revision;
-    const inForce = workload?.templateHash === templateHash;
-    const hashes = inForce ? workload.currentHashes : new Set([templateHash]);
+    const isEffective = workload?.templateHash === templateHash;
+    const hashes = isEffective ? workload.currentHashes : new Set([templateHash]);
     return {
       number,
       createdAt,
       changeCause,
       good,
-      inForce,
+      inForce: isEffective,
       templateHash,
       rolloutId,
       spec: resource,

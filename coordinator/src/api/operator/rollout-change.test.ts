@@ -7,7 +7,7 @@ import { rolloutChange } from "./rollout-change.ts";
 
 type Action = Parameters<typeof rolloutChange>[0]["action"];
 
-/** app:v1 with a canary, then app:v2, both good. */
+/** Returns a rollout of app:v1 with a canary and then app:v2, which both succeeded. */
 function twice(): RolloutPlay {
   const play = new RolloutPlay();
   play.apply("app:v1", { scaling: { replicas: 2 } }, { "forage.dev/canary": "1", "example.com/a": "b" });
@@ -31,7 +31,7 @@ function refused(play: RolloutPlay, action: Action, code: string): void {
   );
 }
 
-test("undo takes the old template, the present size, and no canary", () => {
+test("undo restores the old template, keeps the number of replicas, and removes the canary", () => {
   const play = twice();
   play.decide({ paused: true });
   const { record, status, message } = change(play, { $case: "undo", value: { toRevision: 0 } });
@@ -44,7 +44,7 @@ test("undo takes the old template, the present size, and no canary", () => {
   assert.notEqual(record?.specHash, play.resource.record.specHash);
 });
 
-test("undo never picks a revision that failed, not even if it is the only earlier one", () => {
+test("undo never selects a failed revision, even if it is the only earlier one", () => {
   const play = new RolloutPlay();
   play.apply("app:v1");
   play.finish();
@@ -58,12 +58,12 @@ test("undo never picks a revision that failed, not even if it is the only earlie
   assert.equal(play.attempt.revision, 3);
   assert.throws(
     () => change(play, { $case: "undo", value: { toRevision: 0 } }),
-    /has no revision before 3 that succeeded and differs from it; to go to one that did not succeed, name it with --to-revision/,
+    /has no revision before 3 that succeeded and differs from it; to return to a revision that did not succeed, set --to-revision/,
   );
   assert.equal(change(play, { $case: "undo", value: { toRevision: 2 } }).message, "undone to revision 2");
 });
 
-test("undo skips revisions that differ from the effective one only by a restart", () => {
+test("undo skips revisions that differ from the effective one only in a restart", () => {
   const play = twice();
   const [first, second] = play.revisions;
   assert.ok(first && second);
@@ -73,7 +73,7 @@ test("undo skips revisions that differ from the effective one only by a restart"
   assert.equal(message, "undone to revision 1");
 });
 
-test("undo pins objects to the versions that the revision's pods had, until they change again", () => {
+test("undo pins objects to the versions of the revision's pods until the objects change again", () => {
   const play = twice();
   const [first, second] = play.revisions;
   assert.ok(first && second);
@@ -82,7 +82,7 @@ test("undo pins objects to the versions that the revision's pods had, until they
   const { message, record } = change(play, { $case: "undo", value: { toRevision: 0 } });
   assert.equal(
     message,
-    "undone to revision 1, with secret/token, config_map/gone as of then until changed again",
+    "undone to revision 1, with secret/token, config_map/gone at its versions until they change again",
   );
   assert.deepEqual(record?.pinnedVersions, {
     "secret/token": { version: "s1", insteadOf: "s2" },

@@ -19,10 +19,10 @@ import type { ResourceEntry } from "../../state/entries.ts";
 type Pins = ResourceRecord["pinnedVersions"];
 
 export interface RolloutChange {
-  /** A new generation of the resource, which a new rollout follows; undefined: it stays as it is. */
+  /** The resource with a new generation, which a new rollout follows. Undefined: the resource doesn't change. */
   readonly record: ResourceRecord | undefined;
   readonly status: ContainerServiceStatus;
-  /** One word in CamelCase for the event. */
+  /** The reason of the event, in CamelCase. */
   readonly reason: string;
   readonly message: string;
 }
@@ -30,14 +30,17 @@ export interface RolloutChange {
 export interface RolloutFacts {
   readonly entry: ResourceEntry;
   readonly status: ContainerServiceStatus | undefined;
-  /** The newest version of the object, by its "kind/name" in the workload's namespace; empty: there is no such object. */
+  /** Returns the newest version of the object `kind/name` in the workload's namespace. Empty: there is no such object. */
   readonly newestVersion: (name: string) => string;
-  /** Newest first. */
+  /** The revisions, newest first. */
   readonly revisions: readonly RevisionRecord[];
   readonly nowMs: number;
 }
 
-/** Returns the writes of the action. Throws INVALID, NOT_FOUND, or FAILED_PRECONDITION with the present state. Pure. */
+/**
+ * Returns the writes of the action. @throws CoordinatorError INVALID, NOT_FOUND, or FAILED_PRECONDITION with the current
+ * state. Pure.
+ */
 export function rolloutChange({ action }: UpdateRolloutRequest, facts: RolloutFacts): RolloutChange {
   if (facts.entry.record.deleting)
     throw new CoordinatorError("FAILED_PRECONDITION", `${nameOf(facts)} is being deleted`);
@@ -59,7 +62,7 @@ export function rolloutChange({ action }: UpdateRolloutRequest, facts: RolloutFa
   }
 }
 
-/** The template of the revision; how many pods there are and how they are replaced stays as it is. */
+/** Restores the template of the revision. The number of replicas and the update strategy stay the same. */
 function undo(toRevision: number, facts: RolloutFacts): RolloutChange {
   const { entry, status } = facts;
   const target = toRevision === 0 ? earlier(facts) : numbered(toRevision, facts);
@@ -75,7 +78,7 @@ function undo(toRevision: number, facts: RolloutFacts): RolloutChange {
   const { container, sidecars, initContainers, volumes, podConfig } = past.value;
   const { scaling, updateStrategy } = present.value;
   const annotations = { ...podConfig?.annotations };
-  // An undo should complete without waiting for a promotion.
+  // An undo completes without waiting for a promotion.
   delete annotations[ROLLOUT_ANNOTATIONS.canary];
   const value = {
     scaling,
@@ -129,7 +132,10 @@ function promote(facts: RolloutFacts): RolloutChange {
   return { record: undefined, status: promoted, reason: "RolloutPromoted", message };
 }
 
-/** Returns the number of the revision that waits with a canary, or would once it is no longer paused. Undefined: none does. */
+/**
+ * Returns the number of the revision that waits with a canary, or would wait if it were not paused. Undefined: there is
+ * none.
+ */
 export function canaryOf({
   entry,
   status,
@@ -143,14 +149,14 @@ export function canaryOf({
   return holdOf(attempt, unpaused, entry.wanted, before).type === "canary" ? attempt.revision : undefined;
 }
 
-/** The progress deadline counts from now on: while it was held, nothing could come further. */
+/** Restarts the progress deadline, because the rollout could make no progress while it was held. */
 function goingOn(facts: RolloutFacts): ContainerServiceStatus {
   const status = statusOf(facts);
   if (status.attempt?.state !== AttemptState.PROGRESSING) return status;
   return { ...status, attempt: { ...status.attempt, progressedAt: toTimestamp(facts.nowMs) } };
 }
 
-/** Returns the newest revision before the effective one that has succeeded and whose pods run something else. */
+/** Returns the newest successful revision before the effective one with different pods. */
 function earlier(facts: RolloutFacts): RevisionRecord {
   const number = backTo(facts) || (facts.status?.attempt?.revision ?? 0);
   const effective = facts.revisions.find((revision) => revision.number === number);
@@ -161,11 +167,11 @@ function earlier(facts: RolloutFacts): RevisionRecord {
   const found = lastGood(past, { number });
   if (found !== undefined) return found;
   const why = `has no revision before ${number} that succeeded and differs from it`;
-  const rest = past.length === 0 ? "" : `; to go to one that did not succeed, name it with --to-revision`;
+  const rest = past.length === 0 ? "" : `; to return to a revision that did not succeed, set --to-revision`;
   throw refusal(facts, why + rest);
 }
 
-/** Versions of objects that the revision's pods had and that are no longer the newest ones. */
+/** Returns the versions of objects that the revision's pods had and that are no longer the newest. */
 function pinsFor({ objectVersions }: RevisionRecord, { newestVersion }: RolloutFacts): Pins {
   const pins = Object.entries(objectVersions).map(([name, version]) => {
     return [name, { version, insteadOf: newestVersion(name) }] as const;
@@ -177,10 +183,10 @@ function pinsText(names: readonly string[]): string {
   if (names.length === 0) return "";
   const shown = names.slice(0, MAX_NAMED).join(", ");
   const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : "";
-  return `, with ${shown}${more} as of then until changed again`;
+  return `, with ${shown}${more} at its versions until they change again`;
 }
 
-/** The limit of names in the message; more would not help the reader. */
+/** The largest number of names in the message. */
 const MAX_NAMED = 5;
 
 function numbered(number: number, facts: RolloutFacts): RevisionRecord {
@@ -190,7 +196,7 @@ function numbered(number: number, facts: RolloutFacts): RevisionRecord {
   throw new CoordinatorError("NOT_FOUND", `${nameOf(facts)} has no revision ${number}; it has ${kept}`);
 }
 
-/** 0: it isn't rolled back. */
+/** Returns the revision to which the workload was rolled back. 0: it was not. */
 function backTo({ entry, status }: RolloutFacts): number {
   return (entry.wanted && rolloutAttemptAt(status, entry.record, entry.wanted)?.rolledBackTo) ?? 0;
 }

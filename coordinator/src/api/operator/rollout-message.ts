@@ -4,7 +4,7 @@ import { workloadStatusKey } from "../../model/keys.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 
-/** Returns the remarkable facts about a container service's rollout. Empty if the effective state is the applied one. */
+/** Returns a message about a container service's rollout. Empty if the effective revision is the applied one. */
 export function rolloutMessage(state: ClusterView, { record, wanted }: ResourceEntry): string {
   const key = workloadStatusKey(record.namespace, record.kind, record.name);
   const status = state.workloadStatuses.get(key)?.record.status;

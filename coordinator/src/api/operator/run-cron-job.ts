@@ -28,14 +28,13 @@ export interface RunCronJobOptions {
   readonly namespaceRules: Pick<NamespaceRules, "checkResource" | "checkRun" | "inTurn">;
 }
 
-/** The same limit as for applied resources. It leaves room for the suffix of pods' names. */
+/** The limit of a run's name, which is that of applied resources. It leaves room for the suffix of pods' names. */
 const MAX_NAME_LENGTH = 48;
 
 /**
- * Starts a run besides the schedule, whatever else runs. The same name again answers with the run that there is.
- *
- * @throws CoordinatorError INVALID where the run exceeds the policy or the quota of its namespace, and RESOURCE_EXHAUSTED while as
- * many runs as are allowed at a time go on.
+ * Starts a run in addition to the schedule, independent of other runs. A repeated request with the same name returns the
+ * existing run. @throws CoordinatorError INVALID if the run violates the policy or the quota of its namespace,
+ * RESOURCE_EXHAUSTED if too many runs are active.
  */
 export function runCronJob(
   request: RunCronJobRequest,
@@ -74,10 +73,10 @@ async function startRun(
   }
   const result = await store.txn(
     [
-      { kind: "absent", key },
-      { kind: "modRevision", key: owner.key, revision: owner.revision },
+      { type: "absent", key },
+      { type: "mod-revision", key: owner.key, revision: owner.revision },
     ],
-    [{ kind: "put", key, value: encodeRecord(ResourceRecord, record) }],
+    [{ type: "put", key, value: encodeRecord(ResourceRecord, record) }],
   );
   await state.reached(result.revision);
   if (!result.succeeded) assertIsRunOf(state, key, cronJob);
@@ -103,7 +102,7 @@ function assertRoom(cronJob: string, runs: readonly CronRun[]): void {
   if (active < MAX_ACTIVE_RUNS) return;
   throw new CoordinatorError(
     "RESOURCE_EXHAUSTED",
-    `${active} runs of cron job "${cronJob}" still go on, which is the most: wait for one to end, or delete one`,
+    `${active} runs of cron job "${cronJob}" are active, which is the limit: wait for one to end, or delete one`,
   );
 }
 
@@ -111,9 +110,6 @@ function assertIsRunOf(state: ClusterView, key: string, cronJob: string): void {
   const there = state.resource(key)?.record;
   if (there?.owner?.kind === "cron_job" && there.owner.name === cronJob && !there.deleting) return;
   if (there === undefined)
-    throw new CoordinatorError("CONFLICT", "the cron job changed meanwhile; try again");
-  throw new CoordinatorError(
-    "ALREADY_EXISTS",
-    `there is a job "${there.name}" that is no run of "${cronJob}"`,
-  );
+    throw new CoordinatorError("CONFLICT", "the cron job was changed at the same time; try again");
+  throw new CoordinatorError("ALREADY_EXISTS", `job "${there.name}" exists and is not a run of "${cronJob}"`);
 }

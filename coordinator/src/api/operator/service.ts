@@ -61,17 +61,17 @@ export interface OperatorOptions
     NamespaceOptions,
     Pick<SupportOptions, "support">,
     Omit<WhyOptions, "unplaced"> {
-  /** Returns this many random lowercase letters and digits. */
+  /** Returns a random string of lowercase letters and digits with this length. */
   readonly randomName: (length: number) => string;
-  /** Tries out changes of the fleet on a copy. */
+  /** Runs changes on a simulated copy of the cluster. */
   readonly trials: {
     whatIf(request: wire.WhatIfRequest, caller: string): Promise<wire.WhatIfResponse>;
     capacity(request: wire.CapacityRequest, caller: string): Promise<wire.CapacityResponse>;
   };
   readonly events: EventLog & EventRecorder;
-  /** The coordinators of the cluster. Undefined: they are not known, as in simulations. */
+  /** The coordinators of the cluster. Undefined: unknown, as in simulations. */
   readonly coordinators?: Pick<CoordinatorTable, "list" | "preferred"> | undefined;
-  /** The receivers of events. Undefined: there are none, as in simulations. */
+  /** The receivers of events. Undefined: none, as in simulations. */
   readonly notifications?: Pick<Notifications, "list" | "test"> | undefined;
   readonly unschedulable: UnschedulablePods;
   readonly rollouts: RolloutSource;
@@ -81,7 +81,7 @@ export interface OperatorOptions
   readonly autoscale: Pick<AutoscaleController, "statusOf">;
 }
 
-/** The calls behind the `forage` command. */
+/** Returns the handlers of the operator API, which the `forage` command uses. */
 export function operatorService(options: OperatorOptions): Handlers<typeof OperatorServiceService> {
   const handlers: Omit<Handlers<typeof OperatorServiceService>, "getSupportBundle"> = {
     ...readHandlers(options),
@@ -174,7 +174,7 @@ async function createJoinToken(
       ...(nodeName !== "" && { nodeName: nodeId(nodeName) }),
     }),
   );
-  await store.txn([], [{ kind: "put", key: joinTokenKey(record.id), value: encodeJsonRecord(record) }]);
+  await store.txn([], [{ type: "put", key: joinTokenKey(record.id), value: encodeJsonRecord(record) }]);
   const allCoordinators = [...(coordinators?.preferred() ?? [])];
   return {
     token,
@@ -184,5 +184,5 @@ async function createJoinToken(
   };
 }
 
-/** One rack of hosts. */
+/** The limit of uses of a join token: one rack of hosts. */
 const MAX_REUSES = 100;

@@ -18,22 +18,25 @@ export interface SessionsOptions {
   readonly podUse: Pick<PodUse, "begin">;
 }
 
-/** A tunnel that counts as use of its pod until `outputOf` is over. */
+/** A tunnel that counts as use of its pod until `outputOf` has ended. */
 export interface PodSession extends Tunnel {
   readonly endUse: () => void;
 }
 
-/** The target of a session, from its first frame. */
+/** The target of a session, from the first frame of the request. */
 export interface SessionTarget {
   readonly namespace: string;
   readonly pod: string;
-  /** Empty: the main one. */
+  /** The container's name. Empty: the main container. */
   readonly container: string;
 }
 
 export type SessionOutput = Exclude<NonNullable<ServeRequest["frame"]>, { readonly $case: "sessionId" }>;
 
-/** Checks that the caller may, finds the pod and asks its node for the session. Throws what the caller is to read. */
+/**
+ * Checks the caller's rights, finds the pod and requests a session from its node. @throws CoordinatorError with a message
+ * for the caller.
+ */
 export function openSession(
   target: SessionTarget,
   kind: NonNullable<SessionRequest["kind"]>,
@@ -46,9 +49,9 @@ export function openSession(
     kind.$case === "logs"
       ? findPodOrKept(state, namespace, named, clock.nowMs())
       : { pod: findPresentPod(state, namespace, named, clock.nowMs()) };
-  // Logs only show what the pod itself wrote; the others act with the pod's rights.
+  // Logs only contain what the pod itself wrote; other sessions act with the pod's rights.
   if (kind.$case !== "logs") namespaceRules.checkSession(pod.record, context.caller);
-  // The node knows only the containers' names of a pod that it has removed, and not which one is the main one.
+  // For a removed pod, the node only has the names of containers, and not which one is the main container.
   const name = target.container || (keptUntilMs === undefined ? "" : mainContainerOf(pod));
   const container = containerOf(pod, name);
   const request = { podUid: pod.record.uid, container, kind };
@@ -61,8 +64,8 @@ function mainContainerOf({ record }: PodEntry): string {
 }
 
 /**
- * Yields the agent's output including its end. Leaving the loop ends the session.
- * @throws CoordinatorError FAILED_PRECONDITION when the agent could not serve.
+ * Yields the agent's output including the final result. Leaving the loop ends the session. @throws CoordinatorError
+ * FAILED_PRECONDITION if the agent could not serve the session.
  */
 export async function* outputOf(tunnel: PodSession): AsyncGenerator<SessionOutput> {
   try {
@@ -79,7 +82,7 @@ export async function* outputOf(tunnel: PodSession): AsyncGenerator<SessionOutpu
   }
 }
 
-/** Passes on what the client sends, as fast as the agent takes it; the end of its stream is the end of input. */
+/** Forwards the client's input as fast as the agent accepts it. The end of the client's stream ends the input. */
 export async function sendInput<Request>(
   incoming: AsyncIterator<Request>,
   tunnel: Tunnel,

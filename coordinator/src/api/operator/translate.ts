@@ -1,7 +1,7 @@
 import { IdentityError } from "@forage/identity";
 import { CoordinatorError } from "../../errors.ts";
 
-/** Runs what mints a token; what identity refuses is the caller's mistake, and INVALID. */
+/** Runs a function that mints a token. Converts errors of identity to INVALID, because the caller caused them. */
 export function translate<T>(mint: () => T): T {
   try {
     return mint();

@@ -16,7 +16,10 @@ export interface UpdateNodeOptions {
   readonly gateways: GatewayStatuses;
 }
 
-/** Throws INVALID, NOT_FOUND, or CONFLICT when the record changes again and again. A node that takes pods again is no longer drained. */
+/**
+ * Changes the node's labels, taints and cordon. Uncordoning also ends a drain. @throws CoordinatorError INVALID, NOT_FOUND,
+ * or CONFLICT if the record changes repeatedly.
+ */
 export async function updateNode(
   request: UpdateNodeRequest,
   options: UpdateNodeOptions,
@@ -40,7 +43,7 @@ function changedLabels(
   return { ...Object.fromEntries(stay), ...setLabels };
 }
 
-/** A taint that is there already keeps the time since which it holds. */
+/** Returns the changed taints. An existing taint keeps the time at which it was added. */
 function changedTaints(
   taints: readonly NodeTaint[],
   { setTaints, removeTaints }: UpdateNodeRequest,

@@ -29,10 +29,13 @@ export interface UpdateRolloutOptions {
   readonly namespaceRules: Pick<NamespaceRules, "checkResource" | "checkUndo" | "inTurn">;
 }
 
-/** The rollout itself writes as it goes; more often than this it isn't by chance. */
+/** The limit of attempts. The rollout itself writes the records too, but rarely this often. */
 const MAX_TRIES = 8;
 
-/** Throws INVALID, NOT_FOUND, FAILED_PRECONDITION, or CONFLICT when the resource changes again and again. */
+/**
+ * Changes a rollout. @throws CoordinatorError INVALID, NOT_FOUND, FAILED_PRECONDITION, or CONFLICT if the resource changes
+ * repeatedly.
+ */
 export function updateRollout(
   request: UpdateRolloutRequest,
   caller: Caller,
@@ -58,7 +61,7 @@ async function update(
     const revisions = revisionsOf(state, request);
     const newestVersion = (object: string) => newestVersionOf(state, namespace, object);
     const change = rolloutChange(request, { entry, status, revisions, newestVersion, nowMs });
-    // An earlier revision may be one that only someone with more rights could apply.
+    // An earlier revision may have required more rights than the caller has.
     if (request.action?.$case === "undo" && change.record?.resource !== undefined) {
       options.namespaceRules.checkResource(change.record.resource, namespace, caller);
       options.namespaceRules.checkUndo(entry.record, change.record.resource, caller);
@@ -75,8 +78,8 @@ async function update(
       );
     const result = await store.txn(
       [
-        { kind: "modRevision", key: entry.key, revision: entry.revision },
-        { kind: "modRevision", key: statusKey, revision: stored?.revision ?? 0 },
+        { type: "mod-revision", key: entry.key, revision: entry.revision },
+        { type: "mod-revision", key: statusKey, revision: stored?.revision ?? 0 },
       ],
       ops,
     );
@@ -86,7 +89,7 @@ async function update(
     events.record({ namespace, kind, name, type: "Normal", reason, message, rolloutId });
     return { rolloutId, message };
   }
-  throw new CoordinatorError("CONFLICT", "the rollout kept changing; try again");
+  throw new CoordinatorError("CONFLICT", "the rollout changed repeatedly; try again");
 }
 
 function newestVersionOf(state: ClusterView, namespace: string, object: string): string {
@@ -102,13 +105,16 @@ function putStatus(
   const named = before ?? WorkloadStatusRecord.fromPartial({ namespace, kind, name });
   const record = { ...named, status: { $case: "containerService", value } } as const;
   return {
-    kind: "put",
+    type: "put",
     key: workloadStatusKey(namespace, kind, name),
     value: encodeRecord(WorkloadStatusRecord, record),
   };
 }
 
-/** An undo brings content that its caller answers for; every other change keeps the content. */
+/**
+ * Returns the record with the caller as its author if the action is an undo, which applies content. Other actions keep the
+ * content.
+ */
 function contentOf(record: ResourceRecord, { action }: UpdateRolloutRequest, caller: Caller): ResourceRecord {
   if (action?.$case !== "undo") return record;
   return { ...record, policyRole: policyRoleOf(caller, record.namespace) };
@@ -134,7 +140,7 @@ function newGeneration(
   });
   const key = resourceKey(namespace, kind, name);
   return [
-    { kind: "put", key, value: encodeRecord(ResourceRecord, record) },
-    { kind: "put", key: rolloutKey(rolloutId), value: encodeRecord(RolloutRecord, rollout) },
+    { type: "put", key, value: encodeRecord(ResourceRecord, record) },
+    { type: "put", key: rolloutKey(rolloutId), value: encodeRecord(RolloutRecord, rollout) },
   ];
 }

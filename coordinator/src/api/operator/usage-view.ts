@@ -3,18 +3,21 @@ import type { PodSample } from "../../metrics/pod-metrics.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { NodeHealth, PodEntry } from "../../state/entries.ts";
 
-/** The newest samples of pods by uid. */
+/** The newest samples of pods, by uid. */
 export interface PodUsageSource {
   get(podUid: string): PodSample | undefined;
 }
 
-/** Returns what the host uses, with the values of its last heartbeat. Undefined while it is not connected: the value is out of date then. */
+/**
+ * Returns the host's usage from its last heartbeat. Undefined while the node is not connected, because the values are out
+ * of date then.
+ */
 export function nodeUsage({ ready, usage }: NodeHealth): Usage | undefined {
   if (!ready || usage === undefined) return undefined;
   return { cpuMilli: BigInt(usage.cpuMilli), memoryBytes: BigInt(usage.memoryBytes) };
 }
 
-/** Returns what the pod uses. Undefined if it is not known, or if its node is not connected. */
+/** Returns the pod's usage. Undefined if it is unknown, or if its node is not connected. */
 export function podUsage(
   state: ClusterView,
   { record }: PodEntry,

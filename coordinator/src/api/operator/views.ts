@@ -45,10 +45,10 @@ export function resourceView(state: ClusterView, entry: ResourceEntry, nowMs: nu
   };
 }
 
-/** Returns the reason why a service can't serve. Empty if the service itself has no fault. */
+/** Returns the reason why a service can't have endpoints. Empty: it can. */
 function serviceMessage(state: ClusterView, entry: ResourceEntry): string {
-  const trouble = serviceFailure(state, entry.record.namespace, entry.record.name);
-  const about = trouble === undefined ? "" : `${trouble.reason}: ${trouble.message}`;
+  const failure = serviceFailure(state, entry.record.namespace, entry.record.name);
+  const about = failure === undefined ? "" : `${failure.reason}: ${failure.message}`;
   return [addressMessage(state, entry), about].filter((text) => text !== "").join("; ");
 }
 
@@ -100,7 +100,7 @@ export function podView(
   };
 }
 
-/** Returns the view of a failed pod that is gone. Its node doesn't matter any more. */
+/** Returns the view of a kept failed pod. */
 export function keptPodView(state: ClusterView, { entry, untilMs }: KeptPod): Pod {
   const view = podView(state, entry, undefined);
   return { ...view, stopping: false, draining: "", nodeLost: false, keptUntil: toTimestamp(untilMs) };

@@ -31,21 +31,23 @@ export interface WhyOptions extends Omit<ExplainOptions, "nowMs"> {
   readonly gateways: GatewayStatuses;
 }
 
-/** The number of recent events in an answer. */
+/** The number of recent events in the response. */
 const LAST_EVENTS = 10;
 
-/** Throws INVALID and NOT_FOUND. */
+/** Explains the state of an object. @throws CoordinatorError INVALID, NOT_FOUND. */
 export async function why({ namespace, kind, name }: WhyRequest, options: WhyOptions): Promise<WhyResponse> {
   if (kind === "" || name === "") throw new CoordinatorError("INVALID", "kind and name must not be empty");
   if ((kind === "node") !== (namespace === ""))
-    throw new CoordinatorError("INVALID", "a node is in no namespace, everything else is in one");
-  const look = { ...options, nowMs: options.clock.nowMs() };
+    throw new CoordinatorError("INVALID", "namespace must be empty for a node, and set for everything else");
+  const explainOptions = { ...options, nowMs: options.clock.nowMs() };
   const full =
-    kind === "pod" ? findPodOrKept(options.state, namespace, name, look.nowMs).pod.record.name : name;
+    kind === "pod"
+      ? findPodOrKept(options.state, namespace, name, explainOptions.nowMs).pod.record.name
+      : name;
   const explained = withPolicy(
-    explain({ namespace, kind, name: full }, look),
+    explain({ namespace, kind, name: full }, explainOptions),
     { namespace, kind, name: full },
-    look,
+    explainOptions,
   );
   const query = { namespace, kind, name: full, type: "", reason: "", sinceMs: undefined };
   const { events } = await newestEvents(options.events, query, 0, LAST_EVENTS);
@@ -56,20 +58,23 @@ export async function why({ namespace, kind, name }: WhyRequest, options: WhyOpt
   };
 }
 
-/** A tightened policy ends no pod, so that it is no reason for being unhealthy. */
+/**
+ * Adds a violation of the namespace's policy to the explanation. It is no cause of an unhealthy state, because a stricter
+ * policy stops no pod.
+ */
 function withPolicy(
   explained: Explained,
   { namespace, kind, name }: WhyRequest,
-  look: ExplainOptions,
+  options: ExplainOptions,
 ): Explained {
-  const { state } = look;
+  const { state } = options;
   const workload = kind === "pod" ? state.pod(namespace, name)?.workloadKey : `${namespace}/${kind}/${name}`;
   const [, of = "", called = ""] = workload?.split("/") ?? [];
   const record = state.resource(resourceKey(namespace, of, called))?.record;
   const refusal = record && policyRefusalIn(state)(record);
   if (refusal === undefined) return explained;
   const effect =
-    of === "cron_job" ? "no run starts" : "its pods go on running, and the next apply is refused";
+    of === "cron_job" ? "no run starts" : "its pods keep running, and the next apply is rejected";
   const advice = `change the manifest and apply it, or have an admin allow it: forage namespace policy get ${namespace}`;
   const found = cause(
     "PolicyViolated",
@@ -81,33 +86,33 @@ function withPolicy(
 
 function explain(
   { namespace, kind, name }: WhyRequest,
-  look: ExplainOptions & Pick<WhyOptions, "gateways">,
+  options: ExplainOptions & Pick<WhyOptions, "gateways">,
 ): Explained {
-  const { state } = look;
+  const { state } = options;
   if (kind === "pod") {
-    const { pod, keptUntilMs } = findPodOrKept(state, namespace, name, look.nowMs);
-    const input = podInput(pod, look);
+    const { pod, keptUntilMs } = findPodOrKept(state, namespace, name, options.nowMs);
+    const input = podInput(pod, options);
     return keptUntilMs === undefined ? explainPod(input) : explainKeptPod(input, keptUntilMs);
   }
   if (kind === "node") {
     const node = state.node(name);
     if (node === undefined) throw new CoordinatorError("NOT_FOUND", `there is no node "${name}"`);
-    return explainNode(nodeInput(node, look));
+    return explainNode(nodeInput(node, options));
   }
   const entry = state.resource(resourceKey(namespace, kind, name));
   if (entry === undefined)
     throw new CoordinatorError("NOT_FOUND", `namespace "${namespace}" has no ${kind}/${name}`);
-  const cronJob = cronJobInput(entry, look);
+  const cronJob = cronJobInput(entry, options);
   if (cronJob !== undefined) return explainCronJob(cronJob);
   const spec = entry.record.resource?.spec;
-  const route = look.gateways.statusOf(kind, namespace, name);
+  const route = options.gateways.statusOf(kind, namespace, name);
   if (spec?.$case === "route") return explainRoute(name, namespace, route);
-  if (spec?.$case !== "service") return explainWorkload(workloadInput(entry, look));
+  if (spec?.$case !== "service") return explainWorkload(workloadInput(entry, options));
   const causes = route === undefined ? [] : routeCauses(namespace, route);
-  const trouble = serviceFailure(state, namespace, name);
-  if (trouble !== undefined) {
-    const summary = `service/${name} can not serve: ${trouble.message}`;
-    return { summary, healthy: false, causes: [cause(trouble.reason, trouble.message), ...causes] };
+  const failure = serviceFailure(state, namespace, name);
+  if (failure !== undefined) {
+    const summary = `service/${name} can't serve: ${failure.message}`;
+    return { summary, healthy: false, causes: [cause(failure.reason, failure.message), ...causes] };
   }
   return explainService(
     namespace,
@@ -126,10 +131,10 @@ function explainService(
   routeCauses: readonly Cause[],
 ): Explained {
   const [wrong] = routeCauses;
-  const trouble = wrong === undefined ? "" : `; its route: ${wrong.message}`;
+  const routeText = wrong === undefined ? "" : `; its route: ${wrong.message}`;
   if (ready > 0)
     return {
-      summary: `service/${name} has ${ready} ready endpoints${trouble}`,
+      summary: `service/${name} has ${ready} ready endpoints${routeText}`,
       healthy: wrong === undefined,
       causes: routeCauses,
     };

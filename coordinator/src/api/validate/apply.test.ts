@@ -10,7 +10,7 @@ import { verdictOn } from "../../../test/support/verdict.ts";
 
 const SEEDS = 400;
 
-test("random requests of all fields are valid, and their unsupported fields are real ones", () => {
+test("accepts random valid requests with all fields", () => {
   for (let seed = 0; seed < SEEDS; seed++) {
     const verdict = verdictOn(randomRequest(randomOf(seed)));
     assert.notEqual(verdict.code, "INVALID", `seed ${seed}: ${verdict.message}`);
@@ -18,7 +18,7 @@ test("random requests of all fields are valid, and their unsupported fields are 
   }
 });
 
-test("every changed request is either valid or INVALID with paths that exist", () => {
+test("random changes of a request are valid, or INVALID with existing paths", () => {
   const codes = new Set<string>();
   for (let seed = 0; seed < SEEDS; seed++) {
     const random = randomOf(seed);
@@ -38,7 +38,7 @@ test("every changed request is either valid or INVALID with paths that exist", (
       }
     }
   }
-  // Every field of the contract is acted on by now.
+  // Every field of the API has an effect, so none is unsupported.
   assert.deepEqual([...codes].sort(), ["INVALID", "OK"]);
 });
 
@@ -98,7 +98,7 @@ const cases: readonly (readonly [what: string, request: ApplyResourcesRequest, p
   ];
 
 for (const [what, request, paths] of cases) {
-  test(`${what} ${paths.length === 0 ? "is fine" : `is wrong at ${paths.join(", ").slice(0, 60)}`}`, () => {
+  test(`${what} ${paths.length === 0 ? "is valid" : `is invalid at ${paths.join(", ").slice(0, 60)}`}`, () => {
     assert.deepEqual(
       verdictOn(request).violations.map(({ field }) => field),
       paths,
@@ -106,7 +106,7 @@ for (const [what, request, paths] of cases) {
   });
 }
 
-test("reports all faults at once, and before unsupported fields", () => {
+test("reports all invalid fields at once", () => {
   const bad = aContainerService("Web", {
     sidecars: [{ name: "x", image: "y" }],
     container: { name: "main", image: "", env: [{ name: "ok" }, { name: "1" }] },

@@ -7,19 +7,27 @@ import { dnsLabelProblem } from "./syntax/names.ts";
 import { controlProblem, lengthProblem } from "./syntax/text.ts";
 import { checkReplicatedSize } from "./workload/replicated-size.ts";
 
-/** One transaction holds the whole request, the records of removed resources and its bookkeeping. */
+/**
+ * The limit of resources. One transaction holds the whole request, the changes of removed resources and its bookkeeping.
+ */
 const MAX_RESOURCES = 100;
-/** Escaped, it becomes part of a key of the store, which takes 1,024 bytes. */
+/** The limit of an apply id, which is escaped and becomes part of a store key with at most 1,024 bytes. */
 const MAX_APPLY_ID_BYTES = 256;
-/** The store takes 1.5 MiB in one transaction; the rest is for labels, which each record has, and removals. */
+/**
+ * The limit of a request. A transaction of the store has 1.5 MiB; the rest is for removals and labels, which every record
+ * has.
+ */
 const MAX_REQUEST_BYTES = 1024 * 1024;
 
-/** Throws INVALID with every violation. Each field of the contract has an effect: the contract is frozen, so there is none that could be ignored. */
+/**
+ * Validates the request. Every field of the API has an effect, so no field is unsupported. @throws CoordinatorError INVALID
+ * with every violation.
+ */
 export function validateApply(request: ApplyResourcesRequest): void {
   const findings = new Findings();
   const root = new Field(findings);
   const { applyId, namespace, resources, labels } = request;
-  if (applyId === "") root.at("apply_id").invalid("must not be empty: it makes a repeated request harmless");
+  if (applyId === "") root.at("apply_id").invalid("must not be empty: it identifies repeated requests");
   root.at("apply_id").check(lengthProblem(applyId, MAX_APPLY_ID_BYTES) ?? controlProblem(applyId));
   root.at("namespace").check(dnsLabelProblem(namespace));
   validateLabels(labels, root.at("labels"));
@@ -53,6 +61,6 @@ function checkNames({ resources }: ApplyResourcesRequest, field: Field): void {
       field
         .item(index)
         .at("name")
-        .invalid(`is the same as of resources[${first}], which is of the same kind`);
+        .invalid(`is the same as the name of resources[${first}], which has the same kind`);
   }
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { CoordinatorError } from "../../errors.ts";
 import { validateDelete } from "./delete.ts";
 
-test("a namespace and labels are enough", () => {
+test("accepts a namespace and labels", () => {
   validateDelete({ namespace: "shop", labels: { app: "web" } });
 });
 
@@ -29,7 +29,7 @@ for (const [what, request, fields] of [
   });
 }
 
-test("a request for a whole namespace is answered with the way to do that", () => {
+test("rejects a request without labels, and names the command for a whole namespace", () => {
   assert.throws(
     () => validateDelete({ namespace: "shop", labels: {} }),
     /forage delete --all --namespace shop/,

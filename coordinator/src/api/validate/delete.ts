@@ -11,7 +11,7 @@ export function validateDelete({ namespace, labels }: DeleteResourcesRequest): v
   request.at("namespace").check(problem);
   if (Object.keys(labels).length === 0) {
     const all = `forage delete --all --namespace ${problem === undefined ? namespace : "NAMESPACE"}`;
-    request.at("labels").invalid(`must not be empty; to remove everything of a namespace use \`${all}\``);
+    request.at("labels").invalid(`must not be empty; to remove everything in a namespace use \`${all}\``);
   }
   validateLabels(labels, request.at("labels"));
   findings.raise();

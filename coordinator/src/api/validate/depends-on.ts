@@ -6,7 +6,10 @@ import { type BundleChoices, kindOf, planBundle } from "../forage/bundle.ts";
 import { Field } from "./field.ts";
 import { Findings } from "./findings.ts";
 
-/** Throws INVALID with every dependency that is not to be there after the apply, and every circle. */
+/**
+ * Checks dependencies between resources. @throws CoordinatorError INVALID with every dependency that will not exist after
+ * the apply, and every cycle.
+ */
 export function checkDependsOn(
   request: ApplyResourcesRequest,
   stored: readonly ResourceEntry[],
@@ -50,7 +53,7 @@ function graphOf(
   return graph;
 }
 
-/** Returns the cycle that leads from `start` back to it, or undefined if none does. */
+/** Returns the cycle that leads from `start` back to it. Undefined: there is none. */
 function circleFrom(start: string, graph: ReadonlyMap<string, readonly Dependency[]>): string[] | undefined {
   const paths = [[start]];
   const seen = new Set<string>();

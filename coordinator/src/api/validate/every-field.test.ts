@@ -11,7 +11,7 @@ import {
 } from "../../../test/support/forest/set-alone.ts";
 import { verdictOnResource } from "../../../test/support/verdict.ts";
 
-describe("every field of every message is accepted when it is set alone", () => {
+describe("accepts every field of every message when it is set alone", () => {
   const chains = everyField();
   const byKind = Map.groupBy(chains, ({ names }) => names[0] ?? "");
   for (const [kind, ofKind] of byKind) {

@@ -1,9 +1,12 @@
 import type { Findings } from "./findings.ts";
 
-/** Keys of maps are the sender's own text and may be of any length: enough of one to find it by. */
+/** The limit of characters of a map key that a path shows, because keys are the sender's text and may be long. */
 const MAX_KEY_LENGTH = 100;
 
-/** A place in the request, such as `resources[0].container_service.container.env[1].name`, at which things can be wrong. */
+/**
+ * A field of the request, such as `resources[0].container_service.container.env[1].name`, for which problems can be
+ * reported.
+ */
 export class Field {
   readonly path: string;
   readonly #findings: Findings;
@@ -13,17 +16,17 @@ export class Field {
     this.path = path;
   }
 
-  /** Returns the field of this message that has this name in the contract. */
+  /** Returns the field of this message with the given name in the API. */
   at(name: string): Field {
     return new Field(this.#findings, this.path === "" ? name : `${this.path}.${name}`);
   }
 
-  /** Returns an item of this list. */
+  /** Returns the field of an item of this list. */
   item(index: number): Field {
     return new Field(this.#findings, `${this.path}[${index}]`);
   }
 
-  /** A value of the map here. */
+  /** Returns the field of a value of this map. */
   key(key: string): Field {
     const shown = key.length <= MAX_KEY_LENGTH ? key : `${key.slice(0, MAX_KEY_LENGTH)}…`;
     return new Field(this.#findings, `${this.path}[${shown.toWellFormed()}]`);
@@ -33,7 +36,7 @@ export class Field {
     this.#findings.invalid(this.path, problem);
   }
 
-  /** Takes what a rule of `syntax/` answers: a problem, or undefined where there is none. */
+  /** Reports the problem if there is one. `problem` is the result of a function of `syntax/`. */
   check(problem: string | undefined): void {
     if (problem !== undefined) this.invalid(problem);
   }

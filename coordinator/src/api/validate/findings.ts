@@ -1,12 +1,9 @@
 import { CoordinatorError, type FieldViolation } from "../../errors.ts";
 
-/**
- * The limit of findings in one answer, more than anyone corrects in one pass. Further findings are counted and appear once
- * these are corrected.
- */
+/** The limit of findings in one response. Further findings are counted, and appear once these are corrected. */
 const MAX_FINDINGS = 200;
 
-/** Collects all faults of a request, so that one answer reports them together. */
+/** Collects all problems of a request, so that one response reports them together. */
 export class Findings {
   readonly #violations: FieldViolation[] = [];
   #count = 0;
@@ -16,12 +13,12 @@ export class Findings {
     if (this.#violations.length < MAX_FINDINGS) this.#violations.push({ field, description });
   }
 
-  /** The first 200 invalid fields so far. */
+  /** The first 200 invalid fields. */
   get invalidFields(): readonly FieldViolation[] {
     return this.#violations;
   }
 
-  /** Throws INVALID if anything is invalid. */
+  /** @throws CoordinatorError INVALID if a problem was reported. */
   raise(): void {
     if (this.#count === 0) return;
     const named = this.#violations
@@ -33,5 +30,5 @@ export class Findings {
   }
 }
 
-/** Findings that the message itself names. */
+/** The number of findings that the message contains. */
 const MAX_IN_MESSAGE = 5;

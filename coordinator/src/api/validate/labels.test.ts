@@ -10,7 +10,7 @@ describeSpec("container_service", "labels", [
   ["a key with a space", inPodConfig({ labels: { "a b": "" } }), ["pod_config.labels[a b]"]],
   ["a value of 64 characters", inPodConfig({ labels: { a: "x".repeat(64) } }), ["pod_config.labels[a]"]],
   [
-    "a key of 5,000 characters, of which the path shows the beginning",
+    "a key of 5,000 characters, which the path shortens",
     inPodConfig({ labels: { ["x".repeat(5000)]: "" } }),
     [`pod_config.labels[${"x".repeat(100)}…]`],
   ],

@@ -4,9 +4,9 @@ import { labelKeyProblem, labelValueProblem } from "./syntax/names.ts";
 type Texts = Readonly<Record<string, string>>;
 
 const MAX_LABELS = 64;
-/** The limit of labels' size. They are copied onto every resource and pod of the request. */
+/** The limit of labels in bytes, because they are copied to every resource and pod of the request. */
 const MAX_LABEL_BYTES = 16 * 1024;
-/** Kubernetes' limit. */
+/** The limit of annotations in bytes. Kubernetes' limit. */
 const MAX_ANNOTATION_BYTES = 256 * 1024;
 
 export function validateLabels(labels: Texts, field: Field): void {
@@ -22,7 +22,7 @@ export function validateLabels(labels: Texts, field: Field): void {
   }
 }
 
-/** Keys as labels have them, in either case; any text as values. */
+/** Validates annotations. Keys have the syntax of label keys with letters of either case, values are any text. */
 export function validateAnnotations(annotations: Texts, field: Field): void {
   if (bytesOf(annotations) > MAX_ANNOTATION_BYTES)
     field.invalid(`must not be longer than ${MAX_ANNOTATION_BYTES} bytes together`);

@@ -9,8 +9,8 @@ import { Field } from "./field.ts";
 import { Findings } from "./findings.ts";
 
 /**
- * Checks that each load balancer can get an address.
- * @throws CoordinatorError INVALID with every load balancer without a free address, or with an unavailable requested one.
+ * Checks that each load balancer can get an address. @throws CoordinatorError INVALID with every load balancer for which no
+ * address is free, or whose requested address is unavailable.
  */
 export function checkLoadBalancerIps(
   { namespace, resources }: ApplyResourcesRequest,
@@ -49,7 +49,7 @@ export function checkLoadBalancerIps(
   findings.raise();
 }
 
-/** Returns the service that has requested the address, even if the assignment isn't stored yet. */
+/** Returns another service that has or has requested the address. */
 function ownerOf(ip: string, own: string, state: ClusterView): string | undefined {
   for (const { record } of state.serviceAddresses.all()) {
     const owner = `${record.namespace}/${record.name}`;

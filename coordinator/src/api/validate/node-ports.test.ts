@@ -12,13 +12,13 @@ const taken = aServiceEntry({
   spec: { type: "NodePort", ports: [{ port: 80, nodePort: 30_080 }] },
 });
 
-test("allows free ports of the range, and a service's own port", () => {
+test("accepts free ports of the range, and a service's own port", () => {
   assert.deepEqual(refused([{ name: "new", ports: [{ port: 80, nodePort: 30_081 }, { port: 81 }] }]), []);
   assert.deepEqual(refused([{ name: "old", ports: [{ port: 80, nodePort: 30_080 }] }]), []);
   assert.deepEqual(refused([{ name: "new", ports: [{ port: 80, nodePort: 30_080, protocol: "UDP" }] }]), []);
 });
 
-test("others are refused by their paths, with who has them", () => {
+test("rejects used ports with their paths and owners", () => {
   assert.deepEqual(
     refused([
       {

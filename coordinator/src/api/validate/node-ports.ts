@@ -9,7 +9,10 @@ export interface PortRange {
   readonly last: number;
 }
 
-/** Throws INVALID with every node port that is out of the range or belongs to another service, of this request or of before. */
+/**
+ * Checks node ports. @throws CoordinatorError INVALID with every node port that is outside the range or belongs to another
+ * service.
+ */
 export function checkNodePorts(
   { namespace, resources }: ApplyResourcesRequest,
   { first, last }: PortRange,
@@ -38,7 +41,7 @@ export function checkNodePorts(
   findings.raise();
 }
 
-/** Returns the service that has requested the port, even if the assignment isn't stored yet. */
+/** Returns another service that has or has requested the port. */
 function ownerOf(key: string, own: string, state: ClusterView): string | undefined {
   for (const { record } of state.serviceAddresses.all()) {
     const owner = `${record.namespace}/${record.name}`;

@@ -6,7 +6,7 @@ import { forestSchema } from "@forage/proto/forest-schema";
 
 const root = join(import.meta.dirname, "../../../..");
 const SERVICE = "forest.v1.ContainerServiceSpec";
-/** The fields of a service that concern its number of pods. */
+/** The fields of a service that don't concern its pods, but their number. */
 const ABOUT_REPLICAS: ReadonlySet<string> = new Set(["scaling", "update_strategy"]);
 
 interface Line {
@@ -34,18 +34,21 @@ describe("docs/reference/pod-fields.md has a line for each field of a pod, with 
     });
   }
 
-  test("each field that can be refused has a test for the refusal", () => {
+  test("each field that can be rejected has a test for the rejection", () => {
     const named = testsNamedBefore(text);
     assert.ok(named.length > 10);
     for (const title of named) assert.ok(titles.has(title), `"${title}" isn't there`);
   });
 
-  test("no message is described that pods don't hold", () => {
+  test("describes only messages that pods contain", () => {
     assert.deepEqual([...lines.keys()].sort(), messages.map((it) => it.replace("forest.v1.", "")).sort());
   });
 });
 
-/** Sections are messages; a line has the field in backquotes, its meaning, and titles of tests. */
+/**
+ * Parses the page: sections are messages, and each row of a table has a field in backquotes, its meaning, and titles of
+ * tests.
+ */
 function readLines(text: string): Map<string, Map<string, Line>> {
   const found = new Map<string, Map<string, Line>>();
   for (const section of text.split(/^## /m).slice(1)) {

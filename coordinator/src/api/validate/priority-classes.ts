@@ -2,7 +2,10 @@ import type { ApplyResourcesRequest, ForageResource, PodConfig } from "@forage/p
 import { Field } from "./field.ts";
 import { Findings } from "./findings.ts";
 
-/** Throws INVALID with every class that isn't there: unlike other things that pods name, pods can't wait for it. */
+/**
+ * Checks that priority classes exist, because pods can't wait for their creation. @throws CoordinatorError INVALID with
+ * every missing class.
+ */
 export function checkPriorityClasses(
   { resources }: ApplyResourcesRequest,
   exists: (name: string) => boolean,

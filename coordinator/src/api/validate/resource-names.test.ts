@@ -25,16 +25,16 @@ function check(resources: readonly ForageResource[], stored: readonly ForageReso
 
 const REFUSED = {
   code: "INVALID",
-  message: /ask for 33 different extended resources, at most 32 are allowed/,
+  message: /would request 33 different extended resources, but at most 32 are allowed/,
 };
 
-test("a namespace may ask for 32 different extended resources, and for no further one", () => {
+test("limits a namespace to 32 different extended resources", () => {
   check([asking("a", 0, 32)]);
   assert.throws(() => check([asking("a", 0, 33)]), REFUSED);
   assert.throws(() => check([asking("b", 32, 1)], [asking("a", 0, 32)]), REFUSED);
 });
 
-test("names that stored workloads ask for already, or no longer, don't count again", () => {
+test("counts each extended resource of stored workloads once, and none that is no longer requested", () => {
   check([asking("b", 0, 32)], [asking("a", 0, 32)]);
   check([asking("a", 32, 32)], [asking("a", 0, 32)]);
 });

@@ -4,10 +4,15 @@ import { kindOf } from "../forage/bundle.ts";
 import { Field } from "./field.ts";
 import { Findings } from "./findings.ts";
 
-/** Kinds of devices that the workloads of one namespace may ask for. More than anyone has; each costs the scheduler memory. */
+/**
+ * The limit of different extended resources in the workloads of one namespace, because each uses memory in the scheduler.
+ */
 const MAX_NAMES_PER_NAMESPACE = 32;
 
-/** Throws INVALID with the first resource whose extended resources are too many for the namespace, with those of its other workloads. */
+/**
+ * Checks the number of extended resources of the namespace. @throws CoordinatorError INVALID with the first resource of the
+ * request that exceeds it.
+ */
 export function checkResourceNames(
   { namespace, resources }: ApplyResourcesRequest,
   stored: readonly ResourceEntry[],
@@ -27,7 +32,7 @@ export function checkResourceNames(
     if (fresh.length === 0 || names.size <= MAX_NAMES_PER_NAMESPACE) continue;
     const field = root.item(index).at(kindOf(resource));
     field.invalid(
-      `the workloads of namespace "${namespace}" ask for ${names.size} different extended resources, at most ${MAX_NAMES_PER_NAMESPACE} are allowed; new here: ${fresh.slice(0, 3).join(", ")}`,
+      `the workloads of namespace "${namespace}" would request ${names.size} different extended resources, but at most ${MAX_NAMES_PER_NAMESPACE} are allowed; new in this request: ${fresh.slice(0, 3).join(", ")}`,
     );
     break;
   }

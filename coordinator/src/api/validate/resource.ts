@@ -7,7 +7,7 @@ import { validateContainerService } from "./workload/container-service.ts";
 import { validateCronJob } from "./workload/cron-job.ts";
 import { validateJob } from "./workload/job.ts";
 
-/** The limit of a resource's name. Pods' names are the resource's with a suffix, and must be DNS labels. */
+/** The limit of a resource's name. Names of pods are the resource's name with a suffix, and must be DNS labels. */
 const MAX_NAME_LENGTH = 48;
 
 export function validateResource({ name, spec }: ForageResource, field: Field): void {

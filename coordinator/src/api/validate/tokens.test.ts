@@ -12,7 +12,7 @@ const API = {
 };
 const JOIN = { ttlSeconds: 0, nodeName: "", reusable: false, labels: { rack: "r1" }, taints: [] };
 
-test("tokens for what can exist are made", () => {
+test("accepts valid tokens", () => {
   validateApiToken(API);
   validateApiToken({ ...API, namespaces: [], description: "" });
   validateJoinToken(JOIN);
@@ -20,7 +20,7 @@ test("tokens for what can exist are made", () => {
 
 for (const [what, check, fields] of [
   [
-    "every namespace by a star",
+    "a star for every namespace",
     () => validateApiToken({ ...API, namespaces: ["shop", "*"] }),
     ["namespaces[1]"],
   ],

@@ -11,10 +11,10 @@ import { controlProblem, lengthProblem } from "./syntax/text.ts";
 import { validateNewTaints } from "./update-node.ts";
 
 const MAX_DESCRIPTION_BYTES = 1024;
-/** A caller that needs more namespaces creates a token for all of them. */
+/** The limit of namespaces. A caller that needs more creates a token for all namespaces. */
 const MAX_NAMESPACES = 100;
 
-/** Validates the labels and taints that the node will have. The other fields are validated where tokens are created. */
+/** Validates the labels and taints that the node will have. Other fields are validated where tokens are created. */
 export function validateJoinToken({ labels, taints, nodeName }: CreateJoinTokenRequest): void {
   const findings = new Findings();
   const request = new Field(findings);
@@ -28,7 +28,7 @@ export function validateJoinToken({ labels, taints, nodeName }: CreateJoinTokenR
   findings.raise();
 }
 
-/** A namespace that can't exist would make a token that reaches nothing. */
+/** Validates the namespaces and the description. An invalid namespace would make a token without access to anything. */
 export function validateApiToken({ namespaces, description }: CreateApiTokenRequest): void {
   const findings = new Findings();
   const request = new Field(findings);

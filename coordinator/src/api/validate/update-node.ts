@@ -7,7 +7,7 @@ import { validateLabels } from "./labels.ts";
 import { labelKeyProblem, labelValueProblem } from "./syntax/names.ts";
 import { choiceProblem, requiredChoiceProblem } from "./syntax/text.ts";
 
-/** The limit of taints. Each is compared with each toleration of each pod. */
+/** The limit of taints, because each is compared with each toleration of each pod. */
 const MAX_TAINTS = 64;
 const MAX_REMOVED_LABELS = 64;
 
@@ -35,7 +35,7 @@ export function validateUpdateNode(update: UpdateNodeRequest): void {
   findings.raise();
 }
 
-/** Checks taints that a node gets. */
+/** Validates taints that are added to a node. */
 export function validateNewTaints(taints: readonly Taint[], field: Field): void {
   validateTaints(taints, field);
   for (const [index, { effect }] of taints.entries())

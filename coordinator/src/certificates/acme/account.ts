@@ -5,12 +5,12 @@ import { ACME_ACCOUNT_PREFIX } from "../../model/keys.ts";
 import type { Vault } from "../../objects/vault.ts";
 import type { Store } from "../../store/index.ts";
 
-/** The coordinator's account at an authority. */
+/** The coordinator's account with an authority. */
 export interface Account {
   readonly keyPem: string;
-  /** Empty: the authority doesn't know it yet. */
+  /** The URL of the account; empty until the authority has registered it. */
   readonly url: string;
-  /** Contacts such as "mailto:ops@example.com", as they were last sent to the authority. */
+  /** The contacts last sent to the authority, such as "mailto:ops@example.com". */
   readonly contacts: readonly string[];
 }
 
@@ -20,7 +20,10 @@ export interface AccountsOptions {
   readonly directory: string;
 }
 
-/** Keeps the account of one directory. Its key is stored, encrypted, before the authority sees it. */
+/**
+ * Stores the account with the authority of one directory URL. Its key is encrypted and stored
+ * before it is sent to the authority.
+ */
 export class AccountRecords {
   readonly #options: AccountsOptions;
   readonly #key: string;
@@ -31,7 +34,7 @@ export class AccountRecords {
     this.#key = `${ACME_ACCOUNT_PREFIX}${hash}`;
   }
 
-  /** Loads the account, and creates it the first time. */
+  /** Loads the account, or creates and stores it if there is none. */
   async load(): Promise<Account> {
     const { store, vault } = this.#options;
     const stored = await store.get(this.#key);
@@ -54,6 +57,6 @@ export class AccountRecords {
       key: vault.sealText(keyPem, this.#key),
       contacts: [...contacts],
     });
-    await store.txn([], [{ kind: "put", key: this.#key, value }]);
+    await store.txn([], [{ type: "put", key: this.#key, value }]);
   }
 }

@@ -6,7 +6,7 @@ import type { AcmeTransport } from "./transport.ts";
 export interface ClientOptions {
   readonly directory: string;
   readonly accountKeyPem: string;
-  /** Empty: the account isn't known to the authority yet. */
+  /** The URL of the account; empty if the authority has not registered it. */
   readonly accountUrl: string;
   readonly externalAccount: ExternalAccount | undefined;
   readonly transport: AcmeTransport;
@@ -14,17 +14,23 @@ export interface ClientOptions {
   readonly signal: AbortSignal;
 }
 
-/** The external account binding of RFC 8555, section 7.3.4: a key that ties the account to a customer of the authority. */
+/**
+ * The external account binding of RFC 8555, section 7.3.4: a key that binds the account to a
+ * customer of the authority.
+ */
 export interface ExternalAccount {
   readonly keyId: string;
-  /** Base64url. */
+  /** The key in base64url. */
   readonly hmacKey: string;
 }
 
-/** The library's client, with the authority's last Retry-After. */
+/** A client of the ACME library, with the delay of the last Retry-After header. */
 export interface AcmeClient {
   readonly client: Client;
-  /** The wait that the newest response requested. */
+  /**
+   * Returns the delay in milliseconds that the last response requested; undefined if it requested
+   * none.
+   */
   retryAfterMs(): number | undefined;
 }
 
@@ -39,7 +45,10 @@ interface LibraryResponse {
   readonly data: unknown;
 }
 
-/** The one place where the library sends anything; its types don't name it, so its version is pinned and a test holds it. */
+/**
+ * The member of the library's client that sends all requests. The library's types do not declare
+ * it, so its version is pinned and tested.
+ */
 interface Sender {
   readonly http: {
     request(url: string, method: string, options?: LibraryRequest): Promise<LibraryResponse>;
@@ -49,13 +58,13 @@ interface Sender {
 const USER_AGENT = "forage-coordinator acme-client/5.4.0";
 
 /**
- * Creates a client for one attempt, bound to the attempt's signal. The library implements ACME: signatures, nonces, orders. Its
- * requests go through our transport, because its own would repeat rejected requests with a used nonce. Rejections become
- * AcmeProblem.
+ * Creates a client for one attempt, which ends with the attempt's signal. The library implements
+ * signatures, nonces and orders of ACME. Its requests use our transport, because its own would
+ * repeat rejected requests with a used nonce. Rejections become AcmeProblem.
  */
 export async function createClient(options: ClientOptions): Promise<AcmeClient> {
   const { directory, accountKeyPem, accountUrl, externalAccount } = options;
-  // 7 MB, and 40 unbundled, that only coordinators with such an issuer need.
+  // The library has 7 MB, or 40 MB unbundled, so it is loaded only if an ACME issuer is configured.
   const library = await import("acme-client");
   const client = new library.Client({
     directoryUrl: directory,
@@ -94,7 +103,7 @@ async function send(
   const wait = retryAfterMs(oneHeader(answer.headers["retry-after"]), nowMs());
   const parsed = parse(answer.body, oneHeader(answer.headers["content-type"]) ?? "");
   const { status } = answer;
-  // The library itself tries again with the nonce that comes with this one.
+  // The library itself retries a request with the nonce of such a response.
   if (status >= 400 && !isBadNonce(parsed)) {
     const problem = asProblem(parsed, answer.body);
     const general = method.toLowerCase() !== "post";

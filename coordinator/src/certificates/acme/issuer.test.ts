@@ -17,12 +17,15 @@ const problem = (type: string, detail: string): string =>
 
 type Answers = Readonly<Record<string, Partial<AcmeResponse> | Error>>;
 
-/** Starts an authority that succeeds except where `answers` says otherwise. All orders end at `/order`. */
+/**
+ * Starts an authority that succeeds except where `answers` overrides it. All orders end at
+ * `/order`.
+ */
 async function start(answers: Answers) {
   const clock = new VirtualClock();
   const store = createMemoryStore({ clock });
   const vault = await openVault([{ id: "k", bytes: randomBytes(32) }], store);
-  const asked: string[] = [];
+  const requests: string[] = [];
   const bodies: string[] = [];
   const all: Answers = {
     "/": { body: JSON.stringify(DIRECTORY) },
@@ -38,7 +41,7 @@ async function start(answers: Answers) {
     challenges: { post: async () => {}, takeDown: () => {} },
     transport: async ({ url, method, body }) => {
       const { pathname } = new URL(url);
-      asked.push(`${method.toLowerCase()} ${pathname}`);
+      requests.push(`${method.toLowerCase()} ${pathname}`);
       bodies.push(body ?? "");
       const answer = all[pathname] ?? { status: 404 };
       if (answer instanceof Error) throw answer;
@@ -47,7 +50,7 @@ async function start(answers: Answers) {
     clock,
   });
   const issue = (): Promise<unknown> => issuer.issue("a.test", new AbortController().signal);
-  return { issue, asked, bodies, store };
+  return { issue, requests, bodies, store };
 }
 
 async function failure(issue: () => Promise<unknown>): Promise<IssueError> {
@@ -60,10 +63,10 @@ async function failure(issue: () => Promise<unknown>): Promise<IssueError> {
   throw new Error("it was to fail");
 }
 
-const orders = (asked: readonly string[]): number => asked.filter((it) => it === "post /order").length;
+const orders = (requests: readonly string[]): number => requests.filter((it) => it === "post /order").length;
 
-test("reports too many orders with the requested wait, and doesn't repeat them", async () => {
-  const { issue, asked } = await start({
+test("reports the requested delay after too many orders, and does not repeat the orders", async () => {
+  const { issue, requests } = await start({
     "/order": {
       status: 429,
       headers: { ...JSON_HEADERS, "retry-after": "3600" },
@@ -75,11 +78,11 @@ test("reports too many orders with the requested wait, and doesn't repeat them",
     [error.blame, error.retryAfterMs, error.message],
     ["rate", 3_600_000, "rateLimited: too many new orders"],
   );
-  assert.equal(orders(asked), 1);
+  assert.equal(orders(requests), 1);
 });
 
-test("an authority that is busy is asked once, and it is its own fault", async () => {
-  const { issue, asked } = await start({
+test("counts an answer of a busy authority against the authority, without a retry", async () => {
+  const { issue, requests } = await start({
     "/order": {
       status: 503,
       headers: { "retry-after": "60" },
@@ -91,10 +94,10 @@ test("an authority that is busy is asked once, and it is its own fault", async (
     [error.blame, error.retryAfterMs, error.message],
     ["issuer", 60_000, "Service busy try later"],
   );
-  assert.equal(orders(asked), 1);
+  assert.equal(orders(requests), 1);
 });
 
-test("a hostname that the authority won't serve is the hostname's fault", async () => {
+test("counts an unsupported hostname against the hostname", async () => {
   const { issue } = await start({
     "/order": { status: 400, body: problem("rejectedIdentifier", "not a.test") },
   });
@@ -102,8 +105,8 @@ test("a hostname that the authority won't serve is the hostname's fault", async 
   assert.deepEqual([error.blame, error.message], ["hostname", "rejectedIdentifier: not a.test"]);
 });
 
-test("a refused nonce is tried again with the one that came with the refusal, a few times", async () => {
-  const { issue, asked, bodies } = await start({
+test("retries a rejected nonce a few times with the nonce in the rejection", async () => {
+  const { issue, requests, bodies } = await start({
     "/order": {
       status: 400,
       headers: { ...JSON_HEADERS, "replay-nonce": "n2" },
@@ -112,7 +115,7 @@ test("a refused nonce is tried again with the one that came with the refusal, a 
   });
   const error = await failure(issue);
   assert.equal(error.blame, "issuer");
-  assert.equal(orders(asked), 6);
+  assert.equal(orders(requests), 6);
   const nonces = bodies.slice(-6).map((body) => {
     const { protected: header } = JSON.parse(body) as { protected: string };
     return (JSON.parse(Buffer.from(header, "base64url").toString()) as { nonce: string }).nonce;
@@ -120,7 +123,7 @@ test("a refused nonce is tried again with the one that came with the refusal, a 
   assert.deepEqual(nonces, ["n1", "n2", "n2", "n2", "n2", "n2"]);
 });
 
-test("answers that are no ACME are the authority's fault", async () => {
+test("counts answers that violate ACME against the authority", async () => {
   const odd: readonly Answers[] = [
     { "/": { body: "<html>hello</html>", headers: { "content-type": "text/html" } } },
     { "/": { body: "{}" } },
@@ -137,8 +140,8 @@ test("answers that are no ACME are the authority's fault", async () => {
   }
 });
 
-test("blames no hostname when the authority refuses the account", async () => {
-  const { issue, asked } = await start({
+test("counts a refused account against no hostname", async () => {
+  const { issue, requests } = await start({
     "/account": { status: 403, body: problem("unauthorized", "account is deactivated") },
   });
   const error = await failure(issue);
@@ -146,11 +149,11 @@ test("blames no hostname when the authority refuses the account", async () => {
     [error.blame, error.message],
     ["issuer", "no account with the authority: unauthorized: account is deactivated"],
   );
-  assert.equal(orders(asked), 0);
+  assert.equal(orders(requests), 0);
 });
 
-test("several at once make one account", async () => {
-  const { issue, asked } = await start({ "/order": { status: 400, body: problem("dns", "no") } });
+test("registers one account for concurrent orders", async () => {
+  const { issue, requests } = await start({ "/order": { status: 400, body: problem("dns", "no") } });
   await Promise.all([failure(issue), failure(issue), failure(issue)]);
-  assert.equal(asked.filter((it) => it === "post /account").length, 1);
+  assert.equal(requests.filter((it) => it === "post /account").length, 1);
 });

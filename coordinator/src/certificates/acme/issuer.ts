@@ -12,7 +12,7 @@ import type { AcmeTransport } from "./transport.ts";
 
 export interface AcmeIssuerOptions {
   readonly directory: string;
-  /** Empty: none is given. */
+  /** The contact address; empty if none is configured. */
   readonly email: string;
   readonly externalAccount: ExternalAccount | undefined;
   readonly accounts: AccountRecords;
@@ -21,16 +21,19 @@ export interface AcmeIssuerOptions {
   readonly clock: Clock;
 }
 
-/** Orders at a time: authorities limit new orders, and more than a few would only wait there. */
+/** The most concurrent orders. Authorities limit new orders, so more would only wait. */
 const AT_ONCE = 4;
 
-/** Gets certificates from an authority that speaks ACME, and proves hostnames by HTTP-01. */
+/** Obtains certificates from an ACME authority, and validates hostnames by HTTP-01. */
 export class AcmeIssuer implements Issuer {
   readonly id: string;
   readonly name: string;
   readonly atOnce = AT_ONCE;
   readonly #options: AcmeIssuerOptions;
-  /** One registration at a time: two at once would make two accounts. */
+  /**
+   * The last registration. Registrations run one at a time, because concurrent ones would create
+   * two accounts.
+   */
   #registering: Promise<void> = Promise.resolve();
 
   constructor(options: AcmeIssuerOptions) {
@@ -72,7 +75,7 @@ export class AcmeIssuer implements Issuer {
     return registered;
   }
 
-  /** The client of an account that the authority knows, with the contact as it is configured now. */
+  /** Returns a client for the registered account, whose contact matches the configuration. */
   async #register(signal: AbortSignal): Promise<AcmeClient> {
     const { directory, email, externalAccount, accounts, transport, clock } = this.#options;
     const account = await accounts.load();
@@ -98,17 +101,20 @@ export class AcmeIssuer implements Issuer {
     return acme;
   }
 
-  /** The authority has lost it: the same key is registered again. */
+  /**
+   * Removes the URL of an account that the authority has lost. The same key is then registered
+   * again.
+   */
   async #forgetAccount(): Promise<void> {
     const { accounts } = this.#options;
     await accounts.save({ ...(await accounts.load()), url: "" });
   }
 }
 
-/** An error of the account is never blamed on a hostname. */
+/** Converts an error of the registration. It never counts against a hostname. */
 function registrationFailed(cause: unknown, signal: AbortSignal): unknown {
   if (signal.aborted || !(cause instanceof AcmeProblem)) return cause;
-  // That the account is gone has a remedy of its own.
+  // A lost account is handled by the caller.
   if (isAccountLost(cause)) return cause;
   const { message, retryAfterMs } = cause;
   const blame = cause.blame === "rate" ? "rate" : "issuer";
@@ -119,11 +125,11 @@ function isAccountLost(error: unknown): boolean {
   return error instanceof AcmeProblem && error.type === "accountDoesNotExist";
 }
 
-/** The library's own errors tell of answers that are no ACME. */
+/** Converts errors of the library, which reports answers that violate ACME by its own errors. */
 function asIssueError(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted || error instanceof IssueError) return error;
   const message = messageOf(error);
-  return new IssueError(`the authority's answer is of no use: ${message}`, { blame: "issuer", cause: error });
+  return new IssueError(`the authority's answer is unusable: ${message}`, { blame: "issuer", cause: error });
 }
 
 function sameTexts(a: readonly string[], b: readonly string[]): boolean {

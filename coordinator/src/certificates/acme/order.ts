@@ -19,12 +19,15 @@ export interface OrderOptions {
   readonly signal: AbortSignal;
 }
 
-/** Validations take seconds; an authority that is busy takes minutes. */
+/**
+ * The time limit for a decision of the authority. Validations take seconds, or minutes if the
+ * authority is busy.
+ */
 const POLL_LIMIT_MS = 4 * 60_000;
 const FIRST_POLL_MS = 500;
 const MAX_POLL_MS = 10_000;
 
-/** One order from its beginning to its certificate (RFC 8555, section 7.4). Throws IssueError. */
+/** Runs one order until its certificate is issued (RFC 8555, section 7.4). Throws IssueError. */
 export async function runOrder(
   hostname: string,
   options: OrderOptions,
@@ -53,9 +56,9 @@ async function prove(
   if (challenge === undefined)
     throw new IssueError(`the authority offers no HTTP-01 challenge for ${hostname}`, { blame: "hostname" });
   const { token } = challenge;
-  // It becomes a part of a path.
+  // The token becomes part of a path.
   if (!/^[A-Za-z0-9_-]{1,256}$/.test(token))
-    throw new IssueError("the authority's token is no token", { blame: "issuer" });
+    throw new IssueError("the authority's challenge token is malformed", { blame: "issuer" });
   const keyAuthorization = await acme.client.getChallengeKeyAuthorization(challenge);
   try {
     await challenges.post({ hostname, token, keyAuthorization }, signal);
@@ -69,7 +72,10 @@ async function prove(
   }
 }
 
-/** Undefined: it isn't decided. Throws IssueError with what the authority found. */
+/**
+ * Returns true if the authorization is valid, and undefined while it is pending. Throws IssueError
+ * with the authority's reason if it failed.
+ */
 function settledAuthorization(authorization: Authorization | undefined): true | undefined {
   if (authorization?.status === "valid") return true;
   if (authorization?.status === "pending") return undefined;
@@ -88,7 +94,10 @@ function settledOrder(order: Order, wanted: readonly Order["status"][]): Order |
   throw new IssueError(text, { blame: "hostname" });
 }
 
-/** Polls with growing intervals until there is a result, and never sooner than the authority requested. */
+/**
+ * Polls at increasing intervals until there is a result, and never earlier than the authority
+ * requested.
+ */
 async function poll<T>({ acme, clock, signal }: OrderOptions, ask: () => Promise<T | undefined>): Promise<T> {
   const untilMs = clock.monotonicMs() + POLL_LIMIT_MS;
   for (let waitMs = FIRST_POLL_MS; ; waitMs = Math.min(waitMs * 2, MAX_POLL_MS)) {

@@ -4,7 +4,7 @@ import { AcmeProblem, problemText, retryAfterMs } from "./problem.ts";
 
 const type = (name: string): string => `urn:ietf:params:acme:error:${name}`;
 
-test("problems carry the authority's text and that of their subproblems", () => {
+test("describes a problem by the authority's text and that of its subproblems", () => {
   const subproblems = [{ detail: "a.test has no address" }, { detail: 5 }, null];
   const problem = { type: type("dns"), detail: "some names failed", subproblems };
   assert.equal(problemText(problem, "x"), "dns: some names failed; a.test has no address");
@@ -14,7 +14,7 @@ test("problems carry the authority's text and that of their subproblems", () => 
     assert.equal(problemText(odd, "it was refused"), "it was refused");
 });
 
-test("the order, the account or the issuer that a problem stops", () => {
+test("attributes each problem to the rate limit, the issuer or the hostname", () => {
   const blame = (name: string, status: number) =>
     new AcmeProblem({ status, problem: { type: type(name) }, retryAfterMs: undefined }).blame;
   assert.equal(blame("rateLimited", 400), "rate");
@@ -26,7 +26,7 @@ test("the order, the account or the issuer that a problem stops", () => {
     assert.equal(blame(name, 400), "hostname");
 });
 
-test("Retry-After is seconds or a date", () => {
+test("parses Retry-After as seconds or as a date", () => {
   const nowMs = Date.parse("Sun, 06 Nov 1994 08:49:30 GMT");
   assert.equal(retryAfterMs("120", nowMs), 120_000);
   assert.equal(retryAfterMs("Sun, 06 Nov 1994 08:49:37 GMT", nowMs), 7_000);

@@ -1,6 +1,6 @@
 import { type Blame, IssueError } from "../issue-error.ts";
 
-/** RFC 8555, section 6.7, and RFC 7807: how an authority says no. */
+/** An error in a response of an authority: RFC 8555, section 6.7, and RFC 7807. */
 export interface Problem {
   readonly type?: unknown;
   readonly detail?: unknown;
@@ -9,7 +9,10 @@ export interface Problem {
 
 const ERROR_PREFIX = "urn:ietf:params:acme:error:";
 
-/** The account or the authority is at fault, so another hostname would fare no better. */
+/**
+ * The types of problems that concern the account or the authority, so that every other hostname
+ * would fail as well.
+ */
 const ISSUER_TYPES: ReadonlySet<string> = new Set([
   "serverInternal",
   "badNonce",
@@ -26,7 +29,7 @@ export interface AnsweredProblem {
   readonly status: number;
   readonly problem: Problem;
   readonly retryAfterMs: number | undefined;
-  /** The failed request concerned no hostname: the directory or a nonce. */
+  /** Whether the failed request concerned no hostname, but the directory or a nonce. */
   readonly general?: boolean;
 }
 
@@ -45,7 +48,7 @@ export class AcmeProblem extends IssueError {
   }
 }
 
-/** Returns the text of a problem and its subproblems. */
+/** Returns the text of a problem and of its subproblems. */
 export function problemText(problem: Problem | undefined, otherwise: string): string {
   const detail = typeof problem?.detail === "string" && problem.detail !== "" ? problem.detail : otherwise;
   const type = problemType(problem);
@@ -56,7 +59,10 @@ export function problemText(problem: Problem | undefined, otherwise: string): st
   return [type === "" ? detail : `${type}: ${detail}`, ...details].join("; ");
 }
 
-/** `Retry-After`: seconds, or a date. */
+/**
+ * Parses a `Retry-After` header: seconds, or a date. Returns milliseconds from now, or undefined
+ * for other texts.
+ */
 export function retryAfterMs(header: string | undefined, nowMs: number): number | undefined {
   if (header === undefined) return undefined;
   if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000;

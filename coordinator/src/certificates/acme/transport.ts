@@ -14,33 +14,39 @@ export interface AcmeResponse {
   readonly body: string;
 }
 
-/** One request to an authority. Throws IssueError when there is no answer; every status is one. */
+/**
+ * Sends one request to an authority. Resolves with every status. Throws IssueError if there is no
+ * response.
+ */
 export type AcmeTransport = (request: AcmeRequest, signal: AbortSignal) => Promise<AcmeResponse>;
 
-/** A slow authority takes seconds; beyond this it hangs. */
+/** The time limit of a request. A slow authority takes some seconds. */
 const TIMEOUT_MS = 30_000;
-/** Chains have a few kilobytes, orders less. */
+/** The size limit of a response. Certificate chains have a few kilobytes, orders less. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
-/** Over TLS only; `ca`, PEM, in place of the roots that this process trusts. Redirects are not followed: ACME has none. */
+/**
+ * Returns a transport over TLS. `ca` are PEM certificates that replace the trusted roots of this
+ * process. Redirects are not followed, because ACME does not use them.
+ */
 export function httpsTransport(ca: readonly string[] | undefined): {
   readonly transport: AcmeTransport;
   close(): void;
 } {
   const agent = new Agent({ keepAlive: true, maxSockets: 8, ...(ca !== undefined && { ca: [...ca] }) });
   return {
-    transport: (asked, signal) => send(asked, signal, agent),
+    transport: (acmeRequest, signal) => send(acmeRequest, signal, agent),
     close: () => agent.destroy(),
   };
 }
 
-function send(asked: AcmeRequest, signal: AbortSignal, agent: Agent): Promise<AcmeResponse> {
+function send(acmeRequest: AcmeRequest, signal: AbortSignal, agent: Agent): Promise<AcmeResponse> {
   return new Promise((resolve, reject) => {
     const fail = (cause: Error): void =>
-      reject(signal.aborted ? signal.reason : unreachable(asked.url, cause));
-    const { url, method, headers, body } = asked;
+      reject(signal.aborted ? signal.reason : unreachable(acmeRequest.url, cause));
+    const { url, method, headers, body } = acmeRequest;
     if (!url.startsWith("https:")) {
-      fail(new Error("it is no https URL"));
+      fail(new Error("the URL is not an https URL"));
       return;
     }
     const outgoing = request(url, {
@@ -57,7 +63,7 @@ function send(asked: AcmeRequest, signal: AbortSignal, agent: Agent): Promise<Ac
       let length = 0;
       response.on("data", (chunk: Buffer) => {
         length += chunk.length;
-        if (length > MAX_BODY_BYTES) outgoing.destroy(new Error("it answers with more than a megabyte"));
+        if (length > MAX_BODY_BYTES) outgoing.destroy(new Error("the answer exceeds one megabyte"));
         else chunks.push(chunk);
       });
       response.on("error", fail);
@@ -70,7 +76,10 @@ function send(asked: AcmeRequest, signal: AbortSignal, agent: Agent): Promise<Ac
   });
 }
 
-/** Returns an error with the text of the system or of TLS, which contains nothing of the request. */
+/**
+ * Returns an error with the text of the operating system or of TLS, neither of which contains parts
+ * of the request.
+ */
 function unreachable(url: string, cause: Error): IssueError {
   const place = URL.canParse(url) ? new URL(url).origin : "its URL";
   const code = "code" in cause && typeof cause.code === "string" ? cause.code : "";

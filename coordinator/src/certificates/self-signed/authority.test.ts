@@ -14,7 +14,7 @@ import { keepAuthority } from "./keep-authority.ts";
 const DAY_MS = 24 * 3_600_000;
 const options = { nowMs: Date.now(), randomBytes };
 
-test("a leaf is good for its hostname for 90 days, and leads to the authority", async () => {
+test("issues a certificate that is valid for its hostname for 90 days and chains to the authority", async () => {
   const authority = await createAuthority("test", options);
   const issued = await signLeaf(authority, "app.example.test", options);
   const [leafPem = "", rootPem = ""] = splitCertificates(issued.chainPem);
@@ -28,7 +28,7 @@ test("a leaf is good for its hostname for 90 days, and leads to the authority", 
   assert.ok(!leaf.ca && root.ca);
 });
 
-test("a leaf of a wildcard covers one label", async () => {
+test("issues a wildcard certificate that covers one label", async () => {
   const leaf = new X509Certificate(
     (await signLeaf(await createAuthority("test", options), "*.example.test", options)).chainPem,
   );
@@ -37,14 +37,14 @@ test("a leaf of a wildcard covers one label", async () => {
   assert.equal(leaf.checkHost("example.test"), undefined);
 });
 
-test("a leaf never outlives its authority", async () => {
+test("issues no certificate that outlives its authority", async () => {
   const authority = await createAuthority("test", { ...options, nowMs: options.nowMs - 3_600 * DAY_MS });
   const { chainPem, notAfterMs } = await signLeaf(authority, "a.test", options);
   assert.ok(notAfterMs <= new X509Certificate(authority.certPem).validToDate.getTime());
   assert.equal(new X509Certificate(chainPem).validToDate.getTime(), Math.floor(notAfterMs / 1000) * 1000);
 });
 
-test("only clients that trust the root connect over TLS, also to the longest hostname", async (t) => {
+test("is accepted over TLS only by clients that trust the root, even for the longest hostname", async (t) => {
   const hostname = `${"a".repeat(60)}.${"b".repeat(60)}.${"c".repeat(60)}.example.test`;
   const authority = await createAuthority("a cluster with quite a long name that goes on and on", options);
   const { chainPem, keyPem } = await signLeaf(authority, hostname, options);
@@ -61,7 +61,7 @@ test("only clients that trust the root connect over TLS, also to the longest hos
   await assert.rejects(once(stranger, "secureConnect"), /certificate/);
 });
 
-test("the authority is made once, stays over restarts, and its key is not in the store in plain text", async () => {
+test("creates the authority once, keeps it across restarts, and stores no key in plain text", async () => {
   const store = createMemoryStore({ clock: new VirtualClock() });
   const vault = await openVault([{ id: "k", bytes: randomBytes(32) }], store);
   const keep = () => keepAuthority({ store, vault, cluster: "test", make: () => options });
@@ -76,7 +76,7 @@ test("the authority is made once, stays over restarts, and its key is not in the
   for (const { value } of records) {
     assert.ok(!Buffer.from(value).includes(body));
     assert.ok(!Buffer.from(value).includes("PRIVATE KEY"));
-    // Nor what the text stands for.
+    // The store does not contain the decoded bytes either.
     assert.ok(!Buffer.from(value).includes(Buffer.from(body, "base64").subarray(0, 32)));
   }
 });

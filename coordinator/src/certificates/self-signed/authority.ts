@@ -16,10 +16,10 @@ import type { NewCertificate } from "../issuer.ts";
 const KEY_ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
 const SIGNING_ALGORITHM = { name: "ECDSA", hash: "SHA-256" } as const;
 const DAY_MS = 24 * 3_600_000;
-/** People put it into trust stores by hand, so it lasts. */
+/** Ten years, because users add the authority to trust stores by hand. */
 const AUTHORITY_LIFETIME_MS = 3650 * DAY_MS;
 const LEAF_LIFETIME_MS = 90 * DAY_MS;
-/** Clocks of clients run a little late. */
+/** The validity begins in the past, because clocks of clients may be slow. */
 const BACKDATE_MS = 5 * 60_000;
 
 export interface AuthorityPem {
@@ -33,8 +33,8 @@ export interface MakeOptions {
 }
 
 /**
- * Creates a development authority: P-256, ten years, for servers only. It is separate from the cluster's own authority, which
- * only the cluster's members should trust.
+ * Creates a development authority: P-256, valid for ten years, for servers only. It is separate
+ * from the cluster's own authority, which only members of the cluster should trust.
  */
 export async function createAuthority(cluster: string, options: MakeOptions): Promise<AuthorityPem> {
   const keys = await webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ["sign", "verify"]);
@@ -52,7 +52,7 @@ export async function createAuthority(cluster: string, options: MakeOptions): Pr
     extensions: [
       new BasicConstraintsExtension(true, 0, true),
       new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
-      // Verifiers hold an authority to it: what it signs is good for servers and nothing else.
+      // Verifiers apply this restriction to everything that the authority signs.
       new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth], false),
       await SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
@@ -60,7 +60,10 @@ export async function createAuthority(cluster: string, options: MakeOptions): Pr
   return { certPem: pemOf(certificate), keyPem: exportKey(keys.privateKey) };
 }
 
-/** A server's certificate for the hostname with a key of its own: P-256, 90 days, never longer than its authority. */
+/**
+ * Issues a server certificate for the hostname with its own key: P-256, valid for 90 days, but not
+ * longer than its authority.
+ */
 export async function signLeaf(
   authority: AuthorityPem,
   hostname: string,
@@ -93,12 +96,15 @@ export async function signLeaf(
   return { chainPem, keyPem: exportKey(keys.privateKey), notBeforeMs, notAfterMs };
 }
 
-/** X.520 gives common names 64 characters; clients go by the alternative names anyway. */
+/**
+ * Shortens a text to fit into a common name of 64 characters (X.520). Clients use the alternative
+ * names instead.
+ */
 function commonNamePart(text: string): string {
   return text.length <= 32 ? text : `${text.slice(0, 31)}…`;
 }
 
-/** 126 random bits, always positive and always 32 digits. */
+/** Returns a serial number of 126 random bits that is positive and has 32 digits. */
 function serialOf({ randomBytes }: MakeOptions): string {
   const bytes = Buffer.from(randomBytes(16));
   bytes.writeUInt8((bytes.readUInt8(0) & 0x3f) | 0x40, 0);

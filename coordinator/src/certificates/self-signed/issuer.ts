@@ -6,7 +6,10 @@ import { IssueError } from "../issue-error.ts";
 import type { Issuer } from "../issuer.ts";
 import { type AuthorityPem, type MakeOptions, signLeaf } from "./authority.ts";
 
-/** Stands for an authority that can't be read or stored. Certificates that there are stay in use, and there are no new ones. */
+/**
+ * Returns an issuer whose authority can't be read or stored. Existing certificates remain in use,
+ * and every attempt fails.
+ */
 export function brokenIssuer(error: unknown): Issuer {
   const why = `the development CA can't be used: ${messageOf(error)}`;
   return {
@@ -18,14 +21,14 @@ export function brokenIssuer(error: unknown): Issuer {
   };
 }
 
-/** Signs with an authority that only explicitly configured clients trust. */
+/** Returns an issuer that signs with an authority that only explicitly configured clients trust. */
 export function selfSignedIssuer(authority: AuthorityPem, make: () => MakeOptions): Issuer {
   const root = new X509Certificate(authority.certPem);
   const pin = spkiPin(root);
   return {
     id: `self-signed/${pin}`,
     name: "the cluster's development CA",
-    // Each costs a few milliseconds of this process.
+    // Each signature takes a few milliseconds of this process.
     atOnce: 4,
     refusalOf: unnameable,
     issue: async (hostname) => {

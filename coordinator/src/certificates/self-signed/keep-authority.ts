@@ -12,7 +12,10 @@ export interface KeepOptions {
   readonly make: () => MakeOptions;
 }
 
-/** Returns the cluster's authority for development. It is created at the first call. Its key is encrypted in the store. */
+/**
+ * Returns the cluster's development authority. The first call creates it, and stores its key
+ * encrypted.
+ */
 export async function keepAuthority(options: KeepOptions): Promise<AuthorityPem> {
   const { store, vault, cluster, make } = options;
   const stored = await store.get(key);
@@ -26,6 +29,6 @@ export async function keepAuthority(options: KeepOptions): Promise<AuthorityPem>
     certificatePem: made.certPem,
     key: vault.sealText(made.keyPem, key),
   });
-  const { succeeded } = await store.txn([{ kind: "absent", key }], [{ kind: "put", key, value }]);
+  const { succeeded } = await store.txn([{ type: "absent", key }], [{ type: "put", key, value }]);
   return succeeded ? made : keepAuthority(options);
 }

@@ -7,41 +7,41 @@ import { type AnnouncingNode, NodeNetworks, parseNetwork } from "./node-networks
 const IP = "192.0.2.50";
 const HERE = ["192.0.2.0/24"];
 
-describe("the node that announces an address", () => {
+describe("chooseAnnouncers: the node that announces an address", () => {
   for (const [what, before, nodes, expected] of [
-    ["the only node", "", [node("a")], "a alone"],
-    ["any of several that are as good", "", [node("a"), node("b")], /^[ab]$/],
-    ["who did so before", "a", [node("a"), node("b"), node("c")], "a"],
-    ["another when its node is lost", "a", [node("a", { ready: false }), node("b")], "b"],
+    ["is the only node", "", [node("a")], "a alone"],
+    ["is any of several equal nodes", "", [node("a"), node("b")], /^[ab]$/],
+    ["stays the same while that node is ready", "a", [node("a"), node("b"), node("c")], "a"],
+    ["changes when that node is lost", "a", [node("a", { ready: false }), node("b")], "b"],
     [
-      "another when its node is drained",
+      "changes when that node is drained",
       "a",
       [node("a", { cordoned: true, draining: true }), node("b")],
       "b",
     ],
+    ["stays the same when that node is cordoned", "a", [node("a", { cordoned: true }), node("b")], "a"],
+    ["is a node that isn't cordoned, if there is one", "", [node("a", { cordoned: true }), node("b")], "b"],
+    ["is a cordoned node if there is no other", "", [node("a", { cordoned: true })], "a alone"],
     [
-      "who did so before, though no new pods may come to it",
+      "is a drained node if there is no other",
       "a",
-      [node("a", { cordoned: true }), node("b")],
-      "a",
+      [node("a", { cordoned: true, draining: true })],
+      "a alone",
     ],
-    ["another than one that takes no new pods", "", [node("a", { cordoned: true }), node("b")], "b"],
-    ["one that takes no new pods if there is none other", "", [node("a", { cordoned: true })], "a alone"],
-    ["a drained node if there is no other", "a", [node("a", { cordoned: true, draining: true })], "a alone"],
     [
-      "the previous node while all nodes are unreachable",
+      "stays the same while all nodes are unreachable",
       "b",
       [node("a", { ready: false }), node("b", { ready: false })],
       "b",
     ],
-    ["none while all nodes are unreachable", "", [node("a", { ready: false })], ""],
-    ["none in whose networks the address isn't", "", [node("a", { networks: ["198.51.100.0/24"] })], ""],
-    ["another when its node has left the network", "a", [node("a", { networks: [] }), node("b")], "b alone"],
-    ["another when its node is gone", "gone", [node("b")], "b alone"],
-    ["none without nodes", "a", [], ""],
+    ["is not chosen while all nodes are unreachable", "", [node("a", { ready: false })], ""],
+    ["is never one outside the address's network", "", [node("a", { networks: ["198.51.100.0/24"] })], ""],
+    ["changes when that node has left the network", "a", [node("a", { networks: [] }), node("b")], "b alone"],
+    ["changes when that node was removed", "gone", [node("b")], "b alone"],
+    ["is none in a cluster without nodes", "a", [], ""],
   ] as const) {
     test(what, () => {
-      const found = told(
+      const found = textOf(
         chooseAnnouncers([{ key: "shop/web", ips: [IP], before }], NodeNetworks.of(nodes)).get("shop/web"),
       );
       if (typeof expected === "string") assert.equal(found, expected);
@@ -50,14 +50,14 @@ describe("the node that announces an address", () => {
   }
 });
 
-test("a node in the networks of both addresses comes before one in that of one of them", () => {
+test("prefers a node in the networks of both addresses to a node in one of them", () => {
   const service = { key: "shop/web", ips: [IP, "2001:db8::50"], before: "a" };
   const both = node("b", { networks: [...HERE, "2001:db8::/64"] });
   assert.equal(
-    told(chooseAnnouncers([service], NodeNetworks.of([node("a"), both])).get("shop/web")),
+    textOf(chooseAnnouncers([service], NodeNetworks.of([node("a"), both])).get("shop/web")),
     "b alone",
   );
-  assert.equal(told(chooseAnnouncers([service], NodeNetworks.of([node("a")])).get("shop/web")), "a alone");
+  assert.equal(textOf(chooseAnnouncers([service], NodeNetworks.of([node("a")])).get("shop/web")), "a alone");
 });
 
 for (const [cidr, address, expected] of [
@@ -73,10 +73,10 @@ for (const [cidr, address, expected] of [
 }
 
 for (const text of ["192.0.2.0", "192.0.2.0/x", "a/8", "192.0.2.0/24/1"]) {
-  test(`${text} is no network`, () => assert.equal(parseNetwork(text), undefined));
+  test(`${text} is not a valid network`, () => assert.equal(parseNetwork(text), undefined));
 }
 
-test("nodes come and go: none but a ready one has an address, none moves without need, and all have about as many", () => {
+test("random node failures: addresses are on ready nodes, move only when their node is lost, and are spread evenly", () => {
   for (let seed = 1; seed <= 30; seed++) {
     const random = randomOf(seed);
     const names = Array.from({ length: 2 + random.below(5) }, (_, index) => `n${index}`);
@@ -104,7 +104,7 @@ test("nodes come and go: none but a ready one has an address, none moves without
       assert.deepEqual(
         chooseAnnouncers(services, NodeNetworks.of(nodes)),
         found,
-        `seed ${seed}: it doesn't come to rest`,
+        `seed ${seed}: a second evaluation changes the result`,
       );
     }
   }
@@ -119,7 +119,7 @@ function node(name: string, { networks = HERE, ...fields }: NodeFields = {}): An
   return { name, ready: true, cordoned: false, draining: false, ...fields, networks: parsed };
 }
 
-function told(found: { readonly node: string; readonly alone: boolean } | undefined): string {
+function textOf(found: { readonly node: string; readonly alone: boolean } | undefined): string {
   return found === undefined
     ? "?"
     : [found.node, ...(found.alone && found.node !== "" ? ["alone"] : [])].join(" ");

@@ -4,23 +4,23 @@ import type { AnnouncingNode, NodeNetworks } from "./node-networks.ts";
 export interface Announced {
   /** The key of the service. */
   readonly key: string;
-  /** The node's addresses, at most one of each family. */
+  /** The service's load balancer addresses, at most one of each family. */
   readonly ips: readonly string[];
-  /** The node that has announced them until now; empty: none. */
+  /** The node that has announced the addresses until now. Empty: no node has. */
   readonly before: string;
 }
 
 export interface Announcer {
-  /** Empty: no node can. */
+  /** The name of the node. Empty: no node can announce the addresses. */
   readonly node: string;
-  /** Whether no other node could announce it. */
+  /** Whether no other node could announce the addresses. */
   readonly alone: boolean;
 }
 
 /**
- * Returns the node that announces each service's addresses. A node keeps its addresses while it can. An address that has to move
- * goes to the ready node in its network that announces the fewest; among equals a hash of the service's name decides. `others`:
- * the number of other services that each node announces. Pure.
+ * Returns the node that announces each service's addresses. A node keeps its addresses while it can. An address that has to
+ * move goes to the ready node in its network that announces the fewest addresses; a hash of the service's name breaks ties.
+ * `others` is the number of other services that each node announces. Pure.
  */
 export function chooseAnnouncers(
   services: readonly Announced[],
@@ -46,7 +46,7 @@ export function chooseAnnouncers(
   return found;
 }
 
-/** Reports whether what the node announces stays where it is, whatever becomes of other nodes. */
+/** Reports whether the node is ready and not drained, so that it keeps its addresses whatever happens to other nodes. */
 export function isGood(node: AnnouncingNode | undefined): boolean {
   return node?.ready === true && !node.draining;
 }

@@ -4,16 +4,20 @@ import { labelOf } from "../../state/node-labels.ts";
 import { serves } from "../../state/serves.ts";
 import { type AnnouncingNode, parseNetwork } from "./node-networks.ts";
 
-/** The label of nodes that never announce load balancer addresses. As in Kubernetes, any value counts except "false". */
+/**
+ * The label that excludes a node from announcing load balancer addresses. As in Kubernetes, any value except "false"
+ * counts.
+ */
 export const EXCLUDE_LABEL = "forage.dev/exclude-from-load-balancers";
 
-/** Returns what the node announces by; undefined: it announces nothing. */
+/** Returns the node's state and networks for announcing addresses. Undefined: the node may not announce any. */
 export function announcingNode(node: NodeEntry | undefined): AnnouncingNode | undefined {
   if (node === undefined || !mayAnnounce(node)) return undefined;
   const { record, report } = node;
   return {
     name: node.name,
-    // Not by the node's own word: an agent that starts isn't ready for a moment, while its host's kernel goes on.
+    // The node's own Ready condition doesn't count: an agent that starts isn't ready for a moment, while its host's kernel
+    // still answers.
     ready: serves(node),
     cordoned: record.unschedulable,
     draining: record.drain !== undefined,
@@ -21,12 +25,15 @@ export function announcingNode(node: NodeEntry | undefined): AnnouncingNode | un
   };
 }
 
-/** Returns the nodes' own addresses. A service never gets one of these, whatever pool the operator configured. */
+/**
+ * Returns the name of the node for each address of a host. Services never get such an address, even if the operator's pools
+ * contain it.
+ */
 export function hostAddresses(state: ClusterView): ReadonlyMap<string, string> {
   return new Map(state.nodes().flatMap((node) => ownAddresses(node).map((ip) => [ip, node.name] as const)));
 }
 
-/** Returns the addresses by which others reach the node. */
+/** Returns the addresses at which the node is reachable. */
 export function ownAddresses(node: NodeEntry | undefined): string[] {
   const { address = "", addresses = [] } = node?.report?.report ?? {};
   return [...new Set([address, ...addresses])].filter((ip) => ip !== "");

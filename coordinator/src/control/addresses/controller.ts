@@ -28,10 +28,13 @@ export interface AddressControllerOptions {
 }
 
 const KEY = "addresses";
-/** The wall clock may be set meanwhile. */
+/** The limit of the wait until the next evaluation, because the wall clock may be set in between. */
 const LONGEST_WAIT_MS = 60_000;
 
-/** Assigns addresses and node ports to services. One place does so, so that no two services get the same. */
+/**
+ * Assigns addresses and node ports to services. A single loop does so, so that no two services get the same address or
+ * port.
+ */
 export class AddressController {
   readonly #options: AddressControllerOptions;
   readonly #loop: Loop;
@@ -74,7 +77,7 @@ export class AddressController {
   async #reconcile(): Promise<number | undefined> {
     const { clock } = this.#options;
     const plan = this.#planner.plan(clock.nowMs());
-    this.#tell(plan);
+    this.#recordRefusals(plan);
     const writes = plan.steps.flatMap((step) => this.#pieceOf(step) ?? []);
     await this.#write(writes);
     const nextMs = this.#planner.nextMs();
@@ -83,7 +86,7 @@ export class AddressController {
       : Math.min(LONGEST_WAIT_MS, Math.max(1_000, nextMs - clock.nowMs()));
   }
 
-  /** Writes the decisions. A decision that can't be written is made again. */
+  /** Writes the decisions. Services whose write fails are evaluated again. */
   async #write(writes: readonly AddressPiece[]): Promise<void> {
     const open = new Set(writes);
     try {
@@ -96,9 +99,9 @@ export class AddressController {
     if (open.size > 0) this.#loop.wake(KEY);
   }
 
-  /** Returns whether there may be something to decide. */
+  /** Passes the change to the planner. Returns true if services may need another evaluation. */
   #follow(change: Change): boolean {
-    switch (change.kind) {
+    switch (change.type) {
       case "node":
         this.#setNode((change.after ?? change.before)?.name ?? "", change.after);
         return this.#planner.isDirty;
@@ -131,13 +134,13 @@ export class AddressController {
       { kind: "service", namespace, name },
       () => serviceOf(record) ?? null,
     );
-    // One that can't be read keeps what it has.
+    // A service that can't be decoded keeps its addresses.
     if (service === undefined) return;
     this.#planner.setService(keyOf(record), service ?? undefined);
   }
 
   /** Reports each problem once, until it changes. */
-  #tell({ steps, keys }: AddressPlan): void {
+  #recordRefusals({ steps, keys }: AddressPlan): void {
     const now = new Map<string, string>();
     for (const step of steps) {
       if (step.type !== "refuse") continue;
@@ -195,12 +198,12 @@ function pieceOf(step: AddressStep, state: ClusterView): StoreWrite | undefined 
   const entry = state.serviceAddresses.get(at);
   const compare: Compare =
     entry === undefined
-      ? { kind: "absent", key: at }
-      : { kind: "modRevision", key: at, revision: entry.revision };
+      ? { type: "absent", key: at }
+      : { type: "mod-revision", key: at, revision: entry.revision };
   return step.type === "forget"
-    ? { compares: [compare], ops: [{ kind: "delete", key: at }] }
+    ? { compares: [compare], ops: [{ type: "delete", key: at }] }
     : {
         compares: [compare],
-        ops: [{ kind: "put", key: at, value: encodeRecord(ServiceAddressRecord, step.record) }],
+        ops: [{ type: "put", key: at, value: encodeRecord(ServiceAddressRecord, step.record) }],
       };
 }

@@ -6,22 +6,22 @@ import type { IpRange } from "../../ip/ip-range.ts";
 import type { Announcer } from "./announcer.ts";
 import { loadBalancerIpsFor } from "./load-balancer-ips.ts";
 
-/** The ranges that services' addresses come from. */
+/** The ranges from which addresses and node ports of services are assigned. */
 export interface AddressRanges {
-  /** One for each family that services have virtual IPs of. */
+  /** One range for each IP family in which services have virtual IPs. */
   readonly virtualIps: readonly IpRange[];
   readonly loadBalancerIps: readonly IpRange[];
   readonly nodePorts: { readonly first: number; readonly last: number };
 }
 
-/** A service that is there. */
+/** An existing service, as far as address assignment depends on it. */
 export interface AddressedService {
   readonly namespace: string;
   readonly name: string;
   /** "ClusterIP", "NodePort", "LoadBalancer" or "Headless". */
   readonly type: string;
   readonly ports: readonly ServicePort[];
-  /** The requested addresses of the load balancers' pool, at most one for each family. */
+  /** The load balancer addresses that the service requests, at most one for each family. */
   readonly loadBalancerIps: readonly string[];
 }
 
@@ -29,25 +29,25 @@ export type AddressStep =
   | { readonly type: "write"; readonly record: ServiceAddressRecord }
   /** The reservation has expired. */
   | { readonly type: "forget"; readonly namespace: string; readonly name: string }
-  /** There is no address or port left, or another service has it. */
+  /** No address or port is left, or another service has the requested one. */
   | { readonly type: "refuse"; readonly namespace: string; readonly name: string; readonly why: string };
 
 /** The addresses and ports that are in use or reserved. */
-export class Taken {
-  /** Keyed by address: `namespace/name` of the service that has it. */
+export class UsedAddresses {
+  /** The owner of each address as `namespace/name`, by address. */
   readonly #ips = new Map<string, string>();
-  /** Keyed by `port/protocol`: `namespace/name` of the service that has it. */
+  /** The owner of each node port as `namespace/name`, by `port/protocol`. */
   readonly nodePorts = new Map<string, string>();
-  /** Keyed by address: the nodes whose own it is. */
+  /** The nodes that have an address of their own, by address. */
   readonly #hosts = new Map<string, Set<string>>();
   readonly #addressesOfNode = new Map<string, readonly string[]>();
 
-  /** Names of nodes that have addresses of their own. */
+  /** Returns the names of nodes that have addresses of their own. */
   nodes(): string[] {
     return [...this.#addressesOfNode.keys()];
   }
 
-  /** Sets the addresses that are the node's own. Returns whether it gives one up. */
+  /** Sets the node's own addresses. Returns true if an address became free. */
   setHost(node: string, addresses: readonly string[]): boolean {
     const before = this.#addressesOfNode.get(node) ?? [];
     const gone = before.filter((ip) => !addresses.includes(ip));
@@ -62,7 +62,7 @@ export class Taken {
     return gone.length > 0;
   }
 
-  /** The largest possible number of used addresses. */
+  /** The upper bound of the number of used addresses. An address of both a service and a node counts twice. */
   get size(): number {
     return this.#ips.size + this.#hosts.size;
   }
@@ -87,7 +87,7 @@ export class Taken {
     }
   }
 
-  /** Returns the other owner of the address. */
+  /** Returns another owner of the address, such as `service shop/web` or `node a1`. Undefined: the address is free, or `own` has it. */
   ownerOf(ip: string, own: string): string | undefined {
     const owner = this.#ips.get(ip);
     if (owner !== undefined) return owner === own ? undefined : `service ${owner}`;
@@ -107,7 +107,7 @@ export interface Draft {
 export function draftOf(
   service: AddressedService,
   before: ServiceAddressRecord | undefined,
-  taken: Taken,
+  taken: UsedAddresses,
   input: AddressRanges,
 ): Draft {
   const { namespace, name } = service;
@@ -115,7 +115,7 @@ export function draftOf(
   const seed = seedOf(key);
   const virtualIps = input.virtualIps.flatMap(
     (range) =>
-      // One outside the range was given before the operator changed it, and leads nowhere now.
+      // An address outside the range was assigned before the operator changed the range, and is not routed any more.
       before?.virtualIps.find((ip) => range.has(ip)) ?? freeIp(range, seed, taken) ?? [],
   );
   const noIp = input.virtualIps
@@ -163,12 +163,12 @@ export function stepsOf(
 }
 
 const NO_ANNOUNCER =
-  "none that is ready is in a network with it (see the agents' setting loadBalancer.interface for networks that they can't know of)";
+  "no ready node is in its network (for networks that agents can't detect, set loadBalancer.interface in their configuration)";
 
 function nodePortsFor(
   { namespace, name, type, ports }: AddressedService,
   record: ServiceAddressRecord | undefined,
-  taken: Taken,
+  taken: UsedAddresses,
   { nodePorts: { first, last } }: AddressRanges,
 ): { readonly nodePorts: ServiceNodePort[]; readonly problems: readonly string[] } {
   const problems: string[] = [];
@@ -181,7 +181,7 @@ function nodePortsFor(
     return (owner === undefined || owner === own) && !used.has(`${port}/${protocol}`);
   };
   const nodePorts = ports.flatMap(({ port, protocol: given, nodePort: wanted }): ServiceNodePort[] => {
-    // Load balancers have addresses of their own, so they get node ports on request only.
+    // Load balancers have addresses of their own, so their ports get a node port only on request.
     if (type === "LoadBalancer" && wanted === 0) return [];
     const protocol = given === "" ? "TCP" : given;
     const known = record?.nodePorts.find((it) => it.port === port && it.protocol === protocol)?.nodePort;
@@ -210,11 +210,12 @@ function* around(seed: number, size: number, first: number): Generator<number> {
 }
 
 /**
- * Searches from a place that the service's name determines, so that a service that is created again probably gets its address
- * back.
+ * Returns a free address of the range. The search starts at a position derived from the service's name, so that a service
+ * that is deleted and created again probably gets the same address.
  */
-function freeIp(range: IpRange, seed: number, taken: Taken): string | undefined {
-  // One of so many is free, if any is; ranges of IPv6 have no end that could be reached.
+function freeIp(range: IpRange, seed: number, taken: UsedAddresses): string | undefined {
+  // Among one more address than are in use, at least one is free. The number of tries must be bounded because IPv6 ranges
+  // are too large to search.
   const tries = Math.min(range.size, taken.size + 1);
   for (let step = 0; step < tries; step++) {
     const ip = range.at((seed + step) % range.size);

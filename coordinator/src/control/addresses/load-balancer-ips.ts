@@ -1,9 +1,9 @@
 import type { IpRange } from "../../ip/ip-range.ts";
 
 export interface AddressRequest {
-  /** The requested addresses, at most one for each family, in the kernel's notation. */
+  /** The requested addresses in canonical notation, at most one for each family. */
   readonly wanted: readonly string[];
-  /** The addresses that it has. */
+  /** The addresses that the service has. */
   readonly before: readonly string[];
   /** The position at which the search for free addresses begins. */
   readonly seed: number;
@@ -11,16 +11,16 @@ export interface AddressRequest {
 
 export interface LoadBalancerIps {
   readonly ips: readonly string[];
-  /** The reasons for missing addresses. */
+  /** One message for each missing address. */
   readonly problems: readonly string[];
 }
 
-/** Free ones are looked for so far only: a range of IPv6 has no end. */
+/** The limit of addresses that one search tries, because IPv6 ranges are too large to search. */
 const MAX_TRIES = 65_536;
 
 /**
- * Returns an address of each family in the pool. A service keeps its address unless it requests another one, or the operator
- * removes it from the pool. Pure.
+ * Returns an address of each family in the pool. A service keeps its address unless it requests another one, or the
+ * operator removes the address from the pool. Pure.
  */
 export function loadBalancerIpsFor(
   { wanted, before, seed }: AddressRequest,
@@ -48,7 +48,7 @@ export function loadBalancerIpsFor(
 }
 
 export const NO_POOL =
-  "there are no addresses for services of type LoadBalancer: give some as services.loadBalancerIps in the coordinator's configuration";
+  "there is no address pool for services of type LoadBalancer: set services.loadBalancerIps in the coordinator's configuration";
 
 function firstFree(
   ranges: readonly IpRange[],

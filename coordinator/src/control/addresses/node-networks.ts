@@ -1,32 +1,35 @@
 import { ADDRESS_BITS, type IpFamily, parseIp } from "@forage/common/ip";
 
-/** A node that may answer for addresses of load balancers on the networks it is in. */
+/** A node that may announce load balancer addresses in the networks that it is connected to. */
 export interface AnnouncingNode {
   readonly name: string;
-  /** The node is reachable, and reports a working network. */
+  /** Whether the node is reachable and reports a working network. */
   readonly ready: boolean;
-  /** Whether the node is cordoned: it gets no new pods, and no new addresses if another node can take them. */
+  /** Whether the node is cordoned. A cordoned node gets no new addresses if another node can announce them. */
   readonly cordoned: boolean;
-  /** The node is drained, so its addresses have to move. */
+  /** Whether the node is drained, so that its addresses have to move. */
   readonly draining: boolean;
   readonly networks: readonly Network[];
 }
 
 /** A subnet that a node is connected to. */
 export interface Network {
-  /** The same for all ways to write the subnet. */
+  /** The same for all notations of the subnet. */
   readonly id: string;
   has(address: string): boolean;
 }
 
-/** Combinations of networks whose nodes are remembered: more would be as many services with addresses in networks of their own. */
+/**
+ * The limit of cached combinations of networks. It is only exceeded if as many services have addresses in different
+ * networks.
+ */
 const MAX_COMBINATIONS = 1_000;
 
-/** The nodes that may announce addresses of load balancers, by the networks that they are in. */
+/** Indexes the nodes that may announce load balancer addresses by the networks that they are connected to. */
 export class NodeNetworks {
   readonly #nodes = new Map<string, AnnouncingNode>();
   readonly #networks = new Map<string, { readonly network: Network; readonly names: Set<string> }>();
-  /** Names of nodes by the networks of several addresses, as long as no node enters or leaves a network. */
+  /** Caches the names of nodes by combinations of networks. Cleared when a node enters or leaves a network. */
   readonly #combined = new Map<string, ReadonlySet<string>>();
 
   static of(nodes: Iterable<AnnouncingNode>): NodeNetworks {
@@ -43,12 +46,12 @@ export class NodeNetworks {
     return this.#nodes.get(name);
   }
 
-  /** Returns how many nodes the network has. */
+  /** Returns the number of nodes in the network. */
   sizeOf({ id }: Network): number {
     return this.#networks.get(id)?.names.size ?? 0;
   }
 
-  /** Sets the node or, with undefined, removes it. */
+  /** Sets the node. Undefined removes it. */
   set(name: string, node: AnnouncingNode | undefined): void {
     const before = this.#nodes.get(name)?.networks ?? [];
     const after = node?.networks ?? [];
@@ -65,7 +68,10 @@ export class NodeNetworks {
     }
   }
 
-  /** Returns the nodes that are in the networks of all of the addresses, or where there is none, in that of one of them. */
+  /**
+   * Returns the nodes that are in the networks of all addresses. If there is none, returns the nodes in the network of at
+   * least one address.
+   */
   ableFor(ips: readonly string[]): ReadonlySet<string> {
     const networks = ips.map((ip) => [...this.#networks.values()].filter(({ network }) => network.has(ip)));
     const [first] = networks[0] ?? [];
@@ -83,7 +89,7 @@ export class NodeNetworks {
   }
 }
 
-/** Returns the networks that only one of the lists has. */
+/** Returns the networks that are in only one of the lists. */
 export function differences(before: readonly Network[], after: readonly Network[]): Network[] {
   const has = (list: readonly Network[], { id }: Network): boolean => list.some((it) => it.id === id);
   return [
@@ -92,7 +98,7 @@ export function differences(before: readonly Network[], after: readonly Network[
   ];
 }
 
-/** Undefined: it is no CIDR. */
+/** Parses a CIDR. Returns undefined if it is invalid. */
 export function parseNetwork(cidr: string): Network | undefined {
   const [address = "", prefixText = "", ...rest] = cidr.split("/");
   const ip = parseIp(address);

@@ -12,7 +12,7 @@ import { KEEP_RELEASED_MS } from "./planner.ts";
 
 const NOW_MS = 10_000_000;
 
-test("each service gets an address of its own, and keeps it", () => {
+test("assigns each service a unique address, which it keeps", () => {
   const services = Array.from({ length: 200 }, (_, index) => service(`s${index}`));
   const records = written(plan(services, []));
   assert.equal(records.length, 200);
@@ -23,7 +23,7 @@ test("each service gets an address of its own, and keeps it", () => {
   assert.ok(!records.some(({ virtualIps }) => virtualIps[0] === more[0]?.virtualIps[0]));
 });
 
-test("with a second range services have an address of each family, those that are there already, too", () => {
+test("assigns an address of each family once a second range is configured, also to existing services", () => {
   const six = parseIpRange("fd96::/112");
   assert.ok(six);
   const [before] = written(plan([service("a")], []));
@@ -34,14 +34,14 @@ test("with a second range services have an address of each family, those that ar
   assert.notEqual(other?.virtualIps[1], after?.virtualIps[1]);
   assert.ok(after && other);
   assert.deepEqual(plan([service("a"), service("b")], [after, other], { virtualIps6: [six] }), []);
-  // The range is taken out of the configuration: what it gave leads nowhere.
+  // Removing the range from the configuration removes its addresses from the services.
   assert.deepEqual(
     written(plan([service("a"), service("b")], [after, other])).map(({ virtualIps }) => virtualIps.length),
     [1, 1],
   );
 });
 
-test("reports an exhausted IPv6 range, and assigns IPv4 addresses all the same", () => {
+test("reports an exhausted IPv6 range, and still assigns IPv4 addresses", () => {
   const six = parseIpRange("fd96::/126");
   assert.ok(six);
   const services = ["a", "b", "c"].map((name) => service(name));
@@ -55,7 +55,7 @@ test("reports an exhausted IPv6 range, and assigns IPv4 addresses all the same",
   assert.ok(described(steps).some((it) => it.includes("no virtual IP is left in fd96::/126")));
 });
 
-test("headless services get none, and one that becomes headless gives its address up", () => {
+test("assigns no address to a headless service, and releases the address of a service that becomes headless", () => {
   assert.deepEqual(plan([service("a", { type: "Headless" })], []), []);
   const [record] = written(plan([service("a")], []));
   assert.ok(record);
@@ -63,7 +63,7 @@ test("headless services get none, and one that becomes headless gives its addres
   assert.deepEqual(released?.releasedAt, toTimestamp(NOW_MS));
 });
 
-test("an address stays away from others for a while, comes back to its own service, and is then forgotten", () => {
+test("reserves a released address for its service, and forgets it when the reservation has expired", () => {
   const range = parseIpRange("192.0.2.1/32");
   assert.ok(range);
   const [record] = written(plan([service("a")], [], { virtualIps: range }));
@@ -81,7 +81,7 @@ test("an address stays away from others for a while, comes back to its own servi
   assert.deepEqual(plan([], [released], { ...later, nowMs: later.nowMs - 1 }), []);
 });
 
-test("node ports: requested ones, others from the range, never shared, separate for each protocol", () => {
+test("assigns requested node ports, and free ones of the range, to one service for each protocol", () => {
   const ports = [port(80), port(53, "UDP"), port(53, "TCP", 30_053)];
   const [record] = written(plan([service("a", { type: "NodePort", ports })], []));
   assert.equal(record?.nodePorts.length, 3);
@@ -96,14 +96,14 @@ test("node ports: requested ones, others from the range, never shared, separate 
   );
 });
 
-test("node ports run out with a word", () => {
+test("reports an exhausted range of node ports", () => {
   const ports = Array.from({ length: 3 }, (_, index) => port(index + 1));
   const steps = plan([service("a", { type: "NodePort", ports })], [], { nodePorts: { first: 1, last: 2 } });
   assert.equal(described(steps)[0], "refuse a: no node port is left in 1-2");
   assert.equal(written(steps)[0]?.nodePorts.length, 2);
 });
 
-test("load balancers get and keep an address of each family of the pool, and report when there is none", () => {
+test("assigns a load balancer an address of each family in the pool, which it keeps, and reports an exhausted pool", () => {
   const pool = ranges("198.51.100.1-198.51.100.2", "2001:db8::1-2001:db8::1");
   const a = service("a", { type: "LoadBalancer" });
   const steps = plan([a], [], { loadBalancerIps: pool, nodes: [aNode("n1", "198.51.100.0/24")] });
@@ -127,7 +127,7 @@ test("load balancers get and keep an address of each family of the pool, and rep
   assert.match(described(plan([a], [])).join(), /refuse a: .* services\.loadBalancerIps/);
 });
 
-test("a load balancer gets its requested address unless it is in use, and moves when the request changes", () => {
+test("assigns a load balancer its requested address unless it is in use, and another when the request changes", () => {
   const loadBalancerIps = ranges("198.51.100.0/24");
   const ask = (name: string, ip: string) => service(name, { type: "LoadBalancer", loadBalancerIps: [ip] });
   const [first, ...rest] = written(
@@ -142,7 +142,7 @@ test("a load balancer gets its requested address unless it is in use, and moves 
   assert.deepEqual(outside, ["refuse a: load balancer IP 203.0.113.1 is not in 198.51.100.0/24", NO_NODE]);
 });
 
-test("no service gets a host's address, even on request", () => {
+test("never assigns a host's address to a service, even on request", () => {
   const loadBalancerIps = ranges("198.51.100.1-198.51.100.2");
   const hosts = [["198.51.100.1", "n1"]] as const;
   const wish = service("a", { type: "LoadBalancer", loadBalancerIps: ["198.51.100.1"] });
@@ -151,7 +151,7 @@ test("no service gets a host's address, even on request", () => {
   assert.equal(described(steps)[0], "refuse a: load balancer IP 198.51.100.1 belongs to node n1");
 });
 
-test("an address that the operator removes from the pool is replaced", () => {
+test("replaces an address that the operator removes from the pool", () => {
   const [record] = written(
     plan([service("a", { type: "LoadBalancer" })], [], { loadBalancerIps: ranges("198.51.100.0/24") }),
   );
@@ -162,7 +162,7 @@ test("an address that the operator removes from the pool is replaced", () => {
   assert.match(written(moved)[0]?.loadBalancerIps[0] ?? "", /^203\.0\.113\./);
 });
 
-test("a load balancer's address stays reserved for its service for an hour", () => {
+test("reserves a load balancer's released address for its service for an hour", () => {
   const loadBalancerIps = ranges("198.51.100.1-198.51.100.1");
   const a = service("a", { type: "LoadBalancer" });
   const [record] = written(plan([a], [], { loadBalancerIps }));
@@ -173,7 +173,7 @@ test("a load balancer's address stays reserved for its service for an hour", () 
   assert.deepEqual(written(plan([a], [released], { loadBalancerIps }))[0]?.loadBalancerIps, ["198.51.100.1"]);
 });
 
-test("when its node is lost another announces a load balancer's address, and nothing else changes", () => {
+test("changes only the announcing node of a load balancer when that node is lost", () => {
   const loadBalancerIps = ranges("198.51.100.0/24");
   const web = service("web", { type: "LoadBalancer" });
   const [n1, n2] = [aNode("n1", "198.51.100.0/24"), aNode("n2", "198.51.100.0/24")];
@@ -187,7 +187,7 @@ test("when its node is lost another announces a load balancer's address, and not
   assert.deepEqual(plan([web], [moved], { loadBalancerIps, nodes: [n1, n2] }), [], "it doesn't move back");
 });
 
-test("however services come, ask and go, no address has two", () => {
+test("never assigns an address to two services under random creations, requests and deletions", () => {
   for (let seed = 1; seed <= 40; seed++) {
     const random = randomOf(seed);
     const loadBalancerIps = ranges("198.51.100.1-198.51.100.6", "2001:db8::1-2001:db8::9");
@@ -214,7 +214,7 @@ test("however services come, ask and go, no address has two", () => {
 });
 
 const NO_NODE =
-  "refuse a: no node can announce 198.51.100.9: none that is ready is in a network with it (see the agents' setting loadBalancer.interface for networks that they can't know of)";
+  "refuse a: no node can announce 198.51.100.9: no ready node is in its network (for networks that agents can't detect, set loadBalancer.interface in their configuration)";
 
 function ranges(...texts: readonly string[]): IpRange[] {
   return texts.flatMap((text) => parseIpRange(text) ?? []);

@@ -8,12 +8,15 @@ export interface AddressInput extends AddressRanges {
   readonly records: readonly ServiceAddressRecord[];
   /** The nodes that may announce addresses of load balancers. */
   readonly nodes: readonly AnnouncingNode[];
-  /** The names of nodes by the addresses that are their own. */
+  /** The name of the node for each address of a host. */
   readonly hosts: ReadonlyMap<string, string>;
   readonly nowMs: number;
 }
 
-/** Assigns addresses. A service keeps its addresses, and gets them back if it returns soon. Pure. */
+/**
+ * Returns the steps that assign addresses to services. A service keeps its addresses, and gets them back if it is created
+ * again before their reservation expires. Pure.
+ */
 export function planAddresses(input: AddressInput): AddressStep[] {
   const planner = new AddressPlanner(input);
   for (const record of input.records) planner.setRecord(keyOf(record), record);

@@ -12,7 +12,7 @@ import { AddressPlanner, KEEP_RELEASED_MS } from "./planner.ts";
 const SEEDS = 200;
 const CHANGES = 40;
 
-test("the planner's increments end in a state that a complete plan leaves unchanged", () => {
+test("incremental plans converge to a state that a complete plan leaves unchanged", () => {
   for (let seed = 1; seed <= SEEDS; seed++) {
     const random = randomOf(seed);
     const world = new World(random);
@@ -23,7 +23,7 @@ test("the planner's increments end in a state that a complete plan leaves unchan
   }
 });
 
-test("a change of one service evaluates only that service", () => {
+test("evaluates only the service that changed", () => {
   const planner = new AddressPlanner(ranges("10.96.0.0/16", "192.0.2.0/24"));
   for (let index = 0; index < 500; index++) planner.setService(`shop/s${index}`, aService(`s${index}`));
   write(planner, planner.plan(1).steps);
@@ -32,11 +32,11 @@ test("a change of one service evaluates only that service", () => {
   assert.deepEqual(planner.plan(1).keys, ["shop/s7"]);
 });
 
-describe("a node's change looks only at the load balancers that it concerns", () => {
+describe("evaluates only the load balancers that a node's change affects", () => {
   for (const [what, change, expected] of [
-    ["a node that announces some is lost", { name: "n1", ready: false }, "those of n1"],
-    ["a node that announces some is drained", { name: "n1", draining: true }, "those of n1"],
-    ["a node that announces some is cordoned", { name: "n1", cordoned: true }, "those of n1"],
+    ["a node that announces load balancers is lost", { name: "n1", ready: false }, "those of n1"],
+    ["a node that announces load balancers is drained", { name: "n1", draining: true }, "those of n1"],
+    ["a node that announces load balancers is cordoned", { name: "n1", cordoned: true }, "those of n1"],
     ["another node joins", { name: "n9" }, "none"],
   ] as const) {
     test(what, () => {
@@ -49,7 +49,7 @@ describe("a node's change looks only at the load balancers that it concerns", ()
     });
   }
 
-  test("a node leaves of which there were two: the other is alone now", () => {
+  test("one of two nodes is removed: all load balancers are announced by the other alone", () => {
     const { planner } = balanced(20, 2);
     planner.setNode("n1", undefined);
     const { keys, steps } = planner.plan(1);
@@ -57,7 +57,7 @@ describe("a node's change looks only at the load balancers that it concerns", ()
     assert.ok(steps.every((step) => step.type === "write" && step.record.announcedAlone));
   });
 
-  test("load balancers of a lost node go to different ones of those that are left", () => {
+  test("spreads the load balancers of a lost node evenly over the remaining nodes", () => {
     const { planner, records } = balanced(200, 5);
     planner.setNode("n1", { ...goodNode("n1"), ready: false });
     write(planner, planner.plan(1).steps, records);
@@ -68,7 +68,7 @@ describe("a node's change looks only at the load balancers that it concerns", ()
   });
 });
 
-test("an error in one service leaves the others their addresses", () => {
+test("an error in one service doesn't affect the addresses of others", () => {
   const failed: string[] = [];
   const planner = new AddressPlanner(ranges("10.96.0.0/16", "192.0.2.0/24"), ({ name }, step) => {
     try {
@@ -92,7 +92,7 @@ test("an error in one service leaves the others their addresses", () => {
   assert.deepEqual(failed, ["poison"]);
 });
 
-test("after a change of the ranges services move into them, and keep what still is in one", () => {
+test("after a change of the ranges, replaces only addresses and ports outside the new ranges", () => {
   const services = [aService("a"), aService("b", { type: "NodePort" })];
   const before = planAll(services, [], ranges("10.96.0.0/16", "192.0.2.0/24"));
   const moved = planAll(services, before, {
@@ -146,7 +146,7 @@ class World {
     else this.#setNodes(Array.from({ length: random.below(4) }, (_, index) => aNode(`n${index}`, random)));
   }
 
-  /** Writes what is decided, some of it in vain at first, until nothing is left to do. */
+  /** Executes plans until they are empty, with some writes failing, and asserts that a complete plan is empty too. */
   settle(at: string): void {
     for (let round = 0; round < 20; round++) {
       const steps = this.#planner.plan(this.#nowMs).steps.filter(({ type }) => type !== "refuse");
@@ -194,7 +194,7 @@ class World {
   }
 }
 
-/** Returns a fleet with this many load balancers on this many nodes of one network, all of it stored. */
+/** Returns a planner with this many stored load balancers on this many nodes of one network. */
 function balanced(services: number, nodes: number) {
   const planner = new AddressPlanner(ranges("10.96.0.0/16", "192.0.2.0/24"));
   for (let index = 0; index < nodes; index++) planner.setNode(`n${index}`, goodNode(`n${index}`));

@@ -8,11 +8,14 @@ import {
   type Draft,
   draftOf,
   stepsOf,
-  Taken,
+  UsedAddresses,
 } from "./draft.ts";
 import { type AnnouncingNode, differences, type Network, NodeNetworks } from "./node-networks.ts";
 
-/** The time for which a released address stays reserved: longer than names, connections and caches of clients live. */
+/**
+ * The time for which a released address stays reserved for its service. It is longer than clients cache names and keep
+ * connections.
+ */
 export const KEEP_RELEASED_MS = 3_600_000;
 
 export interface AddressPlan {
@@ -21,32 +24,32 @@ export interface AddressPlan {
   readonly keys: readonly string[];
 }
 
-/** Handles one service; returns undefined after an error, which is reported. */
+/** Runs a step for one service. Returns undefined after an error, which it reports. */
 export type Guard = <T>(service: AddressedService, step: () => T) => T | undefined;
 
 /**
  * Assigns addresses incrementally. It receives each change of services, records and nodes, and evaluates only the affected
- * services: those that changed, those with an unmet request when an address becomes free, and those with a load balancer whose
- * announcer changed or could change.
+ * services: those that changed, those with an unmet request when an address becomes free, and those with a load balancer
+ * whose announcing node changed or could change.
  */
 export class AddressPlanner {
   readonly #ranges: AddressRanges;
   readonly #guard: Guard;
   readonly #services = new Map<string, AddressedService>();
   readonly #records = new Map<string, ServiceAddressRecord>();
-  readonly #taken = new Taken();
-  /** The services to evaluate. */
+  readonly #taken = new UsedAddresses();
+  /** Keys of the services to evaluate. */
   readonly #dirty = new Set<string>();
-  /** Services that lack something. */
+  /** Keys of services without a requested address or port. */
   readonly #refused = new Set<string>();
-  /** Services that have or want an address of a load balancer. */
+  /** Keys of services that have or request a load balancer address. */
   readonly #balanced = new Set<string>();
-  /** Keyed by node: the services whose addresses it announces, as it is written down. */
+  /** Keys of the services whose addresses a node announces according to the records, by node. */
   readonly #announcedBy = new Map<string, Set<string>>();
-  /** Services with a load balancer whose announcer another node may replace when one becomes any better. */
+  /** Keys of services whose announcing node is missing, lost or drained, so that another node may replace it. */
   readonly #unsettled = new Set<string>();
   readonly #nodes = new NodeNetworks();
-  /** The time since which the addresses of a removed service are kept for it, by the service's key. */
+  /** The time at which each removed service released its addresses, by the service's key. */
   readonly #released = new Map<string, number>();
 
   constructor(ranges: AddressRanges, guard: Guard = (_, step) => step()) {
@@ -54,7 +57,7 @@ export class AddressPlanner {
     this.#guard = guard;
   }
 
-  /** Reports whether there may be something to decide. */
+  /** Reports whether there are services to evaluate. */
   get isDirty(): boolean {
     return this.#dirty.size > 0;
   }
@@ -72,7 +75,7 @@ export class AddressPlanner {
       this.#taken.delete(before);
       this.#announcedBy.get(before.announcedBy)?.delete(key);
       if (this.#announcedBy.get(before.announcedBy)?.size === 0) this.#announcedBy.delete(before.announcedBy);
-      // The released addresses may meet a request that was refused before.
+      // A released address may satisfy a request that was refused before.
       for (const refused of this.#refused) this.#dirty.add(refused);
     }
     if (record === undefined) this.#records.delete(key);
@@ -92,7 +95,7 @@ export class AddressPlanner {
     this.#sort(key);
   }
 
-  /** Sets all nodes. `hosts`: nodes by the addresses that are their own. */
+  /** Sets all nodes. `hosts` holds the name of the node for each address of a host. */
   setNodes(nodes: readonly AnnouncingNode[], hosts: ReadonlyMap<string, string>): void {
     const announcing = new Map(nodes.map((node) => [node.name, node]));
     const names = new Set([
@@ -110,12 +113,15 @@ export class AddressPlanner {
     }
   }
 
-  /** Sets the node's state and networks, which decide the addresses that it can announce. Undefined: it announces none. */
+  /**
+   * Sets the node's state and networks, which decide the addresses that it can announce. Undefined: the node announces
+   * none.
+   */
   setNode(name: string, node: AnnouncingNode | undefined): void {
     const before = this.#nodes.get(name);
     const changed = differences(before?.networks ?? [], node?.networks ?? []);
     if (changed.length === 0 && isSame(before, node)) return;
-    // With more nodes in the network before and after, none of the others is or was alone in it.
+    // In a network that has more nodes before and after the change, `alone` stays false for all services.
     const small = changed.filter((network) => this.#nodes.sizeOf(network) <= 2);
     this.#nodes.set(name, node);
     small.push(...changed.filter((network) => this.#nodes.sizeOf(network) <= 2));
@@ -124,13 +130,13 @@ export class AddressPlanner {
     for (const key of this.#unsettled) if (this.#isIn(key, networks)) this.#dirty.add(key);
     if (changed.length === 0) return;
     for (const key of this.#balanced) {
-      // Two addresses may have one node in common however many their networks have.
+      // Whether two addresses have a common node depends on every node of their networks, not on the number of nodes.
       const several = (this.#records.get(key)?.loadBalancerIps.length ?? 0) > 1;
       if (this.#isIn(key, several ? changed : small)) this.#dirty.add(key);
     }
   }
 
-  /** Sets the addresses that are the node's own, which no service gets. */
+  /** Sets the node's own addresses, which are never assigned to services. */
   setHost(name: string, addresses: readonly string[]): void {
     if (this.#taken.setHost(name, addresses)) for (const key of this.#refused) this.#dirty.add(key);
   }
@@ -153,11 +159,12 @@ export class AddressPlanner {
     return leastMs === Number.POSITIVE_INFINITY ? undefined : leastMs;
   }
 
-  /** Returns the writes for the affected services. */
+  /** Returns the steps for the services to evaluate, and clears their marks. */
   plan(nowMs: number): AddressPlan {
     for (const [key, releasedMs] of this.#released)
       if (releasedMs + KEEP_RELEASED_MS <= nowMs) this.#dirty.add(key);
-    // Always in the same order: who comes first decides who gets what is short, and which node announces it.
+    // A fixed order makes the result deterministic: earlier services get scarce addresses, and the load of nodes depends on
+    // the order.
     const keys = [...this.#dirty].sort();
     this.#dirty.clear();
     for (const key of keys) this.#unsettled.delete(key);
@@ -165,7 +172,7 @@ export class AddressPlanner {
     const drafts = keys.flatMap((key) => this.#draftOf(key) ?? []);
     const announcers = this.#announcersOf(drafts);
     for (const draft of drafts) steps.push(...this.#stepsOf(draft, announcers.get(draft.key)));
-    // Nothing of it is so before it is written, and it may never be.
+    // Allocations take effect once they are written, which may fail. Restores the recorded ones.
     for (const { record } of drafts) this.#taken.delete(record);
     for (const { before } of drafts) if (before !== undefined) this.#taken.add(before);
     return { steps, keys };
@@ -175,7 +182,6 @@ export class AddressPlanner {
     const record = this.#records.get(key);
     const service = this.#services.get(key);
     if (record === undefined || (service !== undefined && service.type !== "Headless")) return [];
-    this.#refused.delete(key);
     const { namespace, name } = record;
     const releasedMs = toEpochMs(record.releasedAt);
     if (releasedMs === undefined)
@@ -203,7 +209,7 @@ export class AddressPlanner {
     return found;
   }
 
-  /** Keyed by node: how many services it announces beside these. */
+  /** Returns the number of services that each node announces, without counting the given ones. */
   #loadsBeside(services: readonly { readonly key: string; readonly before: string }[]): Map<string, number> {
     if (services.length === 0) return new Map();
     const loads = new Map([...this.#announcedBy].map(([node, { size }]) => [node, size]));
@@ -227,7 +233,7 @@ export class AddressPlanner {
   }
 }
 
-/** Reports whether both states of a node make it announce the same addresses, as long as its networks are the same. */
+/** Reports whether both states of a node, in the same networks, let it announce the same addresses. */
 function isSame(a: AnnouncingNode | undefined, b: AnnouncingNode | undefined): boolean {
   return (
     (a === undefined) === (b === undefined) &&

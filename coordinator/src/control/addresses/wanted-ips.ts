@@ -1,7 +1,7 @@
 import { formatIp, parseIp } from "@forage/common/ip";
 import { LOAD_BALANCER_IP_ANNOTATION } from "../../service-network/service-state.ts";
 
-/** Returns the addresses in a service's annotation, in the kernel's notation. Invalid ones are left out. */
+/** Returns the valid addresses in a service's annotation, in canonical notation. */
 export function wantedIps(annotations: Readonly<Record<string, string>>): string[] {
   const text = annotations[LOAD_BALANCER_IP_ANNOTATION];
   if (text === undefined) return [];
@@ -11,11 +11,11 @@ export function wantedIps(annotations: Readonly<Record<string, string>>): string
   });
 }
 
-/** Returns the fault in the annotation's value. Undefined if there is none. */
+/** Returns what is wrong with the annotation's value. Undefined: it is valid. */
 export function wantedIpsProblem(text: string): string | undefined {
   const ips = text.split(",").map((part) => parseIp(part.trim()));
   if (ips.some((ip) => ip === undefined))
-    return "must be an IP address, or one of each family with a comma between";
+    return "must be an IP address, or one IPv4 and one IPv6 address separated by a comma";
   const families = new Set(ips.map((ip) => ip?.family));
-  return families.size < ips.length ? "must be at most one address of each family" : undefined;
+  return families.size < ips.length ? "must contain at most one address of each family" : undefined;
 }

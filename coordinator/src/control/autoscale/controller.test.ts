@@ -48,7 +48,7 @@ test("stores a decision with its reason, shows it, and records one event", LIMIT
   assert.equal(events.at(-1)?.reason, "ScaledDown");
 });
 
-test("cpu: what nodes measured, as a share of what pods ask for", LIMIT, async (t) => {
+test("compares measured CPU use with the pods' requests", LIMIT, async (t) => {
   const { look, state, metrics } = await start(t, [aScaled(CPU)], ["a", "b"]);
   measure(metrics, "a", 0.15);
   measure(metrics, "b", 0.1);
@@ -56,7 +56,7 @@ test("cpu: what nodes measured, as a share of what pods ask for", LIMIT, async (
   assert.equal(scaleOf(state)?.replicas, 5, "125 % of 100m");
 });
 
-test("a sample that is old is none", LIMIT, async (t) => {
+test("ignores outdated samples", LIMIT, async (t) => {
   const { look, state, metrics, clock } = await start(t, [aScaled(CPU)], ["a", "b"]);
   measure(metrics, "a", 0.3);
   measure(metrics, "b", 0.2);
@@ -66,7 +66,7 @@ test("a sample that is old is none", LIMIT, async (t) => {
 });
 
 test(
-  "reports metrics once when they have been missing for a minute, and once when they are back",
+  "records one event when a metric has been missing for a minute, and one when it is available again",
   LIMIT,
   async (t) => {
     const { look, metrics, events, state } = await start(t, [aScaled(QUEUE)]);
@@ -107,12 +107,12 @@ test(
 );
 
 test(
-  "removes the record of a workload that was deleted while the controller didn't run",
+  "removes the record of a workload that was deleted while the controller was stopped",
   LIMIT,
   async (t) => {
     const first = await start(t, [aScaled(QUEUE)]);
     await first.controller.close();
-    await first.store.txn([], [{ kind: "delete", key: "resources/shop/container_service/web" }]);
+    await first.store.txn([], [{ type: "delete", key: "resources/shop/container_service/web" }]);
     await until("it is gone", () => first.state.resources().length === 0);
     assert.equal(first.state.scales.size, 1);
     first.again();
@@ -120,7 +120,7 @@ test(
   },
 );
 
-test("after a restart a whole window passes before anything goes", LIMIT, async (t) => {
+test("scales down no earlier than one stabilization window after a restart", LIMIT, async (t) => {
   const scene = await start(t, [aScaled(QUEUE, {}, 8)]);
   scene.metrics.pushed.put(KEY, 10, 3_600);
   await scene.look();
@@ -133,7 +133,7 @@ test("after a restart a whole window passes before anything goes", LIMIT, async 
   assert.equal(scaleOf(scene.state)?.replicas, 1);
 });
 
-test("limits that change count at once, and for good", LIMIT, async (t) => {
+test("applies changed limits at once", LIMIT, async (t) => {
   const { state, store, look } = await start(t, [aScaled(QUEUE, {}, 8)]);
   await store.txn([], opsOf({ resources: [aScaled({ ...QUEUE, maxReplicas: 3 }, { specHash: "2" })] }));
   await until("three are written down", () => scaleOf(state)?.replicas === 3);
@@ -142,7 +142,7 @@ test("limits that change count at once, and for good", LIMIT, async (t) => {
   assert.equal(scaleOf(state)?.replicas, 3);
 });
 
-test("a workload that is being deleted stays as it is", LIMIT, async (t) => {
+test("doesn't scale a workload that is being deleted", LIMIT, async (t) => {
   const { state, look, metrics } = await start(t, [aScaled(QUEUE, { deleting: true })]);
   metrics.pushed.put(KEY, 500, 3_600);
   await look();
@@ -162,7 +162,7 @@ function measure(metrics: MetricsCollector, pod: string, cores: number): void {
     runningMs: 90_000n,
     readyMs: 90_000n,
   };
-  metrics.take("n1", { pods: [PodMetricsSample.fromPartial({ podUid: `uid-${pod}`, ...fields })] });
+  metrics.receive("n1", { pods: [PodMetricsSample.fromPartial({ podUid: `uid-${pod}`, ...fields })] });
 }
 
 async function start(
@@ -195,7 +195,7 @@ async function start(
     again: () => {
       scene.controller = make();
     },
-    /** The next look, and all that follows from it. */
+    /** Waits for the next evaluation and its effects. */
     look: async () => {
       clock.advance(INTERVAL_MS);
       for (let turn = 0; turn < 20; turn++) await settled();

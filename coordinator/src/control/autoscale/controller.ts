@@ -27,11 +27,11 @@ export interface AutoscaleOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  /** Windows count this time, because no recommendation is made in any other. Default: all time counts. */
+  /** The clock of stabilization windows. It excludes time without recommendations. Default: all time counts. */
   readonly time?: ActingTime | undefined;
   readonly log: Log;
   readonly events: EventRecorder;
-  /** The metrics. Evaluations run as often as its samples arrive. */
+  /** The collected metrics. Each new sample triggers an evaluation. */
   readonly metrics: MetricsCollector;
 }
 
@@ -45,7 +45,7 @@ interface AutoscaleContext {
 
 const KIND = "container_service";
 
-/** Decides how many replicas autoscaled container services have. Others cost nothing. */
+/** Scales the container services that have autoscaling. Other services cause no work. */
 export class AutoscaleController {
   readonly #options: AutoscaleOptions;
   readonly #loop: Loop;
@@ -72,7 +72,7 @@ export class AutoscaleController {
     for (const { record } of state.scales.all()) this.#loop.wake(keyOf(record));
   }
 
-  /** Returns the status as of the last evaluation. Undefined without autoscaling, or before the first one. */
+  /** Returns the status as of the last evaluation. Undefined without autoscaling, or before the first evaluation. */
   statusOf(namespace: string, name: string): AutoscalingStatus | undefined {
     const look = this.#looks.get(keyOf({ namespace, name }));
     return look && statusView(look, this.#options.state.scales.get(scaleKey(namespace, name))?.record);
@@ -84,10 +84,10 @@ export class AutoscaleController {
 
   #wakeFor(changes: readonly Change[]): void {
     for (const change of changes) {
-      if (change.kind !== "resource") continue;
+      if (change.type !== "resource") continue;
       const { before, after } = change;
       if ((before && policyOf(before)) === undefined && (after && policyOf(after)) === undefined) continue;
-      // The view derives a resource again with each decision, which needs no evaluation.
+      // Each decision makes the view derive the resource again under the same revision, which needs no evaluation.
       if (before?.revision === after?.revision) continue;
       this.#loop.wake(keyOf((after ?? before)?.record ?? { namespace: "", name: "" }));
     }
@@ -102,7 +102,7 @@ export class AutoscaleController {
     if (resource === undefined || policy === undefined) {
       this.#looks.delete(key);
       this.#missing.forget(key);
-      if (scale !== undefined) await this.#write([unchanged(scale)], { kind: "delete", key: scale.key });
+      if (scale !== undefined) await this.#write([unchanged(scale)], { type: "delete", key: scale.key });
       return undefined;
     }
     if (resource.record.deleting) return undefined;
@@ -153,12 +153,12 @@ export class AutoscaleController {
       scaledAt: isChange ? toTimestamp(clock.nowMs()) : scale?.record.scaledAt,
     };
     const key = scaleKey(namespace, name);
-    // Not for a resource that is gone or says something else by now.
+    // The write fails if the resource was deleted or changed in the meantime.
     const compares: Compare[] = [
-      { kind: "modRevision", key: resource.key, revision: resource.revision },
-      scale === undefined ? { kind: "absent", key } : unchanged(scale),
+      { type: "mod-revision", key: resource.key, revision: resource.revision },
+      scale === undefined ? { type: "absent", key } : unchanged(scale),
     ];
-    await this.#write(compares, { kind: "put", key, value: encodeRecord(ScaleRecord, record) });
+    await this.#write(compares, { type: "put", key, value: encodeRecord(ScaleRecord, record) });
     if (!isChange) return;
     log.info({ event: "workload-scaled", workload: keyOf(record), from: current, to: replicas, reason });
     const word = replicas > current ? "ScaledUp" : "ScaledDown";
@@ -185,5 +185,5 @@ function keyOf({ namespace, name }: { readonly namespace: string; readonly name:
 }
 
 function unchanged({ key, revision }: RecordEntry<unknown>): Compare {
-  return { kind: "modRevision", key, revision };
+  return { type: "mod-revision", key, revision };
 }

@@ -1,22 +1,31 @@
-/** The autoscaler's history of one workload. It is in memory only, so a new coordinator begins with the present size. */
+/**
+ * The autoscaler's history of one workload. It is in memory only: after a restart it begins with the current number of
+ * replicas.
+ */
 export interface ScaleHistory {
-  /** The recommendations before limits, oldest first and falling: one is left out once a later one is as high. */
+  /**
+   * The recommendations before limits, oldest first, strictly decreasing: a recommendation is dropped once a later one is
+   * at least as high.
+   */
   readonly wanted: readonly { readonly atMs: number; readonly replicas: number }[];
-  /** Replicas that were added lately. */
+  /** The replicas that were added within the growth period. */
   readonly added: readonly { readonly atMs: number; readonly count: number }[];
 }
 
-/** Within it replicas may double, or grow by four. Kubernetes' default. */
+/** The period within which replicas may double or grow by four. Kubernetes' default. */
 export const GROWTH_PERIOD_MS = 15_000;
 
-/** Returns a history that begins with the present size, so that no pod is removed before a whole window has passed. */
+/**
+ * Returns a history that begins with the current number of replicas, so that no pod is removed before a whole window has
+ * passed.
+ */
 export function newHistory(current: number, nowMs: number): ScaleHistory {
   return { wanted: [{ atMs: nowMs, replicas: current }], added: [] };
 }
 
 /**
- * Returns the history with the present recommendation and without expired ones. Its size is bounded by the evaluations in a
- * window.
+ * Returns the history with the new recommendation and without expired ones. Its length is limited by the number of
+ * evaluations in a window.
  */
 export function withWanted(
   { wanted, added }: ScaleHistory,
@@ -41,7 +50,7 @@ export function highestWanted({ wanted }: ScaleHistory, windowMs: number, nowMs:
   return Math.max(0, ...within);
 }
 
-/** Replicas at the beginning of the growth period. */
+/** Returns the number of replicas at the beginning of the growth period. */
 export function periodStart({ added }: ScaleHistory, current: number, nowMs: number): number {
   const lately = added.filter(({ atMs }) => atMs > nowMs - GROWTH_PERIOD_MS);
   return Math.max(0, current - lately.reduce((sum, { count }) => sum + count, 0));

@@ -11,7 +11,7 @@ export function metricText({ target, value, message }: MetricResult): string {
   return `${target.name} is at ${valueText(target, value)}${what}, target ${target.text}${lacks}`;
 }
 
-/** Written as targets are. */
+/** Formats a value in the notation of the metric's target. */
 export function valueText({ name, type }: MetricTarget, value: number): string {
   if (type === "Utilization") return `${Math.round(value)}%`;
   if (name === "cpu") return formatMilliCpu(Math.round(value * 1000));

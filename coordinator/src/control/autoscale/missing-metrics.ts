@@ -13,7 +13,7 @@ export interface MissingMetricsOptions {
 interface Missing {
   readonly sinceMs: number;
   readonly names: string;
-  readonly told: boolean;
+  readonly reported: boolean;
 }
 
 /** Records one event when metrics are missing, and one when they are back. */
@@ -33,19 +33,19 @@ export class MissingMetrics {
     const before = this.#missing.get(key);
     if (unknown.length === 0) {
       this.#missing.delete(key);
-      if (!before?.told) return;
-      const message = `${before.names} can be had again`;
+      if (!before?.reported) return;
+      const message = `${before.names} is available again`;
       events.record({ namespace, kind, name, type: "Normal", reason: "MetricsKnown", message });
       return;
     }
     const names = unknown.map(({ target }) => target.name).join(", ");
     const nowMs = clock.monotonicMs();
     const sinceMs = before?.names === names ? before.sinceMs : nowMs;
-    const told = before?.names === names && before.told;
-    this.#missing.set(key, { sinceMs, names, told: told || nowMs - sinceMs >= graceMs });
-    if (told || nowMs - sinceMs < graceMs) return;
+    const reported = before?.names === names && before.reported;
+    this.#missing.set(key, { sinceMs, names, reported: reported || nowMs - sinceMs >= graceMs });
+    if (reported || nowMs - sinceMs < graceMs) return;
     const whys = unknown.map(({ target, message }) => `${target.name}: ${message}`).join("; ");
-    const message = `replicas aren't reduced, since a metric isn't known (${whys})`;
+    const message = `replicas are not reduced, because a metric is unknown (${whys})`;
     events.record({ namespace, kind, name, type: "Warning", reason: "MetricsMissing", message });
   }
 

@@ -1,20 +1,20 @@
 import type { MetricTarget } from "../../model/autoscaling.ts";
 
-/** A metric as it was found, with what it is steered to. */
+/** The current values of a metric, with its target. */
 export interface MetricReading {
   readonly target: MetricTarget;
-  /** One value for the whole workload; those of pods don't count then. */
+  /** The value for the whole workload. If it is set, the values of `pods` are ignored. */
   readonly total: number | undefined;
-  /** Pods that run or will run; no stopping or ended ones. */
+  /** The pods that run or are starting, without stopping and ended ones. */
   readonly pods: readonly PodReading[];
 }
 
 export interface PodReading {
   readonly name: string;
   readonly ready: boolean;
-  /** Whether the pod is starting, and its value doesn't reflect its share of the load yet. */
+  /** Whether the pod is starting, so that its value doesn't reflect its share of the load yet. */
   readonly starting: boolean;
-  /** The value in the target's unit: cores, bytes, or whatever the metric counts. Undefined if it is not known. */
+  /** The value in the target's unit: cores, bytes, or the unit of the metric. Undefined: unknown. */
   readonly value: number | undefined;
   /** The reason for a missing value, if it is known. */
   readonly problem?: string;
@@ -25,10 +25,10 @@ export interface PodReading {
 /** The number of replicas that one metric alone needs. */
 export interface MetricResult {
   readonly target: MetricTarget;
-  /** Compared with the target: percent, a mean over pods, or the value. Undefined: not known. */
+  /** The value that is compared with the target: a percentage, a mean over pods, or the total. Undefined: unknown. */
   readonly value: number | undefined;
-  /** Undefined: it calls for nothing, since it isn't known. */
+  /** The number of replicas. Undefined: the metric is unknown. */
   readonly replicas: number | undefined;
-  /** The reason for an unknown value, or the pods without one. Empty if the value is complete. */
+  /** The reason for an unknown value, or the pods without a value. Empty if the value is complete. */
   readonly message: string;
 }

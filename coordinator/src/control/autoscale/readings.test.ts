@@ -28,7 +28,7 @@ const pod = (name: string, fields: PodFields = {}) => aPod({ name, status: RUNNI
 interface Sources {
   readonly pods?: readonly ReturnType<typeof aPod>[];
   readonly samples?: Readonly<Record<string, PodSample>>;
-  /** Keyed by `WORKLOAD/POD`. */
+  /** Pushed values, by `WORKLOAD/POD`. */
   readonly pushed?: Readonly<Record<string, number>>;
 }
 
@@ -52,25 +52,25 @@ function read(metric: MetricTarget, { pods = [pod("a")], samples = {}, pushed = 
 const valuesOf = (metric: MetricTarget, sources: Sources) =>
   read(metric, sources).pods.map(({ value }) => value);
 
-test("measured values come from samples, never from pushed metrics", () => {
+test("reads CPU and memory from samples, never from pushed metrics", () => {
   const sources = { samples: { "uid-a": sample() }, pushed: { "/a": 9 } };
   assert.deepEqual(valuesOf(target("cpu"), sources), [0.5]);
   assert.deepEqual(valuesOf(target("memory"), sources), [70]);
 });
 
-test("a pod's value: the pushed one, or else its own", () => {
+test("prefers a pushed value of a pod to the value that the pod reports", () => {
   const samples = { "uid-a": sample(), "uid-b": sample() };
   const pods = [pod("a"), pod("b"), pod("c")];
   assert.deepEqual(valuesOf(target("queue"), { pods, samples, pushed: { "/a": 9 } }), [9, 7, undefined]);
 });
 
-test("of all pods: what was pushed for the workload, else for its namespace", () => {
+test("prefers a total that was pushed for the workload to one that was pushed for the namespace", () => {
   assert.equal(read(target("queue"), { pushed: { "web/": 5, "/": 6 } }).total, 5);
   assert.equal(read(target("queue"), { pushed: { "/": 6 } }).total, 6);
   assert.equal(read(target("queue"), { pushed: { "other/": 6 } }).total, undefined);
 });
 
-test("pods that are stopping or have ended don't count, those that are yet to start do", () => {
+test("counts pods that have yet to start, but no stopping or ended pods", () => {
   const pods = [
     pod("running"),
     pod("stopping", { stopping: true }),
@@ -89,7 +89,7 @@ test("pods that are stopping or have ended don't count, those that are yet to st
   );
 });
 
-test("cpu of a pod's first minutes counts once it was ready all the while it was measured", () => {
+test("ignores CPU samples of a pod's first minutes unless it was ready for the whole sample", () => {
   for (const [fields, ready, starting] of [
     [{}, true, false],
     [{ readyMs: 14_999 }, true, true],
@@ -106,7 +106,7 @@ test("cpu of a pod's first minutes counts once it was ready all the while it was
   }
 });
 
-test("why a pod has no value: it can't be asked, or what its node says", () => {
+test("explains a missing value of a pod: no metrics port, or the error of its node", () => {
   const problemOf = (source: Sources) => read(target("queue"), source).pods[0]?.problem;
   assert.match(
     problemOf({}) ?? "",
@@ -123,7 +123,7 @@ test("why a pod has no value: it can't be asked, or what its node says", () => {
   assert.equal(read(target("cpu"), {}).pods[0]?.problem, undefined);
 });
 
-test("requests are those of the pod's containers together; a limit is one, too", () => {
+test("sums the requests of the pod's containers, using limits where requests are missing", () => {
   const made = pod("a");
   const template = made.record.template;
   assert.ok(template?.container);

@@ -21,14 +21,17 @@ export interface ReadingSources {
   readonly pushed: (name: MetricName) => PushedValue | undefined;
 }
 
-/** A pod's first minutes, in which what it does to start is no measure of its load. Kubernetes' default. */
+/** The time after a pod's start in which its CPU use is no measure of its load. Kubernetes' default. */
 const START_MS = 300_000;
-/** POD_PHASE_SUCCEEDED, POD_PHASE_FAILED and POD_PHASE_REMOVED. */
+/** The values of POD_PHASE_SUCCEEDED, POD_PHASE_FAILED and POD_PHASE_REMOVED. */
 const OVER_PHASES: ReadonlySet<number> = new Set([3, 4, 6]);
-/** POD_PHASE_RUNNING. */
+/** The value of POD_PHASE_RUNNING. */
 const RUNNING_PHASE = 2;
 
-/** Returns the present reading of each of the policy's metrics: pushed for the workload or its namespace, else pod by pod. */
+/**
+ * Returns the current reading of each of the policy's metrics: a value pushed for the workload or its namespace, otherwise
+ * one value for each pod.
+ */
 export function readingsOf({ metrics }: Autoscaling, sources: ReadingSources): MetricReading[] {
   const pods = sources.pods.filter(
     ({ record, status }) => record.stoppingSince === undefined && !OVER_PHASES.has(status?.phase ?? 0),
@@ -62,7 +65,10 @@ function podReading(pod: PodEntry, { name, type }: MetricTarget, sources: Readin
   };
 }
 
-/** Reports whether the pod is in its first minutes. Then only samples count during which it was always ready. */
+/**
+ * Reports whether the sample is from the pod's first minutes and not ready for all of the measured time. Such a sample
+ * doesn't count.
+ */
 function isWarmingUp({ runningMs, readyMs, windowMs }: PodSample, ready: boolean): boolean {
   return runningMs < START_MS && (!ready || readyMs < windowMs);
 }
@@ -81,6 +87,6 @@ function valueOfPod(
 function problemOf({ record }: PodEntry, name: string, sample: PodSample | undefined): string | undefined {
   if (MEASURED_RESOURCES.some((resource) => resource === name)) return undefined;
   if (scrapeTargetOf(record.template) === undefined)
-    return `no value was pushed, and pods report none without the annotation ${METRICS_ANNOTATIONS.port}`;
+    return `no value was pushed, and pods are not scraped without the annotation ${METRICS_ANNOTATIONS.port}`;
   return sample?.problem || undefined;
 }

@@ -5,19 +5,19 @@ import type { MetricReading, MetricResult } from "./reading.ts";
 import { replicasFor } from "./replicas-for.ts";
 
 export interface RecommendInput {
-  /** The present number of replicas, within the policy's limits. */
+  /** The current number of replicas, within the policy's limits. */
   readonly current: number;
   readonly policy: Autoscaling;
   /** The readings of each of the policy's metrics. */
   readonly readings: readonly MetricReading[];
   readonly history: ScaleHistory;
-  /** The time of the same clock as the history's. */
+  /** The time of the history's clock. */
   readonly nowMs: number;
 }
 
 export interface Recommendation {
   readonly replicas: number;
-  /** The reason, with figures. */
+  /** A message for people, with the values that led to the recommendation. */
   readonly reason: string;
   readonly metrics: readonly MetricResult[];
   readonly conditions: readonly ScaleCondition[];
@@ -32,10 +32,10 @@ export interface ScaleCondition {
   readonly message: string;
 }
 
-/** The least growth that a period allows. */
+/** The number of replicas that may be added within the growth period whatever the current number is. */
 const LEAST_GROWTH = 4;
 
-/** Returns how many replicas there should be, why, and what it was made of. Pure. */
+/** Returns the recommended number of replicas with its reason, metrics and conditions. Pure. */
 export function recommend(input: RecommendInput): Recommendation {
   const { current, policy, nowMs } = input;
   const metrics = input.readings.map((reading) => replicasFor(reading, current));
@@ -62,14 +62,14 @@ interface Wish {
   readonly active: ScaleCondition;
 }
 
-/** The metric that calls for the most decides. One that isn't known might, so then nothing goes. */
+/** Returns the highest number of replicas that a metric requires, but never fewer than now while a metric is unknown. */
 function largest(metrics: readonly MetricResult[], current: number): Wish {
   const known = metrics.filter((metric) => metric.replicas !== undefined);
   const unknown = metrics.filter((metric) => metric.replicas === undefined);
   const lacks = unknown.map(({ target, message }) => `${target.name}: ${message}`).join("; ");
   if (known.length === 0) {
     const active = condition("ScalingActive", false, "MetricsMissing", lacks);
-    return { wanted: current, why: `no metric is known (${lacks})`, active };
+    return { wanted: current, why: `all metrics are unknown (${lacks})`, active };
   }
   const top = known.reduce((a, b) => ((b.replicas ?? 0) > (a.replicas ?? 0) ? b : a));
   const wanted = top.replicas ?? current;
@@ -78,7 +78,7 @@ function largest(metrics: readonly MetricResult[], current: number): Wish {
       ? condition("ScalingActive", true, "MetricsKnown", "")
       : condition("ScalingActive", true, "MetricsMissing", lacks);
   if (unknown.length > 0 && wanted < current)
-    return { wanted: current, why: `nothing is removed while a metric isn't known (${lacks})`, active };
+    return { wanted: current, why: `not scaled down while a metric is unknown (${lacks})`, active };
   return { wanted, why: metricText(top), active };
 }
 

@@ -8,7 +8,7 @@ import { replicasFor, TOLERANCE } from "./replicas-for.ts";
 const pod = (fields: Partial<PodReading> = {}): PodReading => {
   return { name: "web-1", ready: true, starting: false, value: undefined, request: 1, ...fields };
 };
-/** Returns pods of one core each that use these shares of it; null means unknown. */
+/** Returns pods with a request of one core that use these shares of it. Null means unknown. */
 const using = (...values: readonly (number | null)[]): PodReading[] =>
   values.map((value, index) => pod({ name: `web-${index}`, value: value ?? undefined }));
 const starting = (...values: readonly number[]): PodReading[] =>
@@ -84,8 +84,8 @@ const value: readonly Case[] = [
   ["never fewer for more", 10, of("Value", 10, [...using(1), ...starting(1, 1)], 20), 10],
   ["none ready", 3, of("Value", 10, starting(1, 1, 1), 30), undefined],
   ["near enough, none ready", 3, of("Value", 10, starting(1, 1, 1), 10), 3],
-  ["what pods tell: the largest", 2, of("Value", 10, using(20, 18)), 4],
-  ["what some pods tell", 2, of("Value", 10, using(20, null)), 4],
+  ["a metric of each pod: the largest", 2, of("Value", 10, using(20, 18)), 4],
+  ["a metric of some pods", 2, of("Value", 10, using(20, null)), 4],
   ["a metric that no pod reports", 2, of("Value", 10, using(null, null)), undefined],
   ["a share of requests can't be a total", 2, of("Utilization", 10, using(1, 1), 30), undefined],
 ];
@@ -102,18 +102,18 @@ for (const [name, cases] of Object.entries({ utilization, average, value })) {
   });
 }
 
-test("pods that are missing are named, a few of them", () => {
+test("names some of the pods without a value", () => {
   const { message } = replicasFor(of("Utilization", 50, using(1, null, null, null, null, null)), 6);
-  assert.equal(message, "not known of web-1, web-2, web-3 and 2 more");
+  assert.equal(message, "unknown for web-1, web-2, web-3 and 2 more");
   const { message: three } = replicasFor(of("Utilization", 50, using(1, null, null, null)), 4);
-  assert.equal(three, "not known of web-1, web-2, web-3");
+  assert.equal(three, "unknown for web-1, web-2, web-3");
   const refused = { ...pod({ name: "a" }), problem: "refused" };
   assert.equal(replicasFor(of("AverageValue", 5, [refused]), 1).message, "refused");
   const { message: one } = replicasFor(of("AverageValue", 5, [...using(5), refused]), 2);
-  assert.equal(one, "not known of a (refused)");
+  assert.equal(one, "unknown for a (refused)");
 });
 
-test("the message contains the comparison: a share, a mean, or a value", () => {
+test("the message contains the compared value: a percentage, a mean or a total", () => {
   const values = [
     of("Utilization", 50, using(0.5, 0.7)),
     of("AverageValue", 50, using(10, 30)),
@@ -126,7 +126,7 @@ test("the message contains the comparison: a share, a mean, or a value", () => {
   );
 });
 
-test("more use never means fewer replicas, whatever is missing or starting", () => {
+test("a higher use never results in fewer replicas, with pods that start or lack values", () => {
   for (let seed = 0; seed < 2_000; seed++) {
     const random = randomOf(seed);
     const current = 1 + random.below(12);
@@ -150,7 +150,7 @@ test("more use never means fewer replicas, whatever is missing or starting", () 
   }
 });
 
-test("within the tolerance nothing ever changes", () => {
+test("within the tolerance the number of replicas stays the same", () => {
   for (let seed = 0; seed < 500; seed++) {
     const random = randomOf(seed);
     const current = 1 + random.below(50);

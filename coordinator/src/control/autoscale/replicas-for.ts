@@ -1,27 +1,27 @@
 import type { MetricReading, MetricResult, PodReading } from "./reading.ts";
 
-/** A ratio nearer to 1 than this changes nothing, as in Kubernetes. */
+/** The deviation of value / target from 1 up to which nothing changes, as in Kubernetes. */
 export const TOLERANCE = 0.1;
-/** Sums of fractions are off by less than this; without it ten pods at 110 % would be twelve. */
+/** The upper bound of rounding errors. Without it, 10 pods at 110 % would need 12 replicas instead of 11. */
 const ROUNDING = 1e-9;
-/** Pods that a message names. */
+/** The largest number of pods that a message names. */
 const MAX_NAMED = 3;
 
 /**
- * Applies Kubernetes' formula, ceil(pods × value / target). Pods whose value isn't known count against the change: as using all
- * that they request where replicas would go, as idle where replicas would come. Pods that are starting count as idle where
- * replicas would come, and not at all where they would go. Pure.
+ * Returns the number of replicas by Kubernetes' formula, ceil(pods × value / target). Pods with an unknown value count
+ * against the change: as using their whole request when scaling down, as idle when scaling up. Starting pods count as idle
+ * when scaling up, and are ignored when scaling down. Pure.
  */
 export function replicasFor(reading: MetricReading, current: number): MetricResult {
   if (reading.total !== undefined) return forTotal(reading, reading.total, current);
   return reading.target.type === "Value" ? forLargest(reading, current) : forMean(reading, current);
 }
 
-/** One value for all pods together. */
+/** Evaluates a metric that has one value for the whole workload. */
 function forTotal({ target, pods }: MetricReading, total: number, current: number): MetricResult {
   if (target.type === "Value") return forValue({ target, total, pods }, total, current, "");
   if (target.type === "Utilization") {
-    const message = "Utilization is of each pod's request: push its value for each pod";
+    const message = "a Utilization target compares with each pod's request: push one value for each pod";
     return { target, value: undefined, replicas: undefined, message };
   }
   const ratio = total / (target.target * Math.max(1, current));
@@ -29,7 +29,10 @@ function forTotal({ target, pods }: MetricReading, total: number, current: numbe
   return { target, value: total / Math.max(1, current), replicas, message: "" };
 }
 
-/** Evaluates a metric that every pod reports as a whole, such as the length of a queue: the largest value is the newest. */
+/**
+ * Evaluates a metric of which every pod reports the value of the whole workload, such as the length of a queue. The largest
+ * value is used, because it is probably the newest.
+ */
 function forLargest(reading: MetricReading, current: number): MetricResult {
   const { target, pods } = reading;
   const known = pods.flatMap(({ value }) => value ?? []);
@@ -68,7 +71,7 @@ function forMean({ target, pods: all }: MetricReading, current: number): MetricR
     const replicas = isWithin(first) ? current : towards(first, ceil(first * counted.length), current);
     return { target, value, replicas, message };
   }
-  // A pod that may exceed its request counts as using at least the target.
+  // A pod may use more than it requests, so an unknown pod counts as using at least the target.
   const full = target.type === "Utilization" ? Math.max(1, goal) : goal;
   const supposed = (pod: PodReading): number => {
     if (!pod.starting && pod.value !== undefined) return pod.value;
@@ -76,7 +79,7 @@ function forMean({ target, pods: all }: MetricReading, current: number): MetricR
   };
   const considered = [...counted, ...missing, ...idle];
   const second = ratioOf(considered, supposed, goal);
-  // Were they to turn the direction round, nothing is certain.
+  // If counting those pods reverses the direction, the number of replicas stays the same.
   const isCertain = !isWithin(second) && second > 1 === grows;
   const replicas = isCertain ? towards(second, ceil(second * considered.length), current) : current;
   return { target, value, replicas, message };
@@ -84,8 +87,8 @@ function forMean({ target, pods: all }: MetricReading, current: number): MetricR
 
 function ratioOf(pods: readonly PodReading[], usedBy: (pod: PodReading) => number, goal: number): number {
   const used = pods.reduce((sum, pod) => sum + usedBy(pod), 0);
-  const asked = pods.reduce((sum, pod) => sum + weightOf(pod), 0);
-  return used / (asked * goal);
+  const requested = pods.reduce((sum, pod) => sum + weightOf(pod), 0);
+  return used / (requested * goal);
 }
 
 function weightOf({ request }: PodReading): number {
@@ -97,8 +100,8 @@ function isMissing({ starting, value }: PodReading): boolean {
 }
 
 /**
- * Limits the recommendation so that a ratio above 1 never removes replicas and one below 1 never adds any, while a rollout has
- * more pods than replicas or fewer are ready.
+ * Limits the recommendation while a rollout has more pods than replicas, or while fewer are ready: a ratio above 1 never
+ * removes replicas, and a ratio below 1 never adds any.
  */
 function towards(ratio: number, replicas: number, current: number): number {
   return ratio > 1 ? Math.max(current, replicas) : Math.min(current, replicas);
@@ -123,10 +126,10 @@ function missingText(missing: readonly PodReading[]): string {
   const named = missing.slice(0, MAX_NAMED).map(({ name }) => name);
   const more = missing.length > MAX_NAMED ? ` and ${missing.length - MAX_NAMED} more` : "";
   const problem = problemOf(missing);
-  return `not known of ${named.join(", ")}${more}${problem === undefined ? "" : ` (${problem})`}`;
+  return `unknown for ${named.join(", ")}${more}${problem === undefined ? "" : ` (${problem})`}`;
 }
 
-/** The first one's: they mostly have the same. */
+/** Returns the first known problem. Most pods have the same one. */
 function problemOf(pods: readonly PodReading[]): string | undefined {
   return pods.find(({ problem = "" }) => problem !== "")?.problem;
 }

@@ -3,8 +3,8 @@ import { amountText } from "../../model/amount-text.ts";
 import { numberOf } from "../../model/autoscaling.ts";
 
 /**
- * Returns the requests of a pod's containers for one resource together: cores, bytes or a count. A missing request equals its
- * limit. Init containers have ended before anything is measured.
+ * Returns the sum of the containers' requests for one resource, in cores, bytes or a count. A container without a request
+ * counts with its limit. Init containers don't count, because they have ended before anything is measured.
  */
 export function requestOf(template: PodTemplate | undefined, resource: string): number {
   const { container, sidecars = [] } = template ?? {};

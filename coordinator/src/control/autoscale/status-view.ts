@@ -5,7 +5,7 @@ import { valueText } from "./metric-text.ts";
 import type { MetricResult } from "./reading.ts";
 import type { Recommendation } from "./recommend.ts";
 
-/** The last look as people are shown it. */
+/** Returns the last evaluation in the form that the API returns. */
 export function statusView(
   look: { readonly result: Recommendation; readonly policy: Autoscaling; readonly current: number },
   scale: ScaleRecord | undefined,

@@ -17,7 +17,7 @@ import { CronController } from "./controller.ts";
 const LIMIT = { timeout: 180_000 };
 const MINUTE_MS = 60_000;
 
-test("each time that is due is started once, whatever interrupts the coordinator", {
+test("starts each due run exactly once under random interruptions of the coordinator", {
   timeout: 120_000,
 }, async (t) => {
   for (let seed = 0; seed < 20; seed++) {
@@ -48,7 +48,7 @@ test("each time that is due is started once, whatever interrupts the coordinator
 });
 
 test(
-  "runs are jobs with the cron job's labels and content, which tell what time they stand for",
+  "creates runs as jobs with the cron job's labels and specification, annotated with their scheduled time",
   LIMIT,
   async (t) => {
     const { view } = await start(
@@ -70,7 +70,7 @@ test(
   },
 );
 
-test("of runs that have ended the newest are kept", LIMIT, async (t) => {
+test("keeps the newest finished runs", LIMIT, async (t) => {
   const { view } = await start(t, { schedule: "* * * * *", successfulJobsHistoryLimit: 2 });
   await until("it waits", () => view.clock.pending === 1);
   for (let count = 1; count <= 4; count++) {
@@ -107,7 +107,7 @@ async function complete(view: View): Promise<void> {
     });
     const { revision } = await view.store.txn(
       [],
-      [{ kind: "put", key, value: encodeRecord(WorkloadStatusRecord, status) }],
+      [{ type: "put", key, value: encodeRecord(WorkloadStatusRecord, status) }],
     );
     await view.state.reached(revision);
   }
@@ -137,7 +137,7 @@ async function start(t: TestContext, spec: object, labels: Record<string, string
       ...view,
       store,
       log,
-      steps: { take: () => {} },
+      steps: { report: () => {} },
       events: { record: (event) => events.push(event) },
     });
   let controller = open();

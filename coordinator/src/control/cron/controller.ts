@@ -33,20 +33,20 @@ export interface CronControllerOptions {
   /** Nothing is reconciled before it resolves. Default: resolved. */
   readonly started?: Promise<void> | undefined;
   readonly events: EventRecorder;
-  /** False: no run is started, however long it is due, as in a plan. Default: true. */
+  /** Whether runs are started when they are due. False in simulations of an apply. Default: true. */
   readonly startRuns?: boolean;
   /** Returns the reason why a namespace's policy rejects the resource's pods. Default: it accepts them. */
   readonly policyRefusal?: (record: ResourceRecord) => string | undefined;
-  /** Default: namespaces have room for every run. */
+  /** The quotas that limit runs. Default: none. */
   readonly runQuota?: RunQuota;
 }
 
-/** Plans that one look carries out; what is left comes with the next look. */
+/** The limit of plans in one evaluation. The next evaluation continues. */
 const MAX_ROUNDS = 20;
-/** A clock that was set is noticed so soon. */
+/** The limit of the wait until the next evaluation, so that a changed wall clock is noticed in time. */
 const MAX_WAIT_MS = 30_000;
 
-/** Starts runs of cron jobs when they are due, and removes those that aren't to be kept. */
+/** Starts runs of cron jobs when they are due, and removes finished runs beyond the history limits. */
 export class CronController {
   readonly #options: CronControllerOptions;
   readonly #loop: Loop;
@@ -70,9 +70,9 @@ export class CronController {
   }
 
   #wakeFor(changes: readonly Change[]): void {
-    for (const { kind, after, before } of changes) {
-      if (kind === "resource") this.#wakeForResource(after ?? before);
-      if (kind !== "workload-status") continue;
+    for (const { type, after, before } of changes) {
+      if (type === "resource") this.#wakeForResource(after ?? before);
+      if (type !== "workload-status") continue;
       const record = (after ?? before)?.record;
       if (record?.kind !== "job") continue;
       this.#wakeForResource(this.#options.state.resource(resourceKey(record.namespace, "job", record.name)));
@@ -101,7 +101,7 @@ export class CronController {
     return 0;
   }
 
-  /** Plans again in the namespace's turn, because a request before it may have used the quota. */
+  /** Plans again while it holds the namespace's lock, because a request before it may have used the quota. */
   #startInTurn(key: string): Promise<void> {
     const task = (): Promise<void> => {
       const input = this.#input(key);
@@ -119,7 +119,7 @@ export class CronController {
 
   async #carryOut(key: string, input: CronInput, steps: readonly CronStep[]): Promise<void> {
     for (const step of steps) {
-      this.#options.steps.take({ workload: key, ...describeCronStep(step) });
+      this.#options.steps.report({ workload: key, ...describeCronStep(step) });
       await this.#execute(key, input, step);
     }
   }
@@ -153,17 +153,17 @@ export class CronController {
         const { key: runKey, revision, record } = step.run.entry;
         const value = encodeRecord(ResourceRecord, { ...record, deleting: true });
         return {
-          compares: [{ kind: "modRevision", key: runKey, revision }],
-          ops: [{ kind: "put", key: runKey, value }],
+          compares: [{ type: "mod-revision", key: runKey, revision }],
+          ops: [{ type: "put", key: runKey, value }],
         };
       }
       case "forget-resource": {
         const entry = required(input.resource);
         return {
-          compares: [{ kind: "modRevision", key: entry.key, revision: entry.revision }],
+          compares: [{ type: "mod-revision", key: entry.key, revision: entry.revision }],
           ops: [
-            { kind: "delete", key: entry.key },
-            { kind: "delete", key: statusKeyOf(key) },
+            { type: "delete", key: entry.key },
+            { type: "delete", key: statusKeyOf(key) },
           ],
         };
       }
@@ -179,8 +179,8 @@ export class CronController {
     const runKey = resourceKey(record.namespace, "job", step.name);
     const status = this.#status(key, input, step.status);
     return {
-      compares: [...status.compares, { kind: "absent", key: runKey }],
-      ops: [...status.ops, { kind: "put", key: runKey, value: encodeRecord(ResourceRecord, record) }],
+      compares: [...status.compares, { type: "absent", key: runKey }],
+      ops: [...status.ops, { type: "put", key: runKey, value: encodeRecord(ResourceRecord, record) }],
     };
   }
 
@@ -196,15 +196,15 @@ export class CronController {
     });
     return {
       compares: [
-        { kind: "modRevision", key: owner.key, revision: owner.revision },
-        { kind: "modRevision", key: statusKey, revision: entry?.revision ?? 0 },
+        { type: "mod-revision", key: owner.key, revision: owner.revision },
+        { type: "mod-revision", key: statusKey, revision: entry?.revision ?? 0 },
       ],
-      ops: [{ kind: "put", key: statusKey, value }],
+      ops: [{ type: "put", key: statusKey, value }],
     };
   }
 }
 
-/** Reports whether it decides about a run that is due. */
+/** Reports whether the step decides about a due run. */
 function isRun({ type }: CronStep): boolean {
   return type === "start-run" || type === "skip-run" || type === "miss-runs";
 }

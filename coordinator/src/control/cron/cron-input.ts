@@ -8,7 +8,7 @@ import { jobStatusOf } from "../job/job-input.ts";
 import type { CronInput, CronRun } from "./plan.ts";
 import { type Schedule, scheduleOf } from "./schedule.ts";
 
-/** Returns the facts about a cron job, by its key `namespace/cron_job/name`. */
+/** Returns the input for planning a cron job with the key `namespace/cron_job/name`. */
 export function cronInput(key: string, nowMs: number, state: ClusterView): CronInput {
   const [namespace = "", kind = "", name = ""] = key.split("/");
   const resource = state.resource(resourceKey(namespace, kind, name));

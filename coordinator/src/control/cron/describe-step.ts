@@ -1,7 +1,7 @@
 import type { StepDescription } from "../step-sink.ts";
 import type { CronStep } from "./plan.ts";
 
-/** Describes a step as fields for logs. */
+/** Returns the description of a step for logs. */
 export function describeCronStep(step: CronStep): StepDescription {
   switch (step.type) {
     case "start-run":

@@ -1,7 +1,7 @@
 import type { EventInput } from "../../model/event.ts";
 import type { CronStep } from "./plan.ts";
 
-/** Returns the event of a step, if it has one. `key`: the cron job's. */
+/** Returns the event of a step, if it has one. `key` is the cron job's. */
 export function cronEventOf(step: CronStep, key: string): EventInput | undefined {
   const [namespace = "", kind = "", name = ""] = key.split("/");
   const about = { namespace, kind, name, workload: key };

@@ -13,7 +13,7 @@ const noon = Date.parse("2026-02-01T12:00:00Z");
 const HOUR = 3_600_000;
 const noonName = `nightly-${noon / 60_000}`;
 
-test("a new schedule begins when it was applied: nothing is due from before", () => {
+test("a new schedule is due only after it was applied", () => {
   assert.deepEqual(stepsOf({ status: undefined }), ["write-status a new schedule"]);
   assert.deepEqual(stepsOf({ status: { schedule: "another" } }), ["write-status a new schedule"]);
   const [step] = planCron(inputOf({ status: undefined }));
@@ -21,65 +21,64 @@ test("a new schedule begins when it was applied: nothing is due from before", ()
 });
 
 for (const [what, given, expected] of [
+  ["starts the newest due run", {}, [`start-run ${noonName} it was due at 2026-02-01T12:00:00.000Z`]],
+  ["starts no run before it is due", { nowMs: noon - 1 }, []],
+  ["starts no run twice", { decidedMs: noon }, []],
   [
-    "the newest time that is due is started",
-    {},
-    [`start-run ${noonName} it was due at 2026-02-01T12:00:00.000Z`],
-  ],
-  ["not before its time", { nowMs: noon - 1 }, []],
-  ["once", { decidedMs: noon }, []],
-  [
-    "after a downtime one late run, and the others are reported",
+    "starts one run after a downtime, and reports the missed ones",
     { nowMs: noon + 30_000, decidedMs: noon - 5 * HOUR },
     [`start-run ${noonName} it was due at 2026-02-01T12:00:00.000Z; 4 before it were missed`],
   ],
   [
-    "a time that is too long ago is missed",
+    "misses a run after its starting deadline",
     { nowMs: noon + 61_000, spec: { startingDeadlineSeconds: 60n } },
     ["miss-runs the run of 2026-02-01T12:00:00.000Z was not started within 60 s"],
   ],
   [
-    "one that isn't is started",
+    "starts a run at its starting deadline",
     { nowMs: noon + 60_000, spec: { startingDeadlineSeconds: 60n } },
     [`start-run ${noonName} it was due at 2026-02-01T12:00:00.000Z`],
   ],
   [
-    "Allow starts beside another",
+    "Allow: starts a run while another is active",
     { runs: [run("a")] },
     [`start-run ${noonName} it was due at 2026-02-01T12:00:00.000Z`],
   ],
   [
-    "not while 100 runs go on",
+    "starts no run while 100 are active",
     { runs: Array.from({ length: 100 }, (_, index) => run(`a${index}`)) },
-    ["skip-run the run of 2026-02-01T12:00:00.000Z is not started: 100 runs still go on, which is the most"],
+    ["skip-run the run of 2026-02-01T12:00:00.000Z is not started: 100 runs are active, which is the limit"],
   ],
   [
-    "while 99 go on",
+    "starts a run while 99 are active",
     { runs: Array.from({ length: 99 }, (_, index) => run(`a${index}`)) },
     [`start-run ${noonName} it was due at 2026-02-01T12:00:00.000Z`],
   ],
   [
-    "not beyond the quota of the namespace",
+    "starts no run beyond the namespace's quota",
     { quotaRefusal: (name: string) => `no room for ${name}` },
     [`skip-run the run of 2026-02-01T12:00:00.000Z is not started: no room for ${noonName}`],
   ],
   [
-    "Forbid doesn't",
+    "Forbid: starts no run while another is active",
     { runs: [run("a")], spec: { concurrencyPolicy: "Forbid" } },
-    ["skip-run the run of 2026-02-01T12:00:00.000Z is not started: a still goes on"],
+    ["skip-run the run of 2026-02-01T12:00:00.000Z is not started: a is still active"],
   ],
   [
-    "Forbid starts after one that has ended",
+    "Forbid: starts a run after the previous one has ended",
     { runs: [run("a", "Complete")], spec: { concurrencyPolicy: "Forbid" }, doneMs: noon - 1 },
     [`start-run ${noonName} it was due at 2026-02-01T12:00:00.000Z`],
   ],
   [
-    "Replace stops what runs",
+    "Replace: stops the active run",
     { runs: [run("a")], spec: { concurrencyPolicy: "Replace" } },
-    ["remove-run a the run of 2026-02-01T12:00:00.000Z replaces it", "write-status what runs is replaced"],
+    [
+      "remove-run a the run of 2026-02-01T12:00:00.000Z replaces it",
+      "write-status the active run is replaced",
+    ],
   ],
   [
-    "and waits until it has stopped",
+    "Replace: waits until the pods of the previous run have stopped",
     {
       runs: [run("a", "", { deleting: true, stopping: true })],
       spec: { concurrencyPolicy: "Replace" },
@@ -88,12 +87,12 @@ for (const [what, given, expected] of [
     [],
   ],
   [
-    "but not for unreachable nodes",
+    "Replace: doesn't wait for pods on unreachable nodes",
     { runs: [run("a", "", { deleting: true })], spec: { concurrencyPolicy: "Replace" }, replacingMs: noon },
     [`start-run ${noonName} it was due at 2026-02-01T12:00:00.000Z`],
   ],
   [
-    "however long that takes",
+    "Replace: starts the run after its starting deadline if the previous one took long to stop",
     {
       nowMs: noon + 120_000,
       spec: { concurrencyPolicy: "Replace", startingDeadlineSeconds: 10n },
@@ -102,21 +101,21 @@ for (const [what, given, expected] of [
     [`start-run ${noonName} it was due at 2026-02-01T12:00:00.000Z`],
   ],
   [
-    "a job of the same name is left alone",
+    "doesn't touch another job with the run's name",
     { taken: noonName },
-    [`skip-run the run of 2026-02-01T12:00:00.000Z is not started: there is a job "${noonName}"`],
+    [`skip-run the run of 2026-02-01T12:00:00.000Z is not started: another job has the name "${noonName}"`],
   ],
-  ["nothing starts while it is suspended", { spec: { suspend: true }, suspended: true }, []],
-  ["that it is suspended is remembered", { spec: { suspend: true } }, ["write-status suspended"]],
-  ["what was due meanwhile is not caught up", { suspended: true }, ["write-status resumed"]],
+  ["starts no run while it is suspended", { spec: { suspend: true }, suspended: true }, []],
+  ["records that it is suspended", { spec: { suspend: true } }, ["write-status suspended"]],
+  ["starts no run that was due while it was suspended", { suspended: true }, ["write-status resumed"]],
   [
-    "a clock that was wrong by hours",
+    "forgets decisions made by a clock that was hours ahead",
     { decidedMs: noon + 2 * HOUR },
     ["write-status the clock was set back"],
   ],
-  ["a clock that was corrected by minutes", { decidedMs: noon + HOUR / 2 }, []],
+  ["keeps decisions when the clock is set back by minutes", { decidedMs: noon + HOUR / 2 }, []],
   [
-    "three good runs and a failed one are kept, the newest",
+    "keeps the newest three successful runs and the newest failed one",
     {
       decidedMs: noon,
       doneMs: noon,
@@ -128,22 +127,18 @@ for (const [what, given, expected] of [
     },
     ["remove-run good4 3 newer ones are kept", "remove-run bad2 1 newer ones are kept"],
   ],
+  ["records when a run last succeeded", { runs: [run("a", "Complete")] }, ["write-status a run is complete"]],
   [
-    "when one last ended well is remembered",
-    { runs: [run("a", "Complete")] },
-    ["write-status a run is complete"],
-  ],
-  [
-    "a deleted one takes its runs along",
+    "removes the runs of a deleted cron job",
     { deleting: true, runs: [run("a"), run("b", "", { deleting: true })] },
     ["remove-run a its cron job was deleted"],
   ],
-  ["and goes after the last", { deleting: true }, ["forget-resource"]],
+  ["removes the record of a deleted cron job after its last run", { deleting: true }, ["forget-resource"]],
 ] as readonly (readonly [string, Given, readonly string[]])[]) {
   test(`runs: ${what}`, () => assert.deepEqual(stepsOf(given), expected));
 }
 
-test("it looks again when the next time comes, and not while it is suspended", () => {
+test("requests the next evaluation for the next due time, and none while suspended", () => {
   assert.equal(nextCronEvaluationMs(inputOf({ nowMs: noon + 1, decidedMs: noon })), noon + HOUR);
   assert.equal(nextCronEvaluationMs(inputOf({ spec: { suspend: true }, suspended: true })), undefined);
 });

@@ -6,42 +6,45 @@ import type { ResourceEntry } from "../../state/entries.ts";
 import { runName } from "./run-resource.ts";
 import type { Schedule } from "./schedule.ts";
 
-/** A job that the cron job has made. */
+/** A job that the cron job has created. */
 export interface CronRun {
   readonly entry: ResourceEntry;
-  /** The status of its present run. Undefined before it begins. */
+  /** The status of the job's current run. Undefined before it begins. */
   readonly status: JobStatus | undefined;
-  /** Whether some of its pods are stopping on reachable nodes. */
+  /** Whether pods of the run are stopping on reachable nodes. */
   readonly stopping: boolean;
 }
 
 export interface CronInput {
-  /** Undefined: the record is gone though runs are left. */
+  /** The cron job. Undefined: its record is removed, but runs are left. */
   readonly resource: ResourceEntry | undefined;
   readonly cron: CronJob | undefined;
   readonly schedule: Schedule | undefined;
   readonly status: CronJobStatus | undefined;
   readonly runs: readonly CronRun[];
-  /** Reports whether there is a job of that name. */
+  /** Reports whether a job of this name exists. */
   readonly taken: (name: string) => boolean;
-  /** The reason why the namespace's policy rejects the pods; undefined: it accepts them. */
+  /** The reason why the namespace's policy rejects the pods. Undefined: it accepts them. */
   readonly refusal?: string | undefined;
-  /** Returns the reason why the namespace's quota has no room for the run; undefined: it has. */
+  /** Returns the reason why the namespace's quota has no room for the run. Undefined: it has room. */
   readonly quotaRefusal?: ((name: string, scheduledMs: number) => string | undefined) | undefined;
   readonly nowMs: number;
 }
 
-/** Limits what the runs of cron jobs add to their namespace. */
+/** Enforces the namespace's quota for runs of cron jobs. */
 export interface RunQuota {
-  /** Runs a check and the write that it allows, so that concurrent requests can't exceed the quota together. */
+  /**
+   * Runs a check together with the write that it permits under the namespace's lock, so that concurrent requests can't
+   * exceed the quota.
+   */
   inTurn<T>(namespace: string, task: () => Promise<T>): Promise<T>;
-  /** Returns the reason why the namespace has no room for the run. */
+  /** Returns the reason why the quota has no room for the run. Undefined: it has room. */
   runRefusal(owner: ResourceRecord, run: ForageResource): string | undefined;
 }
 
-/** A step for one cron job. The same objects are executed and printed. */
+/** A step for one cron job. A dry run prints the same objects. */
 export type CronStep =
-  /** Written together with its status, so that the same time is never run twice. */
+  /** Creates the run and updates the cron job's status in one transaction, so that no due time is run twice. */
   | {
       readonly type: "start-run";
       readonly name: string;
@@ -53,26 +56,29 @@ export type CronStep =
       readonly type: "skip-run";
       readonly status: CronJobStatus;
       readonly why: string;
-      /** Whether the namespace's policy refuses the job. */
+      /** Whether the namespace's policy rejects the run. */
       readonly refused?: boolean;
     }
   | { readonly type: "miss-runs"; readonly status: CronJobStatus; readonly why: string }
   | { readonly type: "write-status"; readonly status: CronJobStatus; readonly why: string }
   | { readonly type: "remove-run"; readonly run: CronRun; readonly why: string; readonly replaced: boolean }
-  /** The last run of a deleted cron job is gone. */
+  /** Deletes the record of a deleted cron job after its last run is gone. */
   | { readonly type: "forget-resource" };
 
-/** A clock that goes back this far was wrong before: what was decided by it doesn't hold up what is due now. */
+/** If the last decision is this far in the future, the clock was wrong when it was made, so it is ignored. */
 const CLOCK_JUMP_MS = 3_600_000;
 /**
- * The limit of active runs. Each is a job with its pods: a schedule whose runs take longer than their interval must not fill
+ * The limit of active runs. Each is a job with pods: a schedule whose runs take longer than their interval must not fill
  * the store.
  */
 export const MAX_ACTIVE_RUNS = 100;
-/** Times that were missed are counted no further. */
+/** The limit up to which missed runs are counted. */
 const MAX_COUNTED = 100;
 
-/** Starts the newest run that is due, at most one, and removes what isn't to be kept. Pure. */
+/**
+ * Returns the next steps: starts the newest due run, at most one, and removes finished runs beyond the history limits.
+ * Pure.
+ */
 export function planCron(input: CronInput): CronStep[] {
   const { resource, cron, schedule, runs, nowMs } = input;
   if (resource === undefined || cron === undefined || schedule === undefined || resource.record.deleting) {
@@ -89,7 +95,7 @@ export function planCron(input: CronInput): CronStep[] {
   return isDue ? [...old, ...decide(dueMs, status.now, cron, schedule, input)] : old;
 }
 
-/** Returns the time at which the next step may change. Undefined: never by time alone. */
+/** Returns the time at which the next step may change without an event. Undefined: never. */
 export function nextCronEvaluationMs({
   cron,
   schedule,
@@ -105,7 +111,7 @@ export function isActive({ entry, status }: CronRun): boolean {
   return !entry.record.deleting && (status?.condition ?? "") === "";
 }
 
-/** Returns the status before any decision, with the reason if it has to be written first. */
+/** Returns the status before any decision. `why` is set if the status has to be written first. */
 function statusOf(
   { resource, status, runs, nowMs }: CronInput,
   cron: CronJob,
@@ -142,7 +148,7 @@ function decide(
 ): CronStep[] {
   const decided = { ...status, decidedUntil: toTimestamp(dueMs), replacingFor: undefined };
   const time = new Date(dueMs).toISOString();
-  // Its run is meant to start when the one before has stopped, however long that takes.
+  // A run that replaces another starts when that one has stopped, even after its starting deadline.
   const replacing = toEpochMs(status.replacingFor) === dueMs;
   const late = cron.startingDeadlineMs !== undefined && nowMs - dueMs > cron.startingDeadlineMs;
   const missed = missedBefore(dueMs, status, schedule);
@@ -154,7 +160,7 @@ function decide(
   }
   const name = runName(cron, dueMs);
   if (taken(name)) {
-    const why = `the run of ${time} is not started: there is a job "${name}"`;
+    const why = `the run of ${time} is not started: another job has the name "${name}"`;
     return [{ type: "skip-run", status: decided, why }];
   }
   if (refusal !== undefined)
@@ -168,11 +174,11 @@ function decide(
     ];
   const active = runs.filter(isActive);
   if (active.length > 0 && cron.concurrency === "Forbid") {
-    const why = `the run of ${time} is not started: ${active[0]?.entry.record.name} still goes on`;
+    const why = `the run of ${time} is not started: ${active[0]?.entry.record.name} is still active`;
     return [{ type: "skip-run", status: decided, why }];
   }
   if (active.length >= MAX_ACTIVE_RUNS) {
-    const why = `the run of ${time} is not started: ${active.length} runs still go on, which is the most`;
+    const why = `the run of ${time} is not started: ${active.length} runs are active, which is the limit`;
     return [{ type: "skip-run", status: decided, why }];
   }
   if (cron.concurrency === "Replace" && (active.length > 0 || runs.some(({ stopping }) => stopping)))
@@ -193,16 +199,16 @@ function decide(
   ];
 }
 
-/** Stops the present run. The new run starts after it has ended. */
+/** Stops the active run. The new run starts after it has stopped. */
 function replace(dueMs: number, active: readonly CronRun[], status: CronJobStatus): CronStep[] {
   const why = `the run of ${new Date(dueMs).toISOString()} replaces it`;
   const removals = active.map((run): CronStep => ({ type: "remove-run", run, why, replaced: true }));
   if (toEpochMs(status.replacingFor) === dueMs) return removals;
   const now = { ...status, replacingFor: toTimestamp(dueMs) };
-  return [...removals, { type: "write-status", status: now, why: "what runs is replaced" }];
+  return [...removals, { type: "write-status", status: now, why: "the active run is replaced" }];
 }
 
-/** Times that were due before this one and not decided about, as far as they are counted. */
+/** Returns the number of undecided due times before this one, counted up to the limit. */
 function missedBefore(dueMs: number, { decidedUntil }: CronJobStatus, schedule: Schedule): number {
   let count = 0;
   for (let ms = toEpochMs(decidedUntil) ?? dueMs; count < MAX_COUNTED; count++) {
@@ -217,7 +223,7 @@ function atLeast(count: number): string {
   return count >= MAX_COUNTED ? `${count} or more` : `${count}`;
 }
 
-/** Runs that have ended and are more than are kept, the oldest first. */
+/** Returns the removals of finished runs beyond the history limits, the oldest first. */
 function history(runs: readonly CronRun[], cron: CronJob): CronStep[] {
   const over = (condition: string, kept: number): CronStep[] =>
     runs

@@ -2,7 +2,7 @@ import { cronJobOf } from "../../model/cron-job.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import { scheduleFor } from "./cron-input.ts";
 
-/** Returns the message about a stored cron job. Undefined for other resources. */
+/** Returns the message that lists show for a cron job. Undefined for other resources. */
 export function cronMessage({ record }: ResourceEntry, nowMs: number): string | undefined {
   const cron = cronJobOf(record);
   if (cron === undefined) return undefined;

@@ -4,10 +4,10 @@ import type { CronJob } from "../../model/cron-job.ts";
 import { hashLabels, hashMessage } from "../../model/hash.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 
-/** Kubernetes' name of the annotation that holds a run's scheduled time. */
+/** Kubernetes' annotation for the scheduled time of a run. */
 const SCHEDULED_KEY = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-/** The same time gives the same name, so that no time is run twice. */
+/** Returns the name of the run. The same scheduled time gives the same name, so that no time is run twice. */
 export function runName(cron: Pick<CronJob, "name">, scheduledMs: number): string {
   return `${cron.name}-${Math.floor(scheduledMs / 60_000)}`;
 }

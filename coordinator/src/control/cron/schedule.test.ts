@@ -22,33 +22,33 @@ for (const [schedule, timezone, from, times] of [
 // Clocks go forward at 01:00Z on 29 March and back at 01:00Z on 25 October.
 for (const [what, schedule, from, times] of [
   [
-    "a skipped time is due right after the gap",
+    "a time of day that is skipped is due right after the gap",
     "30 2 * * *",
     "2026-03-28T00:00Z",
     ["28T01:30", "29T01:00", "30T00:30"],
   ],
-  ["so is one of a list", "30 2,14 * * *", "2026-03-28T23:00Z", ["29T01:00", "29T12:30"]],
   [
-    "what is due every half hour has no gap",
+    "a skipped time of a list is due right after the gap",
+    "30 2,14 * * *",
+    "2026-03-28T23:00Z",
+    ["29T01:00", "29T12:30"],
+  ],
+  [
+    "a half-hourly schedule has no gap",
     "*/30 * * * *",
     "2026-03-29T00:15Z",
     ["29T00:30", "29T01:00", "29T01:30"],
   ],
+  ["an hourly schedule has no gap", "30 * * * *", "2026-03-29T00:00Z", ["29T00:30", "29T01:30", "29T02:30"]],
+  ["a time of day that is repeated is due once", "30 2 * * *", "2026-10-24T12:00Z", ["25T00:30", "26T01:30"]],
   [
-    "what is due every hour has none either",
-    "30 * * * *",
-    "2026-03-29T00:00Z",
-    ["29T00:30", "29T01:30", "29T02:30"],
-  ],
-  ["a repeated time is due once", "30 2 * * *", "2026-10-24T12:00Z", ["25T00:30", "26T01:30"]],
-  [
-    "so is one of a range",
+    "a repeated time of a range is due once",
     "30 1-3 * * *",
     "2026-10-24T22:00Z",
     ["24T23:30", "25T00:30", "25T02:30", "26T00:30"],
   ],
   [
-    "what is due every half hour is due in both hours",
+    "a half-hourly schedule is due in both of the repeated hours",
     "*/30 * * * *",
     "2026-10-25T00:15Z",
     ["25T00:30", "25T01:00", "25T01:30", "25T02:00"],
@@ -57,7 +57,7 @@ for (const [what, schedule, from, times] of [
   test(`change of clocks: ${what}`, () => {
     const schedules = scheduleOf(schedule, "Europe/Berlin");
     assert.deepEqual(nextOf(schedule, "Europe/Berlin", from, times.length), times);
-    // Backwards it is the same.
+    // `last` returns the same times as `next`.
     let untilMs = Date.parse(from);
     for (let due = schedules.next(untilMs), count = 0; due !== undefined && count < times.length; count++) {
       assert.equal(schedules.last(due), due);
@@ -69,18 +69,18 @@ for (const [what, schedule, from, times] of [
   });
 }
 
-test("a change of clocks that happens at midnight", () => {
+test("handles a change of clocks at midnight", () => {
   // Cairo's clocks go from 00:00 to 01:00 on Friday 24 April.
   assert.deepEqual(nextOf("0 0 * * *", "Africa/Cairo", "2026-04-23T12:00Z", 2), ["23T22:00", "24T21:00"]);
 });
 
-test("a day that seldom comes is found", () => {
+test("finds 29 February across years without one", () => {
   assert.deepEqual(nextOf("0 0 29 2 *", "UTC", "2026-01-01T00:00Z", 1), ["29T00:00"]);
   const next = scheduleOf("0 0 29 2 *", "UTC").next(Date.parse("2096-03-01T00:00Z"));
   assert.equal(new Date(next ?? 0).toISOString().slice(0, 10), "2104-02-29");
 });
 
-test("every valid schedule is due exactly when its fields match", () => {
+test("random valid schedules are due exactly when their fields match", () => {
   let valid = 0;
   for (let seed = 0; seed < 400; seed++) {
     const random = randomOf(seed);
@@ -140,13 +140,13 @@ function randomSchedule(random: Random): string {
       const base = random.pick(["*", "?", value(), `${value()}-${value()}`]);
       return random.chance(0.3) ? `${base}/${1 + random.below(99)}` : base;
     };
-    // Mostly any, so that it is due now and then.
+    // "*" is the most likely choice, so that the schedule is due often enough for the test.
     if (random.chance(0.5)) return "*";
     return Array.from({ length: 1 + random.below(3) }, part).join(",");
   }).join(" ");
 }
 
-/** An independent statement of the rules: reports whether the schedule is due in the minute. */
+/** A second implementation of the rules: returns a function that reports whether the schedule is due in the minute. */
 function fieldsOf(text: string): (ms: number) => boolean {
   const fields = text.split(" ").map((field, index) => matcherOf(field, index));
   const [minute, hour, day, month, weekday] = fields;

@@ -1,10 +1,10 @@
 import { Cron } from "croner";
 
-/** The due times of a validated schedule. Times are milliseconds since the epoch. */
+/** The due times of a validated schedule, in milliseconds since the epoch. */
 export interface Schedule {
-  /** The first time after this one. Undefined: never again. */
+  /** Returns the first due time after the given one. Undefined: there is none. */
   next(afterMs: number): number | undefined;
-  /** The last time up to and including this one. */
+  /** Returns the last due time up to and including the given one. Undefined: there is none. */
   last(untilMs: number): number | undefined;
 }
 
@@ -20,13 +20,13 @@ const NICKNAMES: Readonly<Record<string, string>> = {
 interface FieldRange {
   readonly min: number;
   readonly max: number;
-  /** The first stands for `min`. */
+  /** The names of values. The first stands for `min`. */
   readonly names?: readonly string[];
 }
 
 const MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
-/** Minute, hour, day of month, month, day of week. */
+/** The fields in order: minute, hour, day of month, month, day of week. */
 const RANGES: readonly FieldRange[] = [
   { min: 0, max: 59 },
   { min: 0, max: 23 },
@@ -36,15 +36,15 @@ const RANGES: readonly FieldRange[] = [
 ];
 
 /**
- * Parses a schedule in the local time of the time zone. Times of day that a clock change skips are due right after it;
- * repeated ones are due once. Intervals ("*", "*" with a step) follow elapsed time.
+ * Parses a schedule in the local time of the time zone. Times of day that a clock change skips are due right after the
+ * change; repeated ones are due once. Intervals ("*", "*" with a step) follow elapsed time.
  */
 export function scheduleOf(schedule: string, timezone: string): Schedule {
   const cron = new Cron(plain(schedule), {
     timezone,
     mode: "5-part",
     paused: true,
-    // Lists and ranges of hours are times of day, too.
+    // Lists and ranges of hours are times of day as well.
     fixedTimeRule: "no-wildcard",
   });
   return {
@@ -54,8 +54,8 @@ export function scheduleOf(schedule: string, timezone: string): Schedule {
 }
 
 /**
- * Rewrites a schedule into the subset that croner and Kubernetes read alike: lists of numbers, "*", and for times of day also
- * "*" with a step.
+ * Rewrites a schedule into the subset that croner and Kubernetes interpret alike: lists of numbers, "*", and for times of
+ * day also "*" with a step.
  */
 function plain(schedule: string): string {
   const fields = (NICKNAMES[schedule] ?? schedule).trim().replaceAll("?", "*").split(/\s+/);
@@ -64,7 +64,7 @@ function plain(schedule: string): string {
 
 function plainField(field: string, range: FieldRange, isTimeOfDay: boolean): string {
   const parts = field.split(",").map((part) => partOf(part, range));
-  // Any value, whatever else is named.
+  // A field with "*" matches every value, whatever else it lists.
   if (parts.some(({ any, step }) => any && step === 1)) return "*";
   const [first] = parts;
   if (isTimeOfDay && parts.length === 1 && first?.any && first.step <= range.max) return `*/${first.step}`;
@@ -72,7 +72,7 @@ function plainField(field: string, range: FieldRange, isTimeOfDay: boolean): str
 }
 
 interface Part {
-  /** Named as "*". */
+  /** Whether the part is "*". */
   readonly any: boolean;
   readonly from: number;
   readonly to: number;

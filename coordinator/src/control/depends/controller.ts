@@ -21,7 +21,7 @@ export interface DependsControllerOptions {
   readonly events: EventRecorder;
 }
 
-/** Writes down once that all that a workload depends on is there; for that generation it isn't asked again. */
+/** Records when all dependencies of a workload are met. They are not checked again for that generation. */
 export class DependsController {
   readonly #options: DependsControllerOptions;
   readonly #loop: Loop;
@@ -49,21 +49,21 @@ export class DependsController {
   #wakeFor(changes: readonly Change[]): void {
     const { state } = this.#options;
     for (const change of changes) {
-      if (change.kind === "pod")
+      if (change.type === "pod")
         this.#wakeDependents(((change.after ?? change.before) as PodEntry).workloadKey);
-      if (change.kind === "resource" || change.kind === "workload-status") {
+      if (change.type === "resource" || change.type === "workload-status") {
         const record = (change.after ?? change.before)?.record;
         if (record === undefined) continue;
         const key = workloadKey(record.namespace, record.kind, record.name);
         this.#wakeDependents(key);
         if (
-          change.kind === "resource" &&
+          change.type === "resource" &&
           change.after !== undefined &&
           dependenciesOf(change.after.record).length > 0
         )
           this.#loop.wake(key);
       }
-      if (change.kind === "node" && change.before?.health.ready !== change.after?.health.ready) {
+      if (change.type === "node" && change.before?.health.ready !== change.after?.health.ready) {
         const name = (change.after ?? change.before)?.name ?? "";
         for (const pod of state.podsOnNode(name)) this.#wakeDependents(pod.workloadKey);
       }
@@ -81,21 +81,21 @@ export class DependsController {
     const resource = state.resource(resourceKey(namespace, kind, name));
     const statusKey = workloadStatusKey(namespace, kind, name);
     const entry = state.workloadStatuses.get(statusKey);
-    // Each run of a cron job waits for itself.
+    // The runs of a cron job wait for dependencies, not the cron job itself.
     if (resource === undefined || resource.record.deleting || kind === "cron_job") return undefined;
     if (!hasDependencies(resource.record, entry?.record) || waitsFor(resource, state).length > 0)
       return undefined;
     const base = entry?.record ?? WorkloadStatusRecord.fromPartial({ namespace, kind, name });
     const record: WorkloadStatusRecord = { ...base, dependenciesMet: resource.record.generation };
     const compares: Compare[] = [
-      { kind: "modRevision", key: resource.key, revision: resource.revision },
-      { kind: "modRevision", key: statusKey, revision: entry?.revision ?? 0 },
+      { type: "mod-revision", key: resource.key, revision: resource.revision },
+      { type: "mod-revision", key: statusKey, revision: entry?.revision ?? 0 },
     ];
     const value = encodeRecord(WorkloadStatusRecord, record);
-    await write({ compares, ops: [{ kind: "put", key: statusKey, value }] }, this.#options);
+    await write({ compares, ops: [{ type: "put", key: statusKey, value }] }, this.#options);
     const names = dependenciesOf(resource.record).map((one) => `${one.kind}/${one.name}`);
     log.info({ event: "dependencies-satisfied", workload: key, dependencies: names });
-    const message = `what it depends on is there: ${names.join(", ")}`;
+    const message = `all dependencies are met: ${names.join(", ")}`;
     events.record({
       namespace,
       kind,

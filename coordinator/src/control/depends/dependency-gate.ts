@@ -4,7 +4,7 @@ import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import { type Waiting, waitsFor } from "./waits-for.ts";
 
-/** Reports whether a resource makes no pods because of something that it depends on. */
+/** Returns a function that reports whether unmet dependencies keep a resource from creating pods. */
 export function isBlocked(state: ClusterView): (resource: ResourceEntry) => boolean {
   return ({ record }) => {
     const key = workloadStatusKey(record.namespace, record.kind, record.name);
@@ -13,7 +13,7 @@ export function isBlocked(state: ClusterView): (resource: ResourceEntry) => bool
 }
 
 /**
- * Returns the dependencies that block a resource. Empty if there are none. After all of them were met once, they are not checked
+ * Returns the dependencies that block a resource. Empty: none. Once all were met for a generation, they are not checked
  * again.
  */
 export function blockers(resource: ResourceEntry, state: ClusterView): Waiting[] {

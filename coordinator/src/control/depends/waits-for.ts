@@ -9,22 +9,25 @@ import { jobStatusOf } from "../job/job-input.ts";
 
 /** A dependency that is not met yet. */
 export interface Waiting {
-  /** `job/migrate`. */
+  /** The dependency as `kind/name`, such as `job/migrate`. */
   readonly name: string;
   readonly why: string;
-  /** Whether the dependency has ended in a way that can never meet the condition. */
+  /** Whether the dependency has ended so that the condition can never be met. */
   readonly failed: boolean;
 }
 
-/** Returns the resource's unmet dependencies, in the annotation's order. Empty if it may begin. */
+/** Returns the resource's unmet dependencies, in the annotation's order. */
 export function waitsFor({ record }: ResourceEntry, state: ClusterView): Waiting[] {
   return dependenciesOf(record).flatMap((dependency) => {
-    const found = look(record.namespace, dependency, state);
+    const found = unmetOf(record.namespace, dependency, state);
     return found === undefined ? [] : [{ name: `${dependency.kind}/${dependency.name}`, ...found }];
   });
 }
 
-/** `waits for job/migrate: 1 of 3 completed; container_service/db: 0/2 ready`; empty: for nothing. */
+/**
+ * Formats unmet dependencies, such as `waits for job/migrate: 1 of 3 completed; container_service/db: 0/2 ready`. Empty for
+ * none.
+ */
 export function waitingText(waiting: readonly Waiting[]): string {
   if (waiting.length === 0) return "";
   return `waits for ${waiting.map(({ name, why }) => `${name}: ${why}`).join("; ")}`;
@@ -32,7 +35,7 @@ export function waitingText(waiting: readonly Waiting[]): string {
 
 type DependencyState = Omit<Waiting, "name"> | undefined;
 
-function look(namespace: string, { kind, name }: Dependency, state: ClusterView): DependencyState {
+function unmetOf(namespace: string, { kind, name }: Dependency, state: ClusterView): DependencyState {
   const resource = state.resource(resourceKey(namespace, kind, name));
   if (resource === undefined) return { why: "does not exist", failed: false };
   if (resource.record.deleting) return { why: "is being deleted", failed: false };

@@ -10,7 +10,7 @@ import { DrainController } from "./controller.ts";
 
 const LIMIT = { timeout: 180_000 };
 
-test("a node that was to come back takes pods again once it has booted", LIMIT, async (t) => {
+test("uncordons a node after a drain that ends with its reboot", LIMIT, async (t) => {
   const { state } = await aDrainedNode(t, { uncordonOnReturn: true, bootId: "before" });
   await until("it takes pods", () => state.node("n1")?.record.unschedulable === false);
   assert.equal(state.node("n1")?.record.drain, undefined);
@@ -27,7 +27,7 @@ for (const [what, drain] of [
     assert.equal(state.node("n1")?.record.unschedulable, true);
   });
 
-test("a node that was to come back takes pods only once its heartbeats arrive", LIMIT, async (t) => {
+test("uncordons a rebooted node only once its heartbeats arrive", LIMIT, async (t) => {
   const { state } = await aDrainedNode(t, { uncordonOnReturn: true, bootId: "before" }, { isReady: false });
   await until("the drain is over", () => state.node("n1")?.record.drain?.finishedAt !== undefined);
   await settled();
@@ -38,24 +38,20 @@ test("a node that was to come back takes pods only once its heartbeats arrive", 
   await until("it takes pods", () => state.node("n1")?.record.unschedulable === false);
 });
 
-test(
-  "pods that an ended drain has marked stay, and those that are stopping are left alone",
-  LIMIT,
-  async (t) => {
-    const pods = [aPod({ name: "a" }), aPod({ name: "b", stopping: true })];
-    for (const { record } of pods) {
-      record.drainingSince = toTimestamp(1);
-      record.drainCause = "drain";
-    }
-    const view = await aView(t, { nodes: [aNode()], pods });
-    const stopping = view.state.podByUid("uid-b")?.revision;
-    startDrains(t, view);
-    await until("the mark is gone", () => view.state.podByUid("uid-a")?.record.drainCause === "");
-    assert.equal(view.state.podByUid("uid-a")?.record.drainingSince, undefined);
-    await settled();
-    assert.equal(view.state.podByUid("uid-b")?.revision, stopping);
-  },
-);
+test("unmarks the pods of a cancelled drain, except pods that are stopping", LIMIT, async (t) => {
+  const pods = [aPod({ name: "a" }), aPod({ name: "b", stopping: true })];
+  for (const { record } of pods) {
+    record.drainingSince = toTimestamp(1);
+    record.drainCause = "drain";
+  }
+  const view = await aView(t, { nodes: [aNode()], pods });
+  const stopping = view.state.podByUid("uid-b")?.revision;
+  startDrains(t, view);
+  await until("the mark is gone", () => view.state.podByUid("uid-a")?.record.drainCause === "");
+  assert.equal(view.state.podByUid("uid-a")?.record.drainingSince, undefined);
+  await settled();
+  assert.equal(view.state.podByUid("uid-b")?.revision, stopping);
+});
 
 async function aDrainedNode(
   t: TestContext,

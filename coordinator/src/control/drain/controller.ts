@@ -21,31 +21,31 @@ export interface DrainControllerOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  /** Default: all time counts. */
+  /** The clock of deadlines, which excludes time in which the coordinator could not act. Default: all time counts. */
   readonly time?: ActingTime | undefined;
   readonly log: Log;
   readonly events: EventRecorder;
   readonly unschedulable: Pick<UnschedulablePods, "get">;
 }
 
-/** A pod that waits longer blocks its node's drain, which is reported once. */
+/** A pod that has waited for this time is reported once as blocking the drain. */
 const BLOCKED_MS = 60_000;
-/** Timers take at most 24 days. */
+/** The limit of the wait until the next evaluation, because timers are limited to 24 days. */
 const LONGEST_WAIT_MS = 86_400_000;
 
 /**
- * Drains nodes. It marks the pods that have to leave, and their workloads' plans replace and stop them. The request is on the
- * node's record, so a drain continues after a restart of the coordinator.
+ * Drains nodes. It marks the pods that have to leave; the workload controller replaces and stops them. The request is
+ * stored in the node's record, so a drain continues after a restart of the coordinator.
  */
 export class DrainController {
   readonly #options: DrainControllerOptions;
   readonly #time: ActingTime;
   readonly #faults: ObjectFaults;
   readonly #loop: Loop;
-  /** The names of nodes whose drain is in progress. */
+  /** The names of nodes that are being drained. */
   readonly #draining = new Set<string>();
   /** The uids of pods that were reported as blocking a drain. */
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
 
   constructor(options: DrainControllerOptions) {
     this.#options = options;
@@ -70,12 +70,12 @@ export class DrainController {
   }
 
   #wakeFor(changes: readonly Change[]): void {
-    for (const { kind, before, after } of changes) {
-      if (kind === "node") this.#wakeForNode(before, after);
-      if (kind !== "pod" || this.#draining.size === 0) continue;
+    for (const { type, before, after } of changes) {
+      if (type === "node") this.#wakeForNode(before, after);
+      if (type !== "pod" || this.#draining.size === 0) continue;
       const nodes = [before?.record.node, after?.record.node];
       for (const node of nodes) if (node !== undefined && this.#draining.has(node)) this.#loop.wake(node);
-      // One of them has left, which may let another begin to.
+      // A marked pod has gone, so another pod of its workload may be marked.
       if (before?.record.drainingSince !== undefined)
         for (const node of this.#draining) this.#loop.wake(node);
     }
@@ -104,7 +104,7 @@ export class DrainController {
     const { nowMs } = moment;
     const deadlineMs = deadlineOf(drain, moment);
     if (plan.waiting.length === 0) return this.#finish(node, drain, plan);
-    if (deadlineMs <= nowMs) return this.#giveUp(node, drain, plan);
+    if (deadlineMs <= nowMs) return this.#fail(node, drain, plan);
     await this.#write([
       ...this.#writes(plan.mark, (pod) => mark(pod, nowMs)),
       ...plan.stop.flatMap(({ pod, why }) => this.#writes([pod], () => stopPod(pod, why, nowMs))),
@@ -114,7 +114,7 @@ export class DrainController {
     return nextMs === Number.POSITIVE_INFINITY ? undefined : Math.min(LONGEST_WAIT_MS, nextMs);
   }
 
-  /** Ends the drain's effect: pods that were marked to leave stay. */
+  /** Removes the drain's marks, so that the pods stay on the node. */
   #release(name: string): Promise<undefined> {
     const pods = this.#options.state
       .podsOnNode(name)
@@ -122,46 +122,51 @@ export class DrainController {
     return this.#write(this.#writes(pods, unmark));
   }
 
-  /** Leaves out pods whose change can't be encoded, so that they don't keep the node's other pods from leaving. */
+  /**
+   * Returns the writes for these pods, without pods whose change can't be encoded, so that those don't block the others.
+   */
   #writes(pods: readonly PodEntry[], pieceOf: (pod: PodEntry) => StoreWrite): StoreWrite[] {
     return pods.flatMap((pod) => this.#faults.attempt(podSubject(pod), () => pieceOf(pod)) ?? []);
   }
 
   #finish(node: NodeEntry, drain: DrainRecord, { staying }: DrainPlan): Promise<undefined> {
     const stay = staying.length === 0 ? "" : `; ${namesOf(staying)} stay, because no other node can run them`;
-    this.#tell(node.name, "Normal", "DrainFinished", `all pods have left the node${stay}`);
+    this.#recordEvent(node.name, "Normal", "DrainFinished", `all pods have left the node${stay}`);
     const finishedAt = toTimestamp(this.#options.clock.nowMs());
     return this.#rewrite(node, { drain: { ...drain, finishedAt } });
   }
 
-  #giveUp(node: NodeEntry, drain: DrainRecord, { waiting }: DrainPlan): Promise<undefined> {
+  #fail(node: NodeEntry, drain: DrainRecord, { waiting }: DrainPlan): Promise<undefined> {
     const failure = `the deadline passed with ${waiting.length} pods left: ${namesOf(waiting)}`;
-    this.#tell(node.name, "Warning", "DrainFailed", failure);
+    this.#recordEvent(node.name, "Warning", "DrainFailed", failure);
     return this.#rewrite(node, { drain: { ...drain, failure } });
   }
 
   #uncordon(node: NodeEntry): Promise<undefined> {
-    this.#tell(node.name, "Normal", "DrainOver", "has rebooted and accepts pods again");
+    this.#recordEvent(node.name, "Normal", "DrainOver", "the node has rebooted and accepts pods again");
     return this.#rewrite(node, { drain: undefined, unschedulable: false });
   }
 
-  /** Milliseconds until there may be more to tell. */
+  /**
+   * Records an event for each pod that has blocked the drain for too long. Returns the milliseconds until the next event
+   * may be due.
+   */
   #reportBlocked(node: string, waiting: readonly Left[], nowMs: number): number {
     let nextMs = Number.POSITIVE_INFINITY;
     for (const { pod, why } of waiting) {
       const { uid, name, drainingSince } = pod.record;
-      if (drainingSince === undefined || this.#told.has(uid)) continue;
+      if (drainingSince === undefined || this.#reported.has(uid)) continue;
       const inMs = (toEpochMs(drainingSince) ?? nowMs) + BLOCKED_MS - nowMs;
       nextMs = Math.min(nextMs, Math.max(1, inMs));
       if (inMs > 0) continue;
-      this.#told.add(uid);
-      this.#tell(node, "Warning", "DrainBlocked", `pod ${name} has yet to leave: ${why}`);
+      this.#reported.add(uid);
+      this.#recordEvent(node, "Warning", "DrainBlocked", `pod ${name} still blocks the drain: ${why}`);
     }
-    if (waiting.length === 0 || this.#told.size > MAX_TOLD) this.#told.clear();
+    if (waiting.length === 0 || this.#reported.size > MAX_REPORTED) this.#reported.clear();
     return nextMs;
   }
 
-  #tell(node: string, type: "Normal" | "Warning", reason: string, message: string): void {
+  #recordEvent(node: string, type: "Normal" | "Warning", reason: string, message: string): void {
     this.#options.log.info({ event: "drain-changed", node, reason, message });
     this.#options.events.record({ namespace: "", kind: "node", name: node, node, type, reason, message });
   }
@@ -175,8 +180,8 @@ export class DrainController {
   }
 }
 
-/** The limit of reported pods that block drains. Beyond it some are reported twice. */
-const MAX_TOLD = 10_000;
+/** The limit of remembered reports. Beyond it, some pods are reported twice. */
+const MAX_REPORTED = 10_000;
 
 function hasReturned({ health, report }: NodeEntry, { uncordonOnReturn, bootId }: DrainRecord): boolean {
   return (
@@ -184,7 +189,7 @@ function hasReturned({ health, report }: NodeEntry, { uncordonOnReturn, bootId }
   );
 }
 
-/** Time in which the coordinator could not act does not count. */
+/** Returns the drain's deadline. Time in which the coordinator could not act doesn't count. */
 function deadlineOf({ startedAt, deadline }: DrainRecord, { since, upSinceMs }: Moment): number {
   const endsMs = toEpochMs(deadline);
   if (endsMs === undefined) return Number.POSITIVE_INFINITY;
@@ -200,7 +205,7 @@ export function unmark(pod: PodEntry): StoreWrite {
   return rewritePod(pod, { ...pod.record, drainingSince: undefined, drainCause: "" });
 }
 
-/** The first few, for a line of text. */
+/** Returns the names of the first pods and the number of the others. */
 function namesOf(left: readonly Left[]): string {
   const names = left.slice(0, 5).map(({ pod }) => pod.record.name);
   return `${names.join(", ")}${left.length > names.length ? ` and ${left.length - names.length} more` : ""}`;

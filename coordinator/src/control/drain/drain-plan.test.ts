@@ -5,7 +5,7 @@ import { DrainRecord } from "@forage/proto/forage/store/v1/store";
 import { aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
 import { planDrain } from "./drain-plan.ts";
 
-/** Plans with four replicas, of which one may move at a time. */
+/** Plans a drain for a workload with four replicas and a budget of one, of whose pods this many are moving. */
 function plan(moving: number) {
   const { workload } = aWorkloadEntry({ spec: { scaling: { replicas: 4 } } });
   return planDrain({
@@ -18,7 +18,7 @@ function plan(moving: number) {
   });
 }
 
-test("a drain marks as many pods as the budget lets move at a time, and no more", () => {
+test("marks as many pods as the disruption budget allows", () => {
   assert.deepEqual(
     plan(0).mark.map(({ record }) => record.name),
     ["a"],
@@ -26,11 +26,11 @@ test("a drain marks as many pods as the budget lets move at a time, and no more"
   assert.equal(plan(0).waiting.length, 2);
 });
 
-test("a drain marks no pod while the budget is used up by others", () => {
+test("marks no pod while other pods use up the disruption budget", () => {
   assert.deepEqual(plan(1).mark, []);
 });
 
-test("a drain waits for jobs that run and not for those that have ended", () => {
+test("waits for pods of jobs that run, but not for ended ones", () => {
   const { waiting } = planDrain({
     drain: DrainRecord.fromPartial({}),
     nodeReady: true,

@@ -12,28 +12,28 @@ export interface DrainInput {
   readonly nodeReady: boolean;
   /** All pods on the node. */
   readonly pods: readonly PodEntry[];
-  /** Undefined: it is none whose pods are replaced elsewhere, as a job, or it is gone. */
+  /** Returns the workload that replaces the pod elsewhere. Undefined: the pod is a job's, or its workload was removed. */
   readonly workload: (pod: PodEntry) => Workload | undefined;
-  /** Returns the number of a workload's pods that are leaving nodes and have not been stopped yet. */
+  /** Returns the number of a workload's pods that are marked to leave their nodes and not stopping yet. */
   readonly moving: (workloadKey: string) => number;
-  /** Returns the reason why a pod that may leave has not been stopped. */
+  /** Returns the reason why a marked pod has not been stopped yet. */
   readonly waitsFor: (pod: PodEntry, workload: Workload) => string;
 }
 
-/** A pod that is still there, and why. */
+/** A pod that is still on the node, and the reason. */
 export interface Left {
   readonly pod: PodEntry;
   readonly why: string;
 }
 
 export interface DrainPlan {
-  /** Pods to mark: they are replaced on other nodes and then stopped. */
+  /** Pods to mark: their workload replaces them on other nodes and then stops them. */
   readonly mark: readonly PodEntry[];
   readonly stop: readonly Left[];
   readonly waiting: readonly Left[];
-  /** Pods that can run nowhere else. They don't hold up the drain. */
+  /** Pods that can run on no other node. They don't block the drain. */
   readonly staying: readonly Left[];
-  /** Pods whose evaluation threw an error. They are also among `waiting`: the drain is not finished without them. */
+  /** Pods whose evaluation threw an error. They are also in `waiting`, because the drain is not finished without them. */
   readonly failed: readonly { readonly pod: PodEntry; readonly error: unknown }[];
 }
 
@@ -42,7 +42,7 @@ interface RolloutUpdate {
   readonly why: string;
 }
 
-/** Plans the stops of the pods of a drained node, and explains which pods stay. Pure. */
+/** Plans which pods of a drained node to mark and to stop, and explains why the others stay. Pure. */
 export function planDrain(input: DrainInput): DrainPlan {
   const plan = {
     mark: [] as PodEntry[],
@@ -59,7 +59,7 @@ export function planDrain(input: DrainInput): DrainPlan {
       verdict = verdictOn(pod, input, more);
     } catch (error) {
       plan.failed.push({ pod, error });
-      verdict = { to: "wait", why: `the coordinator can't handle it: ${messageOf(error)}` };
+      verdict = { to: "wait", why: `the coordinator can't evaluate it: ${messageOf(error)}` };
     }
     if (verdict === undefined) continue;
     const { to, why } = verdict;
@@ -72,12 +72,15 @@ export function planDrain(input: DrainInput): DrainPlan {
   return plan;
 }
 
-/** Undefined: nothing of it runs any more. `marked`: pods of its workload that leave as of now. */
+/**
+ * Decides about one pod. Undefined: nothing of the pod runs any more. `marked` is the number of its workload's pods that
+ * this plan marks.
+ */
 function verdictOn(pod: PodEntry, input: DrainInput, marked: number): RolloutUpdate | undefined {
   const { drain, nodeReady } = input;
   const { record } = pod;
   if (record.stoppingSince !== undefined) {
-    const lost = `its node is unreachable and can't say that it has stopped: \`forage node remove ${record.node}\` gives it up`;
+    const lost = `its node is unreachable, so the pod may still run: if the host is off, remove it with \`forage node remove ${record.node}\``;
     return { to: "wait", why: nodeReady ? "it is stopping" : lost };
   }
   const workload = input.workload(pod);
@@ -86,11 +89,14 @@ function verdictOn(pod: PodEntry, input: DrainInput, marked: number): RolloutUpd
   const cause = `its node ${record.node} is drained`;
   if (tie !== undefined) return drain.includeClaims ? { to: "stop", why: cause } : { to: "stay", why: tie };
   if (drain.force) return { to: "stop", why: cause };
-  if (workload === undefined) return { to: "wait", why: "its job has yet to finish; --force stops it" };
+  if (workload === undefined) return { to: "wait", why: "its job is not complete; --force stops the pod" };
   if (isDraining(pod)) return { to: "wait", why: input.waitsFor(pod, workload) };
   const moving = input.moving(pod.workloadKey) + marked;
-  if (moving < budgetOf(workload).moving) return { to: "mark", why: "another is made in its place" };
-  return { to: "wait", why: `waits for its turn: ${moving} of ${workload.name} leave before it` };
+  if (moving < budgetOf(workload).moving) return { to: "mark", why: "a replacement is created" };
+  return {
+    to: "wait",
+    why: `waits for the disruption budget: ${moving} other pods of ${workload.name} are moving`,
+  };
 }
 
 /** Reports whether all containers of the pod have ended, so that only its logs are left. */

@@ -14,7 +14,7 @@ export interface DrainStatus {
   readonly unschedulable: Pick<UnschedulablePods, "get">;
 }
 
-/** Returns the next steps of a drain and the pods that it waits for, in the present view. */
+/** Returns the plan of a drain for the current view, with the pods that it waits for. */
 export function drainStatus({ name, health }: NodeEntry, drain: DrainRecord, view: DrainStatus): DrainPlan {
   const { state } = view;
   return planDrain({
@@ -27,7 +27,7 @@ export function drainStatus({ name, health }: NodeEntry, drain: DrainRecord, vie
   });
 }
 
-/** Reports whether the drain is still to do something. */
+/** Reports whether the drain is in progress. */
 export function isUnderWay(drain: DrainRecord | undefined): drain is DrainRecord {
   return drain !== undefined && drain.finishedAt === undefined && drain.failure === "";
 }
@@ -40,18 +40,18 @@ function whyWaiting(pod: PodEntry, workload: Workload, { state, unschedulable }:
   const ready = others.filter((it) => isReady(it, nodeReady)).length;
   const { needed } = budgetOf(workload);
   const replacements = others.filter((it) => !isDraining(it) && !isReady(it, nodeReady));
-  const troubles = replacements.slice(0, MAX_TROUBLES).map((it) => troubleOf(it, unschedulable));
-  const words = `${ready} of ${needed} replicas that ${workload.name} can't spare are ready beside it`;
-  return [words, ...troubles].join("; ");
+  const problems = replacements.slice(0, MAX_PROBLEMS).map((it) => problemOf(it, unschedulable));
+  const words = `${ready} of ${needed} other replicas that ${workload.name} needs are ready`;
+  return [words, ...problems].join("; ");
 }
 
-/** The largest number of failures of replacements in one line. */
-const MAX_TROUBLES = 2;
+/** The largest number of problems of replacements in one message. */
+const MAX_PROBLEMS = 2;
 
-function troubleOf({ record, status }: PodEntry, unschedulable: Pick<UnschedulablePods, "get">): string {
+function problemOf({ record, status }: PodEntry, unschedulable: Pick<UnschedulablePods, "get">): string {
   const waiting = unschedulable.get(record.uid)?.summary;
   if (record.node === "")
-    return `${record.name} has no node${waiting === undefined ? " yet" : `: ${waiting}`}`;
+    return `${record.name} is not placed${waiting === undefined ? " yet" : `: ${waiting}`}`;
   const message = status?.message ?? "";
   return `${record.name} is not ready yet on ${record.node}${message === "" ? "" : `: ${message}`}`;
 }

@@ -8,7 +8,7 @@ import { aView, opsOf } from "../../../test/support/view.ts";
 import { EvictionController } from "./controller.ts";
 import { MassLoss } from "./mass-loss.ts";
 
-test("a mass loss also saves the remaining pods of a node whose evictions had begun before", {
+test("a mass loss stops further evictions from a node whose evictions have begun", {
   timeout: 60_000,
 }, async (t) => {
   const patient = aPod({ name: "patient" });
@@ -41,7 +41,9 @@ test("a mass loss also saves the remaining pods of a node whose evictions had be
 const GONE = { ready: false, message: "gone", lastSeenMs: 1 };
 const log = pino({ level: "silent" });
 
-test("a node that has come back is paced again when it is lost once more", { timeout: 60_000 }, async (t) => {
+test("a node that was lost, returned and is lost again needs a new token of the eviction pace", {
+  timeout: 60_000,
+}, async (t) => {
   const view = await aView(t, { nodes: [aNode({ name: "n1" })] });
   const massLoss = new MassLoss({ recoveryMs: 0 });
   massLoss.update({ nodes: 10, lost: 1 }, view.clock.monotonicMs());
@@ -68,7 +70,7 @@ test("a node that has come back is paced again when it is lost once more", { tim
   assert.equal(stopped("third"), false);
 });
 
-/** A pod that tolerates the loss of its node for a second. */
+/** Returns a pod that tolerates the loss of its node for one second. */
 function brief(name: string) {
   const pod = aPod({ name });
   const toleration = { key: "node.kubernetes.io/unreachable", operator: "Exists", effect: "NoExecute" };
@@ -79,7 +81,7 @@ function brief(name: string) {
   return pod;
 }
 
-test("nodes whose evictions were held back are evaluated when another node returns", {
+test("evaluates nodes with paused evictions again when another node returns", {
   timeout: 60_000,
 }, async (t) => {
   const nodes = [aNode({ name: "n1" }), aNode({ name: "n2" })];

@@ -23,15 +23,15 @@ export interface EvictionControllerOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  /** Default: all time counts. */
+  /** The clock of deadlines, which excludes time in which the coordinator could not act. Default: all time counts. */
   readonly time?: ActingTime | undefined;
   readonly log: Log;
   readonly events: EventRecorder;
-  /** Default: as without a setting. */
+  /** The times for pods without a toleration. Default: `DEFAULT_TOLERATIONS`. */
   readonly tolerations?: DefaultTolerations;
   /** Tracks the share of lost nodes. Default: no node is lost. */
   readonly massLoss?: MassLoss | undefined;
-  /** Notices that the process was held up; called before pods of lost nodes are judged. */
+  /** Detects that the process was blocked for a while. Called before pods of lost nodes are evaluated. */
   readonly checkHoldUp?: (() => void) | undefined;
 }
 
@@ -41,12 +41,12 @@ interface Due {
   readonly stop: StoreWrite;
 }
 
-/** Evaluates again once a day at least, however far away the next eviction is. */
+/** The limit of the wait until the next evaluation, because timers are limited to 24 days. */
 const LONGEST_WAIT_MS = 86_400_000;
 
 /**
- * Keeps on record which nodes are lost or broken, and stops pods that don't tolerate a NoExecute taint of their node, or not for
- * longer. Their workloads replace them.
+ * Records which nodes are lost or broken, and stops pods that don't tolerate a NoExecute taint of their node, or whose
+ * toleration has expired. Their workloads replace them.
  */
 export class EvictionController {
   readonly #options: EvictionControllerOptions;
@@ -55,10 +55,10 @@ export class EvictionController {
   readonly #pace = new EvictionPace();
   readonly #massLoss: MassLoss;
   readonly #ages: TaintAges;
-  /** Lost nodes whose pods may be replaced. Begins again with each mass loss. */
+  /** The names of lost nodes whose pods may be replaced. Cleared at each mass loss. */
   readonly #admitted = new Set<string>();
   #massLosses = 0;
-  /** Lost nodes whose pods may not, as too many are lost at once. */
+  /** The names of lost nodes whose evictions are paused, because too many nodes are lost at once. */
   readonly #paused = new Set<string>();
 
   constructor(options: EvictionControllerOptions) {
@@ -85,14 +85,17 @@ export class EvictionController {
 
   #wakeFor(changes: readonly Change[]): void {
     for (const change of changes) {
-      if (change.kind === "node") this.#wakeForNode(change.before, change.after);
-      if (change.kind !== "pod" || change.after === undefined) continue;
+      if (change.type === "node") this.#wakeForNode(change.before, change.after);
+      if (change.type !== "pod" || change.after === undefined) continue;
       const node = this.#options.state.node(change.after.record.node);
       if (node !== undefined && this.#hasNoExecuteTaint(node)) this.#loop.wake(node.name);
     }
   }
 
-  /** Returns true for a node whose taints can't be evaluated, so that the node's own evaluation reports the error. */
+  /**
+   * Reports whether the node has a NoExecute taint. True if its taints can't be evaluated, so that the node's own
+   * evaluation reports the error.
+   */
   #hasNoExecuteTaint(node: NodeEntry): boolean {
     try {
       return noExecuteTaints(node).length > 0;
@@ -117,14 +120,14 @@ export class EvictionController {
     if (node === undefined) this.#ages.forget(name);
     if (node === undefined) return undefined;
     const note = recordNodeConditions(node, clock.nowMs());
-    // That change wakes the loop again.
+    // The written change wakes the loop again.
     if (note !== undefined) return this.#write([note]);
     const nowMs = clock.nowMs();
     const taints = this.#ages.aged(name, noExecuteTaints(node), {
       key: UNREACHABLE_TAINT,
       atMostMs: clock.monotonicMs() - (this.#massLoss.overMs ?? Number.NEGATIVE_INFINITY),
     });
-    const { due, nextMs } = this.#look(node, taints, nowMs);
+    const { due, nextMs } = this.#pendingEvictions(node, taints, nowMs);
     const lost = due.some(({ eviction }) => eviction.taint.key === UNREACHABLE_TAINT);
     const waitMs = lost ? this.#admit(name) : 0;
     const now = due.filter(({ eviction }) => waitMs === 0 || eviction.taint.key !== UNREACHABLE_TAINT);
@@ -135,8 +138,10 @@ export class EvictionController {
     return againMs === Number.POSITIVE_INFINITY ? undefined : Math.min(LONGEST_WAIT_MS, Math.max(0, againMs));
   }
 
-  /** The pods that have to leave now, and when the next one has to. A pod that can't be handled is left out and reported. */
-  #look(
+  /**
+   * Returns the pods to evict now, and the time of the next eviction. Leaves out and reports pods that can't be evaluated.
+   */
+  #pendingEvictions(
     node: NodeEntry,
     taints: readonly NodeTaint[],
     nowMs: number,
@@ -147,14 +152,15 @@ export class EvictionController {
       this.#faults.attempt(podSubject(pod), () => {
         const eviction = pendingEviction(pod, node, taints, nowMs, this.#options.tolerations);
         if (eviction === undefined) return;
-        if (eviction.atMs <= nowMs) due.push({ pod, eviction, stop: stopPod(pod, wordsOf(eviction), nowMs) });
+        if (eviction.atMs <= nowMs)
+          due.push({ pod, eviction, stop: stopPod(pod, reasonOf(eviction), nowMs) });
         else nextMs = Math.min(nextMs, eviction.atMs);
       });
     }
     return { due, nextMs };
   }
 
-  /** Milliseconds until the pods of the lost node may be replaced. */
+  /** Returns the milliseconds until the pods of the lost node may be replaced. */
   #admit(name: string): number {
     const monotonicMs = this.#options.clock.monotonicMs();
     const recoveringMs = this.#massLoss.recoveringMs(monotonicMs);
@@ -162,7 +168,7 @@ export class EvictionController {
     this.#massLosses = this.#massLoss.count;
     if (recoveringMs === 0 && this.#admitted.has(name)) return 0;
     const { fleet } = this.#massLoss;
-    const waitMs = recoveringMs === 0 ? this.#pace.take(fleet, monotonicMs) : recoveringMs;
+    const waitMs = recoveringMs === 0 ? this.#pace.acquire(fleet, monotonicMs) : recoveringMs;
     if (waitMs === 0) this.#admitted.add(name);
     else this.#hold(name, fleet, waitMs);
     return waitMs;
@@ -183,7 +189,7 @@ export class EvictionController {
       node: name,
       type: "Warning",
       reason: "EvictionPaused",
-      message: `its pods are not replaced: ${fleet.lost} of ${fleet.nodes} nodes are unreachable, and ${cause}; the coordinator's own network is the likelier cause`,
+      message: `evictions are paused: ${fleet.lost} of ${fleet.nodes} nodes are unreachable, and ${cause}; the coordinator's own network is the likelier cause`,
     });
   }
 
@@ -192,6 +198,6 @@ export class EvictionController {
   }
 }
 
-function wordsOf({ taint: { key, value, effect } }: Eviction): string {
+function reasonOf({ taint: { key, value, effect } }: Eviction): string {
   return `its node has the taint ${key}${value === "" ? "" : `=${value}`}:${effect}`;
 }

@@ -1,13 +1,15 @@
-/** The number of nodes that the coordinator has seen, and the number of lost ones among them. */
+/** The number of known nodes, and how many of them are lost. */
 export interface FleetHealth {
   readonly nodes: number;
   readonly lost: number;
 }
 
-/** "full": not one node is left. "partial": so many are lost at once that it is rather the coordinator that was cut off. */
+/**
+ * The extent of lost nodes. "full": all nodes. "partial": so many that the coordinator's own network is the likelier cause.
+ */
 export type Disruption = "none" | "partial" | "full";
 
-/** The share of lost nodes that Kubernetes uses for a zone. */
+/** The share of lost nodes above which a disruption is partial. Kubernetes' value for a zone. */
 const PARTIAL_SHARE = 0.55;
 
 export function disruptionOf({ nodes, lost }: FleetHealth): Disruption {
@@ -15,16 +17,22 @@ export function disruptionOf({ nodes, lost }: FleetHealth): Disruption {
   return lost >= 2 && lost > nodes * PARTIAL_SHARE ? "partial" : "none";
 }
 
-/** Limits how many nodes a second may have their pods replaced, and how many at once. */
+/** Limits on how many lost nodes may have their pods replaced per second and at once. */
 export interface Pace {
   readonly perSecond: number;
   readonly burst: number;
 }
 
-/** Above so many nodes the pods of a few are still replaced in a partial disruption, as in Kubernetes. */
+/**
+ * The number of nodes above which a partial disruption only slows evictions down instead of stopping them, as in
+ * Kubernetes.
+ */
 const LARGE_FLEET = 50;
 
-/** Pure. A rack of a large fleet at once; the rest one after another, so that the nodes that are left can keep up. */
+/**
+ * Returns the pace of evictions. It allows a rack of a large fleet at once, and slows down the rest so that the remaining
+ * nodes can start the pods. Pure.
+ */
 export function paceOf(fleet: FleetHealth): Pace {
   switch (disruptionOf(fleet)) {
     case "none":
@@ -44,15 +52,21 @@ interface Bucket {
   filledMs: number;
 }
 
-/** Tokens, one for each lost node whose pods are replaced; a bucket for each state of the fleet, so that one doesn't use up another's. */
+/**
+ * Token buckets for evictions. Each lost node whose pods are replaced takes one token. Each disruption has a bucket of its
+ * own, so that a state of the fleet doesn't use up the tokens of another.
+ */
 export class EvictionPace {
   readonly #buckets = new Map<Disruption, Bucket>();
 
-  /** 0: a token was taken. Else in how many milliseconds to ask again; Infinity: not before the fleet's health changes. */
-  take(fleet: FleetHealth, monotonicMs: number): number {
+  /**
+   * Takes a token and returns 0. If there is none, returns the milliseconds until there is one, or Infinity if there is
+   * none before the fleet's health changes.
+   */
+  acquire(fleet: FleetHealth, monotonicMs: number): number {
     const { perSecond, burst } = paceOf(fleet);
     const disruption = disruptionOf(fleet);
-    // Only a mass loss that lasts costs a node its pods.
+    // The buckets of disruptions start empty: pods are replaced only after the disruption has lasted for a while.
     const tokens = disruption === "none" ? burst : 0;
     const before = this.#buckets.get(disruption) ?? { tokens, filledMs: monotonicMs };
     const gained = ((monotonicMs - before.filledMs) / 1000) * perSecond;

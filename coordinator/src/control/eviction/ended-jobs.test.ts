@@ -9,7 +9,7 @@ import { aView } from "../../../test/support/view.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import { EvictionController } from "./controller.ts";
 
-test("the ended pod of a job is kept for its logs when others are evicted", {
+test("evicts no ended pod of a job, whose logs are kept", {
   timeout: 120_000,
 }, async (t) => {
   const node = aNode({ name: "n1" });

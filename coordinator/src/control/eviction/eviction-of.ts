@@ -4,28 +4,28 @@ import { taintsFrom, tolerationsOf } from "../../model/pod-rules.ts";
 import { toEpochMs } from "../../model/timestamp.ts";
 import { NOT_READY_TAINT, UNREACHABLE_TAINT } from "../../state/node-taints.ts";
 
-/** The time at which a pod has to leave its node, and the taint that evicts it. */
+/** The time at which a pod has to leave its node, and the taint that requires it. */
 export interface Eviction {
-  /** The time since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly atMs: number;
   readonly taint: NodeTaint;
 }
 
-/** The time for which pods without an own toleration tolerate a lost or broken node. Kubernetes: 300 s each. */
+/** The times for which pods without a toleration of their own tolerate a lost or broken node. Kubernetes: 300 s each. */
 export interface DefaultTolerations {
   readonly unreachableMs: number;
   readonly notReadyMs: number;
 }
 
 /**
- * A node stops serving as soon as it is unreachable; its containers may still run. 30 s is enough for an agent to be restarted or
- * upgraded and to reconnect, so that neither costs the node its pods.
+ * The defaults. Endpoints on a lost node are withdrawn at once, but its containers may still run: 30 s is enough for an
+ * agent to restart or upgrade and to reconnect without an eviction.
  */
 export const DEFAULT_TOLERATIONS: DefaultTolerations = { unreachableMs: 30_000, notReadyMs: 300_000 };
 
 /**
- * Kubernetes' rule: at once where a NoExecute taint isn't tolerated, else when the shortest toleration_seconds of those that
- * tolerate one is over. Undefined: the pod may stay.
+ * Returns the eviction by Kubernetes' rule: at once if a NoExecute taint isn't tolerated, otherwise when the shortest
+ * toleration_seconds of the matching tolerations has passed. Undefined: the pod may stay.
  */
 export function evictionOf(
   pod: PodRecord,
@@ -43,8 +43,8 @@ export function evictionOf(
 }
 
 /**
- * Returns the toleration's time, by the first toleration that matches. 0 in the contract means none given, and less than 0 means
- * at once.
+ * Returns the milliseconds for which the first matching toleration tolerates the taint. In the API, 0 means that no time is
+ * given, and negative values mean no time at all.
  */
 function toleratedMs(pod: PodRecord, taint: NodeTaint, defaults: DefaultTolerations): number {
   const matching = pod.template?.podConfig?.tolerations.find((toleration) =>

@@ -13,7 +13,7 @@ import { evictionOf } from "./eviction-of.ts";
 const ADDED_MS = 1_000_000;
 const noExecute = taint("gpu", "NoExecute");
 
-test("a NoExecute taint evicts pods without a toleration at once, and other effects evict none", () => {
+test("evicts pods without a toleration at once for a NoExecute taint, and for no other effect", () => {
   assert.equal(at([]), ADDED_MS);
   assert.equal(at([{ key: "gpu", operator: "Exists", effect: "NoSchedule" }]), ADDED_MS);
   assert.equal(at([{ key: "gpu", value: "other" }]), ADDED_MS);
@@ -21,7 +21,7 @@ test("a NoExecute taint evicts pods without a toleration at once, and other effe
   assert.equal(at([], []), undefined);
 });
 
-test("keeps pods that tolerate a taint: for good, or for toleration_seconds", () => {
+test("keeps pods that tolerate a taint, without limit or for toleration_seconds", () => {
   assert.equal(at([{ key: "gpu", operator: "Exists" }]), undefined);
   assert.equal(at([{ key: "gpu", value: "yes", effect: "NoExecute" }]), undefined);
   const for30s = { key: "gpu", operator: "Exists", effect: "NoExecute", tolerationSeconds: 30n };
@@ -30,7 +30,7 @@ test("keeps pods that tolerate a taint: for good, or for toleration_seconds", ()
   assert.equal(at([for30s, { operator: "Exists" }]), ADDED_MS + 30_000, "the first that matches counts");
 });
 
-test("of several taints the one that gives the least time counts, from when the pod came at the earliest", () => {
+test("of several taints the earliest eviction counts, never counted from before the pod's binding", () => {
   const tolerations = [
     { key: "a", operator: "Exists", effect: "NoExecute", tolerationSeconds: 60n },
     { key: "b", operator: "Exists", effect: "NoExecute", tolerationSeconds: 5n },
@@ -41,7 +41,7 @@ test("of several taints the one that gives the least time counts, from when the 
   assert.equal(at(tolerations.slice(0, 1), taints), ADDED_MS);
 });
 
-test("pods without a toleration for lost nodes stay for the configured time, others for their own time", () => {
+test("pods without a toleration for lost nodes stay for the configured time, others for their toleration's time", () => {
   const unreachable = { ...taint("node.kubernetes.io/unreachable", "NoExecute"), value: "" };
   const notReady = { ...taint("node.kubernetes.io/not-ready", "NoExecute"), value: "" };
   const defaults = { unreachableMs: 3_000, notReadyMs: 300_000 };
@@ -61,7 +61,7 @@ test("pods without a toleration for lost nodes stay for the configured time, oth
   assert.equal(leaves([{ operator: "Exists" }], [unreachable, notReady]), undefined);
 });
 
-test("pods leave when their time is over, with the reason, and not before", {
+test("evicts pods when their toleration expires, with the taint as the reason", {
   timeout: 120_000,
 }, async (t) => {
   const { state, clock } = await start(t);

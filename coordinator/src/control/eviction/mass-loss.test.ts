@@ -11,7 +11,7 @@ function start() {
   return { massLoss, lose, changes };
 }
 
-test("begins above 55 % of lost nodes, once", () => {
+test("begins once when more than 55 % of the nodes are lost", () => {
   const { massLoss, lose, changes } = start();
   lose(5, 0);
   assert.equal(massLoss.isActive(0), false);
@@ -20,7 +20,7 @@ test("begins above 55 % of lost nodes, once", () => {
   assert.deepEqual([massLoss.isActive(2), massLoss.count, changes], [true, 1, [true]]);
 });
 
-test("lasts until no further node has come back for the recovery grace", () => {
+test("ends when no further node has returned for the recovery time", () => {
   const { massLoss, lose, changes } = start();
   lose(10, 0);
   lose(5, 1_000);
@@ -31,7 +31,7 @@ test("lasts until no further node has come back for the recovery grace", () => {
   assert.deepEqual([massLoss.isActive(51_000), massLoss.overMs, changes], [false, 51_000, [true, false]]);
 });
 
-test("a node that comes and goes does not prolong the recovery", () => {
+test("a flapping node doesn't prolong the recovery", () => {
   const { massLoss, lose } = start();
   lose(10, 0);
   for (let atMs = 0; atMs < 29_000; atMs += 1_000) lose(atMs % 2_000 === 0 ? 3 : 4, atMs);
@@ -39,7 +39,7 @@ test("a node that comes and goes does not prolong the recovery", () => {
   assert.equal(massLoss.isActive(RECOVERY_MS), false);
 });
 
-test("is over at once when every node is back", () => {
+test("ends at once when every node is back", () => {
   const { massLoss, lose } = start();
   lose(10, 0);
   lose(1, 500);
@@ -47,7 +47,7 @@ test("is over at once when every node is back", () => {
   assert.deepEqual([massLoss.isActive(600), massLoss.overMs], [false, 600]);
 });
 
-test("most nodes lost again during the recovery are the same mass loss", () => {
+test("continues when most nodes are lost again during the recovery", () => {
   const { massLoss, lose, changes } = start();
   lose(10, 0);
   lose(5, 1_000);
@@ -56,14 +56,14 @@ test("most nodes lost again during the recovery are the same mass loss", () => {
   assert.deepEqual([massLoss.count, changes], [1, [true]]);
 });
 
-test("after an absence evictions wait, and endpoints are withdrawn as ever", () => {
+test("an absence of the coordinator delays evictions, but not the withdrawal of endpoints", () => {
   const { massLoss, changes } = start();
   massLoss.wasAbsent(0);
   assert.deepEqual([massLoss.isActive(0), massLoss.recoveringMs(0)], [false, RECOVERY_MS]);
   assert.deepEqual([massLoss.recoveringMs(RECOVERY_MS), massLoss.overMs, changes], [0, undefined, []]);
 });
 
-test("an absence during the recovery from a mass loss prolongs it", () => {
+test("an absence during the recovery prolongs the mass loss", () => {
   const { massLoss, lose } = start();
   lose(10, 0);
   lose(5, 0);

@@ -2,21 +2,22 @@ import { type Disruption, disruptionOf, type FleetHealth } from "./disruption.ts
 
 export type MassLossPhase =
   | { readonly type: "none" }
-  /** Most nodes are lost at this moment. */
+  /** Most nodes are lost. */
   | { readonly type: "disrupted"; readonly disruption: Disruption }
-  /** Nodes are still reconnecting: after a mass loss, or because the coordinator started or was held up. */
+  /** Nodes are still reconnecting: after a mass loss, or because the coordinator has started or was blocked. */
   | { readonly type: "recovering"; readonly untilMs: number; readonly after: "mass-loss" | "absence" };
 
 export interface MassLossOptions {
-  /** The time that nodes have to return. It is longer than an agent needs to reconnect. */
+  /** The time in milliseconds that nodes have to return. It is longer than an agent needs to reconnect. */
   readonly recoveryMs: number;
   /** Called when a mass loss begins and when it is over, with the fleet at that moment. */
   readonly onChange?: (active: boolean, fleet: FleetHealth) => void;
 }
 
 /**
- * Tracks whether so many nodes are lost at once that the coordinator's own link is the likelier cause. While that is so, and until the
- * nodes have had time to come back, endpoints stay as last known and pods of lost nodes are not replaced. All times are monotonic.
+ * Detects mass losses: so many nodes are lost at once that the coordinator's own network is the likelier cause. During a
+ * mass loss, and until the nodes have had time to return, endpoints stay as last known and pods of lost nodes are not
+ * replaced. All times are monotonic.
  */
 export class MassLoss {
   readonly #options: MassLossOptions;
@@ -39,12 +40,12 @@ export class MassLoss {
     return this.#count;
   }
 
-  /** The end of the last mass loss. Tolerations of nodes that are still lost count from there. */
+  /** The time at which the last mass loss ended. Tolerations of nodes that are still lost count from then. */
   get overMs(): number | undefined {
     return this.#overMs;
   }
 
-  /** Takes in how many nodes are lost now. */
+  /** Sets the number of lost nodes. */
   update(fleet: FleetHealth, nowMs: number): void {
     const wasActive = this.isActive(nowMs);
     this.#fleet = fleet;
@@ -58,13 +59,13 @@ export class MassLoss {
     }
     if (this.#phase.type === "none") return;
     if (this.#phase.type === "disrupted") this.#recover(nowMs, "mass-loss");
-    // Each node that comes back gives the others the full time again; one that comes and goes does so only once.
+    // Each returning node restarts the recovery time. A flapping node does so only once.
     else if (this.#phase.type === "recovering" && fleet.lost < this.#fewestLost)
       this.#recover(nowMs, this.#phase.after);
     if (fleet.lost === 0 && this.isActive(nowMs)) this.#end(nowMs);
   }
 
-  /** Records that the coordinator was unable to receive heartbeats for a while. */
+  /** Records that the coordinator could not receive heartbeats for a while. */
   wasAbsent(nowMs: number): void {
     const phase = this.phase(nowMs);
     if (phase.type !== "disrupted")
@@ -79,13 +80,16 @@ export class MassLoss {
     return this.#phase;
   }
 
-  /** Reports whether endpoints on lost nodes stay. */
+  /** Reports whether there is a mass loss, so that endpoints on lost nodes stay. */
   isActive(nowMs: number): boolean {
     const phase = this.phase(nowMs);
     return phase.type === "disrupted" || (phase.type === "recovering" && phase.after === "mass-loss");
   }
 
-  /** Milliseconds for which no pod of a lost node may be replaced yet; 0 in a mass loss, which has a pace of its own. */
+  /**
+   * Returns the milliseconds for which no pod of a lost node may be replaced. 0 while most nodes are lost, because
+   * `EvictionPace` decides then.
+   */
   recoveringMs(nowMs: number): number {
     const phase = this.phase(nowMs);
     return phase.type === "recovering" ? phase.untilMs - nowMs : 0;

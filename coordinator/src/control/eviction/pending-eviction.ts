@@ -11,8 +11,8 @@ export function noExecuteTaints(node: NodeEntry): NodeTaint[] {
 }
 
 /**
- * Returns the time at which the pod has to leave its node because of these taints. A lost or broken node may return with the data
- * that a tied pod needs, so such a pod stays. An operator's taint evicts it too. Pure.
+ * Returns the time at which the pod has to leave its node because of these taints. A pod that is tied to its node by data
+ * stays when the node is lost or broken, because the node may return with the data; an operator's taint evicts it. Pure.
  */
 export function pendingEviction(
   pod: PodEntry,
@@ -22,18 +22,18 @@ export function pendingEviction(
   tolerations: DefaultTolerations = DEFAULT_TOLERATIONS,
 ): Eviction | undefined {
   if (pod.record.stoppingSince !== undefined) return undefined;
-  // A pod that was counted as ended runs nothing any more: only its logs are left.
+  // The pod of a job that was counted as ended runs nothing any more. Only its logs are left.
   if ((pod.record.job?.counted ?? "") !== "") return undefined;
   const own = new Set(node.record.taints.map(({ key }) => key));
   const counted = tieOf(pod) === undefined ? taints : taints.filter(({ key }) => own.has(key));
-  // A binding that lies in the future was recorded before the wall clock was set back.
+  // A binding in the future was recorded before the wall clock was set back.
   const early = (toEpochMs(pod.record.boundAt) ?? 0) > nowMs;
   return evictionOf(early ? { ...pod.record, boundAt: undefined } : pod.record, counted, tolerations);
 }
 
 /**
- * Reports whether the node has pods that leave it as long as it is lost. A pod that can't be evaluated doesn't leave: the
- * eviction loop reports the error.
+ * Reports whether the loss of the node would evict pods of it. Pods that can't be evaluated don't count: the eviction loop
+ * reports their errors.
  */
 export function hasPodsToReplace(
   state: ClusterView,

@@ -17,7 +17,7 @@ for (const [what, property] of [
   ["evaluated", "boundAt"],
   ["stopped", "labels"],
 ] as const) {
-  test(`a pod that can't be ${what} is reported, and the other pods leave the node`, LIMIT, async (t) => {
+  test(`a pod that can't be ${what} is reported, and the node's other pods are evicted`, LIMIT, async (t) => {
     const view = await aView(t, {
       nodes: [tainted("n1")],
       pods: [aPod({ name: "a" }), aPod({ name: "poison" }), aPod({ name: "z" })],
@@ -33,13 +33,13 @@ for (const [what, property] of [
   });
 }
 
-test("a transaction that the store rejects keeps no other from being written", LIMIT, async (t) => {
+test("a transaction that the store rejects doesn't affect other evictions", LIMIT, async (t) => {
   const long = (name: string) => aPod({ name, labels: { long: "x".repeat(900_000) } });
   const view = await aView(t, { nodes: [tainted("n1")], pods: [long("a"), long("poison"), long("z")] });
   const store: Store = Object.create(view.store, {
     txn: {
       value: async (...[compares, ops]: Parameters<Store["txn"]>) => {
-        if (ops.some((op) => op.kind === "put" && op.key === "pods/shop/poison")) throw new Error("poison");
+        if (ops.some((op) => op.type === "put" && op.key === "pods/shop/poison")) throw new Error("poison");
         return view.store.txn(compares, ops);
       },
     },
@@ -49,7 +49,7 @@ test("a transaction that the store rejects keeps no other from being written", L
   assert.equal(stopped("poison"), false);
 });
 
-test("a node has pods to replace, whatever its other pods are like", LIMIT, async (t) => {
+test("a pod that can't be evaluated doesn't hide that the node has pods to replace", LIMIT, async (t) => {
   const view = await aView(t, { nodes: [tainted("n1")], pods: [aPod({ name: "a" }), aPod({ name: "z" })] });
   poison(view.state.pod("shop", "a")?.record, "boundAt");
   assert.equal(hasPodsToReplace(view.state, "n1", view.clock.nowMs()), true);

@@ -7,8 +7,8 @@ import type { NodeEntry } from "../../state/entries.ts";
 import { isNotReady } from "../../state/node-taints.ts";
 
 /**
- * Puts on record since when the node is lost or broken, or that it no longer is. The time is kept once it is there: pods that
- * tolerate it for a while are to leave at the same moment whether or not the coordinator was restarted in between. Pure.
+ * Returns the write that records since when the node is lost or broken, or that it no longer is. A recorded time stays
+ * unchanged, so that tolerations expire at the same time even if the coordinator restarts in between. Pure.
  */
 export function recordNodeConditions(node: NodeEntry, nowMs: number): StoreWrite | undefined {
   const { health, record } = node;
@@ -24,7 +24,7 @@ export function recordNodeConditions(node: NodeEntry, nowMs: number): StoreWrite
 export function rewriteNode(node: NodeEntry, record: NodeRecord): StoreWrite {
   const key = nodeKey(node.name);
   return {
-    compares: [{ kind: "modRevision", key, revision: node.revision }],
-    ops: [{ kind: "put", key, value: encodeRecord(NodeRecord, record) }],
+    compares: [{ type: "mod-revision", key, revision: node.revision }],
+    ops: [{ type: "put", key, value: encodeRecord(NodeRecord, record) }],
   };
 }

@@ -2,7 +2,7 @@ import type { Log } from "@forage/common/log";
 import type { EventRecorder } from "../../model/event.ts";
 import type { FleetHealth } from "./disruption.ts";
 
-/** Returns what records in the log and among the events that a mass loss has begun or is over. */
+/** Returns a listener that reports the begin and the end of a mass loss in the log and as an event. */
 export function reportMassLoss(
   events: EventRecorder,
   log: Log,
@@ -15,7 +15,7 @@ export function reportMassLoss(
       events.record({ ...of, type: "Warning", reason: "MassLossBegan", message });
     } else {
       log.info({ event: "mass-loss-over", nodes, lost });
-      const message = `${lost} of ${nodes} nodes are unreachable: they are treated as lost from now on`;
+      const message = `${lost} of ${nodes} nodes are unreachable: their endpoints are withdrawn and their pods are replaced from now on`;
       events.record({ ...of, type: "Normal", reason: "MassLossOver", message });
     }
   };

@@ -17,7 +17,7 @@ function start() {
   return { time, ages, taint, ageMs };
 }
 
-test("a taint is as old as its record says when it is first seen, and ages by the monotonic clock", () => {
+test("a taint's age is read from its record once, and then follows the monotonic clock", () => {
   const { time, ageMs } = start();
   assert.equal(ageMs(), 10_000);
   time.wallMs += 3_600_000;
@@ -27,7 +27,7 @@ test("a taint is as old as its record says when it is first seen, and ages by th
   assert.equal(ageMs(), 11_000);
 });
 
-test("a taint from the future is new", () => {
+test("a taint with a time in the future has the age 0", () => {
   const { time, ageMs } = start();
   time.wallMs = 900_000;
   assert.equal(ageMs(), 0);
@@ -35,13 +35,13 @@ test("a taint from the future is new", () => {
   assert.equal(ageMs(), 500);
 });
 
-test("taints of the given key are no older than the limit", () => {
+test("limits the age of taints with the given key", () => {
   const { ageMs } = start();
   assert.equal(ageMs({ key: "a", atMostMs: 3_000 }), 3_000);
   assert.equal(ageMs({ key: "b", atMostMs: 3_000 }), 10_000);
 });
 
-test("a taint that was gone begins to age again", () => {
+test("the age of a taint that was removed and added again starts over", () => {
   const { time, ages, ageMs } = start();
   ageMs();
   ages.aged("n1", [], noLimit);

@@ -3,15 +3,15 @@ import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import type { Clock } from "../../time/clock.ts";
 
 interface Age {
-  /** The time at which this process first saw the taint, by the monotonic clock. */
+  /** The monotonic time at which this process first saw the taint. */
   readonly seenMs: number;
-  /** The taint's age at that moment, by the wall clock. */
+  /** The taint's age by the wall clock when it was first seen. */
   readonly beforeMs: number;
 }
 
 /**
- * Tracks the ages of taints. Records hold wall-clock times, which are compared only once, when a taint is first seen. From then
- * on the monotonic clock counts, so that setting the wall clock neither evicts a pod nor keeps one.
+ * Tracks the ages of taints. Records hold wall-clock times, which are compared only once, when a taint is first seen.
+ * Afterwards the monotonic clock counts, so that a change of the wall clock neither triggers an eviction nor prevents one.
  */
 export class TaintAges {
   readonly #clock: Pick<Clock, "nowMs" | "monotonicMs">;
@@ -22,8 +22,8 @@ export class TaintAges {
   }
 
   /**
-   * The node's taints, with `addedAt` as far before the present wall-clock time as the taints are old. Those of `key` are no
-   * older than `atMostMs`. Forgets taints of the node that are not among them.
+   * Returns the node's taints with `addedAt` set to the current wall-clock time minus their age. The age of taints with
+   * `key` is limited to `atMostMs`. Forgets taints that the node no longer has.
    */
   aged(
     node: string,

@@ -22,19 +22,19 @@ const ROUNDS = 60;
 const KEY = "shop/job/migrate";
 const NODES = ["n1", "n2", "n3"];
 
-test("a job counts exactly its completions under any pod failures", {
+test("a job counts exactly its completions under random pod failures", {
   timeout: 120_000,
 }, async (t) => {
   for (let seed = 0; seed < SEEDS; seed++) {
     const fleet = await Fleet.start(t, randomOf(seed));
     for (let round = 0; round < ROUNDS; round++) {
       await fleet.change();
-      await fleet.look();
+      await fleet.evaluate();
       fleet.check(`seed ${seed} round ${round}`);
     }
     for (let round = 0; round < 400 && fleet.status?.condition === ""; round++) {
       await fleet.calm();
-      await fleet.look();
+      await fleet.evaluate();
       fleet.check(`seed ${seed} calm round ${round}`);
     }
     assert.equal(fleet.status?.condition, "Complete", `seed ${seed}: ${fleet.describe()}`);
@@ -42,7 +42,7 @@ test("a job counts exactly its completions under any pod failures", {
   }
 });
 
-/** Simulates the pods of one job on nodes that come and go, and a coordinator that is interrupted. */
+/** Simulates the pods of one job on nodes that are lost and return, and a coordinator that is interrupted. */
 class Fleet {
   readonly completions: number;
   readonly #parallelism: number;
@@ -79,7 +79,7 @@ class Fleet {
       ...view,
       store: this.#interrupted(view.store),
       log: pino({ level: "silent" }),
-      steps: { take: () => {} },
+      steps: { report: () => {} },
       events: { record: () => {} },
       randomName: (length) => `${random.next()}`.slice(2, 2 + length).padEnd(length, "0"),
       held: () => false,
@@ -94,14 +94,14 @@ class Fleet {
     return this.#view.state.podsOfWorkload(KEY);
   }
 
-  /** One thing that may happen at any time. */
+  /** Makes one random change. */
   async change(): Promise<void> {
     const { state, clock } = this.#view;
     const [pod] = this.#random.shuffled(this.#pods);
     const node = this.#random.pick(NODES);
     switch (this.#random.below(9)) {
       case 0:
-        // The first node is always there.
+        // The first node never fails.
         if (node === "n1") return;
         this.#lost.add(node);
         state.setNodeHealth(node, { ready: this.#random.chance(0.5), message: "", lastSeenMs: 1 }, true);
@@ -121,7 +121,7 @@ class Fleet {
     }
   }
 
-  /** Makes all nodes available and lets pods succeed. */
+  /** Makes all nodes reachable and lets pods succeed. */
   async calm(): Promise<void> {
     const { state, clock } = this.#view;
     this.#failing = 0;
@@ -141,7 +141,7 @@ class Fleet {
     return [this.status?.succeeded, this.status?.condition, this.status?.reason, ...pods].join("; ");
   }
 
-  async look(): Promise<void> {
+  async evaluate(): Promise<void> {
     await this.#jobs.reconcile(KEY).catch((error: unknown) => {
       if (!(error instanceof StoreError)) throw error;
     });
@@ -154,16 +154,16 @@ class Fleet {
     if (status === undefined) return;
     assert.ok(status.succeeded <= this.completions, `${where}: ${status.succeeded} of ${this.completions}`);
     if (this.#indexed) assert.equal(parseIndexes(status.completedIndexes).size, status.succeeded, where);
-    const heard = pods.filter(
+    const reported = pods.filter(
       ({ record }) =>
         record.job?.counted === "" &&
         (record.node === "" || this.#view.state.node(record.node)?.health.ready),
     );
-    const stays = heard.filter(({ record }) => record.stoppingSince === undefined);
+    const stays = reported.filter(({ record }) => record.stoppingSince === undefined);
     if (status.condition === "")
       assert.ok(stays.length <= this.#parallelism, `${where}: ${stays.length} run at a time`);
-    // A node that was lost may bring a pod back whose place was given away.
-    const indexes = heard
+    // A lost node that returns may have a pod whose index was given to another pod.
+    const indexes = reported
       .filter(({ record }) => !this.#lost.has(record.node))
       .map(({ record }) => record.job?.index);
     if (this.#indexed) assert.equal(new Set(indexes).size, indexes.length, `${where}: an index runs twice`);
@@ -172,7 +172,7 @@ class Fleet {
   async #advance(pod: PodEntry, node: string): Promise<void> {
     if (pod.record.node === "") return this.#bind(pod, node);
     const stopping = pod.record.stoppingSince !== undefined;
-    // An ended pod stays ended.
+    // An ended pod keeps its status.
     const phase = pod.status?.phase;
     const over = phase === PodPhase.SUCCEEDED || phase === PodPhase.FAILED;
     if (stopping && this.#random.chance(0.5)) return this.#write(forgetPod(pod));
@@ -200,8 +200,8 @@ class Fleet {
       PodStatusRecord.fromPartial({ node: record.node, status, observedAt }),
     );
     await this.#write({
-      compares: [{ kind: "exists", key: pod.key }],
-      ops: [{ kind: "put", key: statusKey(record.namespace, record.name), value }],
+      compares: [{ type: "exists", key: pod.key }],
+      ops: [{ type: "put", key: statusKey(record.namespace, record.name), value }],
     });
   }
 
@@ -210,7 +210,9 @@ class Fleet {
     await this.#view.state.reached(revision);
   }
 
-  /** A write may fail before or after it had its effect: the coordinator that looks next doesn't know. */
+  /**
+   * Returns a store whose writes may fail before or after they took effect, so that the next evaluation can't know which.
+   */
   #interrupted(store: Store): Store {
     return Object.create(store, {
       txn: {

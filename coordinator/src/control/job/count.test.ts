@@ -10,14 +10,14 @@ const job = jobOf(aJobEntry({ spec: { jobConfig: { completions: 3 } } }).record)
 const ended = (name: string, phase: PodPhase, observedAtMs: number) =>
   aPod({ name, kind: "job", status: { phase }, observedAtMs, job: { run: job?.run ?? "", counted: "" } });
 
-test("a success ends the row of failures, so that the next retry comes soon", () => {
+test("a success resets the number of consecutive failures", () => {
   assert.ok(job);
   const before = JobStatus.fromPartial({ run: job.run, failed: 4, failuresInARow: 4 });
   const { status } = countPods(job, before, [ended("a", PodPhase.SUCCEEDED, 2)]);
   assert.deepEqual([status.succeeded, status.failed, status.failuresInARow], [1, 4, 0]);
 });
 
-test("pods count in the order in which they ended", () => {
+test("counts pods in the order in which they ended", () => {
   assert.ok(job);
   const pods = [ended("late", PodPhase.SUCCEEDED, 2), ended("early", PodPhase.FAILED, 1)];
   const { status, counted } = countPods(job, JobStatus.fromPartial({ run: job.run }), pods);
@@ -28,7 +28,7 @@ test("pods count in the order in which they ended", () => {
   assert.equal(status.failuresInARow, 0);
 });
 
-test("a pod that ended well after the last completion is surplus and leaves the row of failures alone", () => {
+test("a pod that succeeds after the last completion is surplus and doesn't reset consecutive failures", () => {
   assert.ok(job);
   const before = JobStatus.fromPartial({ run: job.run, succeeded: 3, failuresInARow: 1 });
   const { status, counted } = countPods(job, before, [ended("a", PodPhase.SUCCEEDED, 1)]);

@@ -5,7 +5,7 @@ import type { PodEntry } from "../../state/entries.ts";
 import { formatIndexes, parseIndexes } from "./indexes.ts";
 import { endOf, failedRunsOf, failureOf } from "./pod-state.ts";
 
-/** The way in which a pod counts in its job's status. "surplus": it succeeded and was no longer needed. */
+/** The way in which a pod counts in its job's status. "surplus": the pod succeeded after all completions were counted. */
 export type Counted = "succeeded" | "failed" | "surplus";
 
 export interface CountedPod {
@@ -13,14 +13,14 @@ export interface CountedPod {
   readonly as: Counted;
 }
 
-/** Returns the status of a new run of the job, none of whose pods has ended. */
+/** Returns the status of a new run of the job. */
 export function newStatus(job: Job, nowMs: number): JobStatus {
   return JobStatus.fromPartial({ run: job.run, startedAt: toTimestamp(nowMs) });
 }
 
 /**
- * Returns the status including these pods, and how each of them counted. The pods have ended and are not in the status yet. No
- * index counts twice, and no more pods count than the job needs. Pure.
+ * Returns the status with these pods counted, and the way in which each counts. The pods have ended and have not been
+ * counted before. No index counts twice, and no more pods count than the job needs. Pure.
  */
 export function countPods(
   job: Job,

@@ -1,7 +1,7 @@
 import type { StepDescription } from "../step-sink.ts";
 import type { JobStep } from "./plan.ts";
 
-/** Describes a step as fields for logs. */
+/** Returns the description of a step for logs. */
 export function describeJobStep(step: JobStep): StepDescription {
   switch (step.type) {
     case "count-pods":

@@ -14,6 +14,6 @@ export function eventOf(step: JobStep, { namespace, name }: Job): EventInput | u
     case "Failed":
       return { ...about, type: "Warning", reason: "JobFailed", message: step.status.message };
     default:
-      return { ...about, type: "Normal", reason: "JobStarted", message: "its pods are made" };
+      return { ...about, type: "Normal", reason: "JobStarted", message: "its pods are created" };
   }
 }

@@ -9,7 +9,7 @@ for (const [indexes, text] of [
   [[0, 2, 4], "0,2,4"],
   [[9, 10, 11, 1, 5], "1,5,9-11"],
 ] as const) {
-  test(`indexes as "${text}"`, () => {
+  test(`formats and parses "${text}"`, () => {
     assert.equal(formatIndexes(indexes), text);
     assert.deepEqual(
       [...parseIndexes(text)],

@@ -1,4 +1,4 @@
-/** Indexes that are done, as "0-3,5": short however many there are. */
+/** Formats completed indexes as ranges, such as "0-3,5". */
 export function formatIndexes(indexes: Iterable<number>): string {
   const sorted = [...indexes].sort((a, b) => a - b);
   const parts: string[] = [];

@@ -8,13 +8,13 @@ import type { JobInput } from "./plan.ts";
 
 export interface JobViewOptions {
   readonly state: ClusterView;
-  /** Reports whether something that the resource depends on isn't there yet. */
+  /** Reports whether the resource has unmet dependencies. */
   readonly held: (resource: ResourceEntry) => boolean;
 }
 
 /**
- * Returns the facts about a job, by its key `namespace/job/name`. To simulate an apply, replace `resource` in the result, and the
- * job by the `jobOf` of its record.
+ * Returns the input for planning a job with the key `namespace/job/name`. To simulate an apply, replace `resource` in the
+ * result, and the job by the `jobOf` of its record.
  */
 export function jobInput(key: string, moment: Moment, { state, held }: JobViewOptions): JobInput {
   const [namespace = "", kind = "", name = ""] = key.split("/");
@@ -32,7 +32,7 @@ export function jobInput(key: string, moment: Moment, { state, held }: JobViewOp
   };
 }
 
-/** Returns the status of the present run or an earlier one. */
+/** Returns the job's status. It may be of an earlier run. */
 export function jobStatusOf(state: ClusterView, namespace: string, name: string): JobStatus | undefined {
   const status = state.workloadStatuses.get(workloadStatusKey(namespace, "job", name))?.record.status;
   return status?.$case === "job" ? status.value : undefined;

@@ -5,7 +5,7 @@ import type { Labels } from "../../model/labels.ts";
 import type { Priority } from "../../model/priority.ts";
 import type { NewPod } from "../pod-writes.ts";
 
-/** Kubernetes' name. */
+/** Kubernetes' label for the name of the job. */
 const NAME_KEY = "batch.kubernetes.io/job-name";
 
 /** The limit of a pod's name, which is a DNS label. */
@@ -13,11 +13,11 @@ const MAX_NAME_LENGTH = 63;
 
 export interface JobPodNames {
   readonly uid: string;
-  /** Sets it apart from the other pods of the job. */
+  /** The random end of the name, which distinguishes the pods of the job. */
   readonly suffix: string;
 }
 
-/** Returns a pod of the job, with its number if the job is Indexed. Pure. */
+/** Returns a pod of the job, with its index if the job is Indexed. Pure. */
 export function podOfJob(
   job: Job,
   index: number | undefined,
@@ -41,7 +41,7 @@ export function podOfJob(
   };
 }
 
-/** Returns the hash of a template with an index. The template itself may be large, and is hashed once for all pods. */
+/** Returns the hash of a template with an index. Hashes the reference instead of the template, which may be large. */
 function indexedHash(templateRef: string, index: number): string {
   return createHash("sha256").update(`${templateRef} ${index}`).digest("hex");
 }

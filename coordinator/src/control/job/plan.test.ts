@@ -22,138 +22,180 @@ const CRASHED = {
   ],
 };
 
-test("a job that was just applied begins, and then gets its pods", () => {
+test("begins a new job, and then creates its pods", () => {
   assert.deepEqual(stepsOf({ config: { completions: 3, parallelism: 2 } }), ["write-status it begins"]);
   const begun = { config: { completions: 3, parallelism: 2 }, run: {} };
   assert.deepEqual(stepsOf(begun), ["create-pod", "create-pod"]);
 });
 
-test("nothing begins while it is held", () => {
+test("begins nothing while dependencies are unmet", () => {
   assert.deepEqual(stepsOf({ held: true }), []);
   assert.deepEqual(stepsOf({ held: true, run: {} }), []);
 });
 
 for (const [what, config, run, pods, expected] of [
-  ["one by default", {}, {}, [], ["create-pod"]],
-  ["as many at a time as there are", { completions: 5, parallelism: 2 }, {}, [pod("a")], ["create-pod"]],
+  ["creates one pod by default", {}, {}, [], ["create-pod"]],
   [
-    "no more than are left to do",
+    "creates as many pods as parallelism allows",
+    { completions: 5, parallelism: 2 },
+    {},
+    [pod("a")],
+    ["create-pod"],
+  ],
+  [
+    "creates no more pods than completions are left",
     { completions: 5, parallelism: 4 },
     { succeeded: 3 },
     [pod("a")],
     ["create-pod"],
   ],
+  ["updates the labels of pods", {}, {}, [pod("a", { labels: { release: "1" } })], ["relabel-pod a"]],
+  ["creates no pod beyond parallelism", { completions: 5, parallelism: 2 }, {}, [pod("a"), pod("b")], []],
   [
-    "pods follow the labels of the request",
-    {},
-    {},
-    [pod("a", { labels: { release: "1" } })],
-    ["relabel-pod a"],
-  ],
-  ["none beside enough", { completions: 5, parallelism: 2 }, {}, [pod("a"), pod("b")], []],
-  [
-    "parallelism that shrank, those of least use first",
+    "stops pods beyond a reduced parallelism, unplaced ones first",
     { completions: 5, parallelism: 1 },
     {},
     [pod("a", { status: RUNNING }), pod("b", { node: "" })],
-    ["stop-pod b more than are to run at a time"],
+    ["stop-pod b more pods than desired"],
   ],
   [
-    "the lowest free indexes",
+    "creates pods with the lowest free indexes",
     { completions: 5, parallelism: 3, completionMode: "Indexed" },
     { succeeded: 1, completedIndexes: "1" },
     [indexed("a", 0)],
     ["create-pod 2", "create-pod 3"],
   ],
   [
-    "a pod whose index another has done",
+    "stops a pod whose index another pod has completed",
     { completions: 2, parallelism: 2, completionMode: "Indexed" },
     { succeeded: 1, completedIndexes: "0" },
     [indexed("a", 0), indexed("b", 1)],
-    ["stop-pod a its index has been done by another pod"],
+    ["stop-pod a another pod has completed its index"],
   ],
   [
-    "a place is kept while its pod stops on a node that is there",
+    "replaces no pod while it is stopping on a reachable node",
     { completions: 2, parallelism: 1 },
     {},
     [pod("a", { stopping: true })],
     [],
   ],
   [
-    "and given away when the node is lost",
+    "replaces a pod that is stopping on a lost node",
     { completions: 2, parallelism: 1 },
     {},
     [pod("a", { stopping: true, node: "lost" })],
     ["create-pod"],
   ],
-  ["a pod on a lost node keeps its place until it is to stop", {}, {}, [pod("a", { node: "lost" })], []],
+  ["replaces no pod on a lost node before it is stopped", {}, {}, [pod("a", { node: "lost" })], []],
   [
-    "a pod that was stopped before it was placed",
+    "replaces a pod that was stopped before it was placed",
     {},
     {},
     [pod("a", { stopping: true, node: "" })],
     ["forget-pod a", "create-pod"],
   ],
-  ["a pod of a forgotten node", {}, {}, [pod("a", { node: "gone" })], ["forget-pod a", "create-pod"]],
+  ["replaces a pod of a removed node", {}, {}, [pod("a", { node: "gone" })], ["forget-pod a", "create-pod"]],
   [
-    "a pod that has ended is counted, and nothing else is done",
+    "counts an ended pod before any other step",
     { completions: 3 },
     {},
     [pod("a", { status: SUCCEEDED })],
     ["count-pods a"],
   ],
-  ["also while it stops", {}, {}, [pod("a", { status: SUCCEEDED, stopping: true })], ["count-pods a"]],
-  ["also on a lost node", {}, {}, [pod("a", { status: CRASHED, node: "lost" })], ["count-pods a"]],
   [
-    "what was counted isn't counted again",
+    "counts an ended pod while it is stopping",
     {},
-    { succeeded: 1 },
-    [counted("a", "succeeded")],
-    ["write-status 1/1 completed"],
+    {},
+    [pod("a", { status: SUCCEEDED, stopping: true })],
+    ["count-pods a"],
   ],
-  ["it is complete", { completions: 2 }, { succeeded: 2 }, [], ["write-status 2/2 completed"]],
   [
-    "what was counted and runs again is stopped",
+    "counts an ended pod on a lost node",
+    {},
+    {},
+    [pod("a", { status: CRASHED, node: "lost" })],
+    ["count-pods a"],
+  ],
+  ["counts no pod twice", {}, { succeeded: 1 }, [counted("a", "succeeded")], ["write-status 1/1 completed"]],
+  [
+    "completes after the last completion",
+    { completions: 2 },
+    { succeeded: 2 },
+    [],
+    ["write-status 2/2 completed"],
+  ],
+  [
+    "stops a counted pod that runs again",
     { completions: 2 },
     { succeeded: 1 },
     [counted("a", "succeeded", { status: RUNNING })],
-    ["stop-pod a its end has been counted", "create-pod"],
+    ["stop-pod a its end was already counted", "create-pod"],
   ],
-  ["a queue makes pods until one ends well", { parallelism: 3 }, {}, [pod("a"), pod("b")], ["create-pod"]],
-  ["and then waits for the others", { parallelism: 3 }, { succeeded: 1 }, [pod("a"), pod("b")], []],
   [
-    "and is complete after the last",
+    "work queue: creates pods until one has succeeded",
+    { parallelism: 3 },
+    {},
+    [pod("a"), pod("b")],
+    ["create-pod"],
+  ],
+  [
+    "work queue: creates no pod after one has succeeded",
+    { parallelism: 3 },
+    { succeeded: 1 },
+    [pod("a"), pod("b")],
+    [],
+  ],
+  [
+    "work queue: completes after the last pod has ended",
     { parallelism: 3 },
     { succeeded: 2 },
     [],
-    ["write-status 2 pods ended well"],
+    ["write-status 2 pods succeeded"],
   ],
   [
-    "failures beyond the limit end it",
+    "fails after more failures than backoffLimit",
     { backoffLimit: 2 },
     { failed: 3, failuresInARow: 3 },
     [],
     ["write-status failed 3 times, with a limit of 2"],
   ],
-  ["no more than the limit doesn't", { backoffLimit: 3 }, { failed: 3 }, [], ["create-pod"]],
   [
-    "restarts in place count, and say why",
+    "continues after as many failures as backoffLimit",
+    { backoffLimit: 3 },
+    { failed: 3 },
+    [],
+    ["create-pod"],
+  ],
+  [
+    "counts restarts of containers as failures, with the reason",
     { backoffLimit: 1 },
     {},
     [pod("a", { status: restarted(2) })],
     ["write-status failed twice, with a limit of 1; pod a: container main exited with code 4 (Error)"],
   ],
-  ["restarts within the limit go on", { backoffLimit: 2 }, {}, [pod("a", { status: restarted(2) })], []],
   [
-    "pods of an earlier run are stopped, and the new one waits for them",
+    "continues after as many restarts as backoffLimit",
+    { backoffLimit: 2 },
+    {},
+    [pod("a", { status: restarted(2) })],
+    [],
+  ],
+  [
+    "stops the pods of an earlier run before the new run begins",
     {},
     undefined,
     [pod("a", { run: "earlier" })],
-    ["stop-pod a its job was changed and starts again"],
+    ["stop-pod a its job was changed and restarts"],
   ],
-  ["also those that stop already", {}, undefined, [pod("a", { run: "earlier", stopping: true })], []],
   [
-    "but not for those on a lost node",
+    "waits for stopping pods of an earlier run",
+    {},
+    undefined,
+    [pod("a", { run: "earlier", stopping: true })],
+    [],
+  ],
+  [
+    "doesn't wait for stopping pods of an earlier run on a lost node",
     {},
     undefined,
     [pod("a", { run: "earlier", stopping: true, node: "lost" })],
@@ -163,7 +205,7 @@ for (const [what, config, run, pods, expected] of [
   test(`pods: ${what}`, () => assert.deepEqual(stepsOf({ config, run, pods }), expected));
 }
 
-test("after failures the next pod waits: 10 s, doubled each time, 6 minutes at most", () => {
+test("delays the next pod after failures by 10 s, doubling up to 6 minutes", () => {
   for (const [inARow, seconds] of [
     [1, 10],
     [2, 20],
@@ -185,12 +227,12 @@ test("after failures the next pod waits: 10 s, doubled each time, 6 minutes at m
   }
 });
 
-test("a failure that lies in the future, because the clock was set back, delays no pod until the clock has caught up", () => {
+test("creates the next pod at once if the last failure is in the future because the clock was set back", () => {
   const run = { failed: 1, failuresInARow: 1, lastFailure: { at: toTimestamp(NOW_MS + 86_400_000) } };
   assert.match(stepsOf({ run }).join(), /^create/);
 });
 
-test("it fails when its active deadline is over, with the last failure for a reason", () => {
+test("fails after its active deadline", () => {
   const startedAt = toTimestamp(NOW_MS - 60_000);
   const given = (seconds: number, pods: readonly PodEntry[] = []) => ({
     config: { activeDeadlineSeconds: BigInt(seconds) },
@@ -204,7 +246,7 @@ test("it fails when its active deadline is over, with the last failure for a rea
   assert.equal(nextJobEvaluationMs(inputOf(given(61, [pod("a")]))), NOW_MS + 1_000);
 });
 
-test("a job that has ended stops what still runs, and goes after its time to live", () => {
+test("stops the running pods of a finished job, and removes the job after its TTL", () => {
   const config = { ttlSecondsAfterFinished: 30n };
   const run = { condition: "Failed", reason: "DeadlineExceeded", finishedAt: toTimestamp(NOW_MS - 29_000) };
   const pods = [pod("a", { status: RUNNING }), counted("b", "failed")];
@@ -215,7 +257,7 @@ test("a job that has ended stops what still runs, and goes after its time to liv
   assert.equal(nextJobEvaluationMs(inputOf({ run })), undefined, "without one it stays");
 });
 
-test("a job with a time to live goes also when the clock was set back after its end", () => {
+test("removes a job with a TTL if the clock was set back after it finished", () => {
   const config = { ttlSecondsAfterFinished: 30n };
   const endedIn = (ms: number) => ({
     config,
@@ -226,7 +268,7 @@ test("a job with a time to live goes also when the clock was set back after its 
   assert.deepEqual(stepsOf(endedIn(5_000)), [], "a small step only delays it");
 });
 
-test("the newest pods that have ended are kept for their logs", () => {
+test("keeps the newest ended pods for their logs", () => {
   const pods = Array.from({ length: 53 }, (_, index) =>
     counted(`p${index}`, "succeeded", { observedAtMs: index }),
   );
@@ -240,7 +282,7 @@ test("the newest pods that have ended are kept for their logs", () => {
   ]);
 });
 
-test("a deleted job stops all its pods and goes with the last", () => {
+test("stops all pods of a deleted job, and removes its record after the last", () => {
   const pods = [pod("a"), counted("b", "succeeded"), pod("c", { stopping: true })];
   const why = "its job was deleted";
   assert.deepEqual(stepsOf({ deleting: true, run: {}, pods }), [`stop-pod a ${why}`, `stop-pod b ${why}`]);
@@ -255,16 +297,16 @@ type Case = readonly [
   expected: readonly string[],
 ];
 
-test("pods that share out their work don't wait for one that went with its node", () => {
+test("work queue: completes without waiting for a pod on a lost node", () => {
   const queue = { config: { parallelism: 2 }, run: { succeeded: 1 } };
   const stopping = (node: string) => [counted("a", "succeeded"), pod("b", { node, stopping: true })];
   assert.deepEqual(stepsOf({ ...queue, pods: stopping("n1") }), []);
-  assert.deepEqual(stepsOf({ ...queue, pods: stopping("lost") }), ["write-status 1 pods ended well"]);
+  assert.deepEqual(stepsOf({ ...queue, pods: stopping("lost") }), ["write-status 1 pods succeeded"]);
 });
 
 interface Given {
   readonly config?: Parameters<typeof JobSpec.fromPartial>[0]["jobConfig"];
-  /** Undefined: it has not begun. */
+  /** The job's status. Undefined: the job has not begun. */
   readonly run?: Parameters<typeof JobStatus.fromPartial>[0] | undefined;
   readonly pods?: readonly PodEntry[];
   readonly held?: boolean;

@@ -12,49 +12,59 @@ import { parseIndexes } from "./indexes.ts";
 import { labelsOf } from "./job-pod.ts";
 import { endOf, failedRunsOf, failureOf, failureText } from "./pod-state.ts";
 
-/** A step for one job. The same objects are executed and printed. */
+/** A step for one job. A dry run prints the same objects. */
 export type JobStep =
-  /** They have ended; the job's status and their records say so in one transaction. */
+  /** Counts ended pods: updates the job's status and the pods' records in one transaction. */
   | { readonly type: "count-pods"; readonly pods: readonly PodEntry[] }
-  /** Begins the run, or ends it. */
+  /** Begins or ends the run. */
   | { readonly type: "write-status"; readonly status: JobStatus; readonly why: string }
   | { readonly type: "create-pod"; readonly index: number | undefined; readonly why: string }
   | { readonly type: "stop-pod"; readonly pod: PodEntry; readonly why: string }
   | { readonly type: "relabel-pod"; readonly pod: PodEntry; readonly labels: Labels }
-  /** The pod never was on a node, so its record is removed. */
+  /** Removes the record of a pod that never was on a node, or whose node has removed it. */
   | { readonly type: "forget-pod"; readonly pod: PodEntry; readonly why: string }
-  /** The job ended long enough ago to be removed. */
+  /** Removes a job whose time to live after its end has passed. */
   | { readonly type: "remove-job"; readonly why: string }
-  /** The last pod of a deleted job is gone. */
+  /** Deletes the record of a deleted job after its last pod is gone. */
   | { readonly type: "forget-resource" };
 
 export interface JobInput {
-  /** Undefined: the record is gone though pods are left. */
+  /** The job's resource. Undefined: its record is removed, but pods are left. */
   readonly resource: ResourceEntry | undefined;
   readonly job: Job | undefined;
-  /** The status of this run or an earlier one. */
+  /** The job's status. It may be of an earlier run. */
   readonly status: JobStatus | undefined;
   readonly pods: readonly PodEntry[];
   readonly nodeExists: (name: string) => boolean;
-  /** Reports whether the node is reachable, so that it will stop what it was ordered to stop. */
+  /** Reports whether the node is reachable, so that it will stop pods as ordered. */
   readonly nodeReady: (name: string) => boolean;
-  /** A dependency is missing, so no run begins. */
+  /** Whether dependencies are unmet, so that no run begins. */
   readonly held: boolean;
   readonly nowMs: number;
-  /** The present time less the time in which this coordinator could act. Default: it has always been there. */
+  /** The current time minus the time for which this coordinator could act, in milliseconds since the epoch. Default: 0. */
   readonly upSinceMs?: number;
-  /** Translates a time on record: leaves out the time in which the coordinator could not act. Default: all time counts. */
+  /**
+   * Moves a recorded time forward by the time in which the coordinator could not act. Default: all time counts.
+   */
   readonly since?: Since;
 }
 
-/** A completion in time may still have to be reported when the coordinator was away. Agents report as soon as they connect. */
+/**
+ * The time after a start of the coordinator before a job fails by its deadline, because agents may still report a
+ * completion from before the deadline. Agents report as soon as they connect.
+ */
 const REPORTS_MS = 10_000;
-/** Pods that have ended are kept so that their logs can be read: the newest of those that ended well, and of the others. */
+/**
+ * The number of ended pods whose records are kept for their logs: the newest this many that succeeded, and the newest this
+ * many others.
+ */
 const KEPT_OF_EACH = 50;
-/** One look makes at most so many; the next look follows at once. */
+/** The limit of pods created in one evaluation. The next evaluation continues at once. */
 const MAX_CREATED_AT_ONCE = 200;
 
-/** Returns the next steps of the job. Counting is a step of its own, because all other decisions depend on the counts. Pure. */
+/**
+ * Returns the next steps of the job. Counting is a step of its own, because all other decisions depend on the counts. Pure.
+ */
 export function planJob(input: JobInput): JobStep[] {
   const { resource, job, status } = input;
   if (resource === undefined || job === undefined || resource.record.deleting) return removal(input);
@@ -73,7 +83,7 @@ export function planJob(input: JobInput): JobStep[] {
   ];
 }
 
-/** Returns the time at which the next step may change. Undefined: never by time alone. */
+/** Returns the time at which the next step may change without an event. Undefined: never. */
 export function nextJobEvaluationMs(input: JobInput): number | undefined {
   const { job, status, resource, nowMs, since } = input;
   if (job === undefined || resource?.record.deleting || status?.run !== job.run) return undefined;
@@ -86,7 +96,7 @@ export function nextJobEvaluationMs(input: JobInput): number | undefined {
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
-/** Runs that ended badly so far, those in pods that go on included. */
+/** Returns the number of failures so far: counted failed pods, and failed runs of containers in pods that continue. */
 export function failuresOf(status: JobStatus, pods: readonly PodEntry[]): number {
   const open = pods.filter(({ record }) => record.job?.run === status.run && record.job.counted === "");
   return status.failed + open.reduce((sum, pod) => sum + failedRunsOf(pod), 0);
@@ -128,14 +138,14 @@ function removal(input: JobInput): JobStep[] {
   return [...gone, ...stops, ...last];
 }
 
-/** Stops the pods of earlier runs. */
+/** Returns the stops of pods of earlier runs. */
 function stopOthers(left: readonly PodEntry[], job: Job): JobStep[] {
   return left
     .filter(({ record }) => record.job?.run !== job.run && record.stoppingSince === undefined)
-    .map((pod) => ({ type: "stop-pod", pod, why: "its job was changed and starts again" }));
+    .map((pod) => ({ type: "stop-pod", pod, why: "its job was changed and restarts" }));
 }
 
-/** Begins a run after the pods of the previous one have ended, as far as their nodes are reachable. */
+/** Begins a run once the pods of the previous run have ended, except pods on unreachable nodes. */
 function begin(left: readonly PodEntry[], job: Job, { held, nodeReady, nowMs }: JobInput): JobStep[] {
   const waits = left.some(({ record }) => record.node === "" || nodeReady(record.node));
   if (held || waits) return [];
@@ -146,7 +156,7 @@ function stopOld(mine: readonly PodEntry[]): JobStep[] {
   const counted = mine.filter(
     ({ record }) => record.job?.counted !== "" && record.stoppingSince === undefined,
   );
-  // Its node has lost its memory of the end.
+  // The node has lost its state and started a counted pod again.
   const again = counted.filter((pod) => pod.status !== undefined && endOf(pod) === undefined);
   const kept = counted.filter((pod) => !again.includes(pod));
   const newestFirst = kept.sort((a, b) => (b.observedAtMs ?? 0) - (a.observedAtMs ?? 0));
@@ -154,7 +164,7 @@ function stopOld(mine: readonly PodEntry[]): JobStep[] {
   const others = newestFirst.filter(({ record }) => record.job?.counted !== "failed");
   const old = [...failed.slice(KEPT_OF_EACH), ...others.slice(KEPT_OF_EACH)];
   return [
-    ...again.map((pod): JobStep => ({ type: "stop-pod", pod, why: "its end has been counted" })),
+    ...again.map((pod): JobStep => ({ type: "stop-pod", pod, why: "its end was already counted" })),
     ...old.map(
       (pod): JobStep => ({
         type: "stop-pod",
@@ -165,7 +175,7 @@ function stopOld(mine: readonly PodEntry[]): JobStep[] {
   ];
 }
 
-/** The run has ended. */
+/** Returns the steps for a finished run. */
 function rest(mine: readonly PodEntry[], job: Job, run: JobStatus, { nowMs }: JobInput): JobStep[] {
   const finishedMs = toEpochMs(run.finishedAt) ?? nowMs;
   if (job.ttlMs !== undefined && isOver(finishedMs, job.ttlMs, nowMs))
@@ -175,8 +185,8 @@ function rest(mine: readonly PodEntry[], job: Job, run: JobStatus, { nowMs }: Jo
 }
 
 /**
- * Whether a job that has finished has been kept for its time. A job that finished further ahead than that time has passed it too: the
- * clock was set back since, and waiting until it has caught up could take days.
+ * Reports whether a finished job has been kept for its time to live. True also if the end is further in the future than
+ * that time: the clock was set back, and waiting for it to catch up could take days.
  */
 function isOver(finishedMs: number, ttlMs: number, nowMs: number): boolean {
   return finishedMs + ttlMs <= nowMs || finishedMs > nowMs + ttlMs;
@@ -207,13 +217,16 @@ function goOn(mine: readonly PodEntry[], job: Job, run: JobStatus, input: JobInp
   return [...steps, ...indexes.map((index): JobStep => ({ type: "create-pod", index, why }))];
 }
 
-/** A pod that is to stop still has its place as long as its node can be trusted to stop it: no two run at a time in one place. */
+/**
+ * Reports whether a stopping pod still counts towards parallelism: its node is reachable and will stop it. No two pods run
+ * at a time for one index.
+ */
 function isLeaving({ record }: PodEntry, { nodeReady }: JobInput): boolean {
   const stops = record.job?.counted === "" && record.stoppingSince !== undefined;
   return stops && (record.node === "" || nodeReady(record.node));
 }
 
-/** The request's labels follow without new pods. */
+/** Returns the steps that update the labels of pods without replacing them. */
 function relabel(pods: readonly PodEntry[], job: Job): JobStep[] {
   return pods.flatMap((pod): JobStep[] => {
     const labels = labelsOf(job, pod.record.job?.index);
@@ -221,7 +234,7 @@ function relabel(pods: readonly PodEntry[], job: Job): JobStep[] {
   });
 }
 
-/** Pods at a time. */
+/** Returns the number of pods that should run at the same time. */
 function wantedOf(job: Job, run: JobStatus, open: number): number {
   if (job.completions === undefined)
     return run.succeeded > 0 ? Math.min(open, job.parallelism) : job.parallelism;
@@ -238,7 +251,10 @@ function freeIndexes(job: Job, run: JobStatus, pods: readonly PodEntry[], count:
   return free;
 }
 
-/** Pods whose work another has done, then those beyond what is to run at a time: those of the least use first. */
+/**
+ * Returns the pods to stop with the reason: first pods whose index another pod has completed, then pods beyond the desired
+ * number, the least useful first.
+ */
 function surplusOf(open: readonly PodEntry[], job: Job, run: JobStatus): (readonly [PodEntry, string])[] {
   const done = parseIndexes(run.completedIndexes);
   const idle = open.filter(({ record }) => record.job?.index !== undefined && done.has(record.job.index));
@@ -246,8 +262,8 @@ function surplusOf(open: readonly PodEntry[], job: Job, run: JobStatus): (readon
   const over = Math.max(0, busy.length - wantedOf(job, run, busy.length));
   const byUse = [...busy].sort((a, b) => useOf(a) - useOf(b) || ageOf(b) - ageOf(a));
   return [
-    ...idle.map((pod) => [pod, "its index has been done by another pod"] as const),
-    ...byUse.slice(0, over).map((pod) => [pod, "more than are to run at a time"] as const),
+    ...idle.map((pod) => [pod, "another pod has completed its index"] as const),
+    ...byUse.slice(0, over).map((pod) => [pod, "more pods than desired"] as const),
   ];
 }
 
@@ -260,7 +276,7 @@ function ageOf({ record }: PodEntry): number {
   return toEpochMs(record.createdAt) ?? 0;
 }
 
-/** Returns the outcome of the run if it ends now. */
+/** Returns the outcome if the run ends now. Undefined: it continues. */
 function outcomeOf(
   mine: readonly PodEntry[],
   job: Job,
@@ -294,7 +310,10 @@ function outcomeOf(
   return end("Failed", "DeadlineExceeded", text, failure);
 }
 
-/** Returns the time at which the run has failed unless it is complete. Time without a coordinator counts, because pods ran on. */
+/**
+ * Returns the time at which the run fails unless it is complete. Time without a coordinator counts, because pods continue
+ * to run.
+ */
 function deadlineMs(
   { activeDeadlineMs }: Job,
   { startedAt }: JobStatus,
@@ -305,10 +324,7 @@ function deadlineMs(
   return Math.max(startedMs + activeDeadlineMs, upSinceMs + REPORTS_MS);
 }
 
-/**
- * Reports whether the run is complete. If pods share the work, all of them have to end, except those that were lost with their
- * nodes.
- */
+/** Reports whether the run is complete. The pods of a work queue all have to end, except pods on lost nodes. */
 function isComplete(mine: readonly PodEntry[], job: Job, run: JobStatus, input: JobInput): boolean {
   if (job.completions !== undefined) return run.succeeded >= job.completions;
   return run.succeeded > 0 && !mine.some((pod) => isOpen(pod) || isLeaving(pod, input));
@@ -316,11 +332,11 @@ function isComplete(mine: readonly PodEntry[], job: Job, run: JobStatus, input: 
 
 function completed(job: Job, { succeeded }: JobStatus): string {
   return job.completions === undefined
-    ? `${succeeded} pods ended well`
+    ? `${succeeded} pods succeeded`
     : `${succeeded}/${job.completions} completed`;
 }
 
-/** Returns the last failure, including failures of pods that are restarted in place and not counted yet. */
+/** Returns the last failure, including failures of running pods that are not counted yet. */
 function lastFailureOf(mine: readonly PodEntry[], run: JobStatus): JobStatus["lastFailure"] {
   const open = mine.filter(({ record }) => record.job?.counted === "").flatMap((pod) => failureOf(pod) ?? []);
   const all = run.lastFailure === undefined ? open : [...open, run.lastFailure];

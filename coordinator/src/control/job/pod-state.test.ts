@@ -22,7 +22,7 @@ for (const [what, status, runs, failure] of [
     TEXT,
   ],
   [
-    "it waits to run again",
+    "a container waits for its restart",
     {
       containers: [
         { name: "main", state: WAITING, restartCount: 0, lastTermination: bad, terminations: [bad] },
@@ -32,7 +32,7 @@ for (const [what, status, runs, failure] of [
     TEXT,
   ],
   [
-    "it starts again, which is no second failure",
+    "a restarting container counts its failure once",
     {
       containers: [
         { name: "main", state: WAITING, restartCount: 1, lastTermination: bad, terminations: [bad] },
@@ -42,7 +42,7 @@ for (const [what, status, runs, failure] of [
     TEXT,
   ],
   [
-    "more ends than are reported",
+    "a container has more restarts than reported terminations",
     {
       containers: [
         { name: "main", state: RUNNING, restartCount: 9, lastTermination: bad, terminations: [bad, bad] },
@@ -52,13 +52,13 @@ for (const [what, status, runs, failure] of [
     TEXT,
   ],
   [
-    "an init container that was done ran again",
+    "an init container that had succeeded runs again",
     { containers: [{ name: "seed", init: true, state: RUNNING, restartCount: 1, terminations: [good] }] },
     0,
     undefined,
   ],
   [
-    "it has ended well in the end",
+    "a container succeeded after a restart",
     {
       phase: PodPhase.SUCCEEDED,
       containers: [{ name: "main", state: terminated(good), restartCount: 1, lastTermination: bad }],
@@ -73,7 +73,7 @@ for (const [what, status, runs, failure] of [
     TEXT,
   ],
   [
-    "its host gave it up",
+    "its node has evicted it",
     {
       phase: PodPhase.FAILED,
       reason: "Evicted",
@@ -113,7 +113,7 @@ for (const [what, fields, expected] of [
   ["succeeded", { job: JOB, status: { phase: PodPhase.SUCCEEDED, containers: [ENDED] } }, true],
   ["failed", { job: JOB, status: { phase: PodPhase.FAILED, containers: [ENDED] } }, true],
   [
-    "is evicted and still stops",
+    "is evicted while a container runs",
     { job: JOB, status: { phase: PodPhase.FAILED, containers: [UNDER_WAY] } },
     false,
   ],
@@ -136,7 +136,7 @@ for (const [what, fields, expected] of [
   ["is removed", { job: JOB, status: { phase: PodPhase.REMOVED } }, true],
   ["is a service's", { status: { phase: PodPhase.SUCCEEDED, containers: [ENDED] } }, false],
 ] as readonly (readonly [string, PodFields, boolean])[]) {
-  test(`${expected ? "counts nothing" : "counts the requests"} of a pod that ${what}`, () => {
+  test(`${expected ? "counts no resources" : "counts the requests"} of a pod that ${what}`, () => {
     assert.equal(usesNothing(aPod(fields)), expected);
   });
 }

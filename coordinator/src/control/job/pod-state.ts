@@ -7,15 +7,15 @@ import { JobFailure } from "@forage/proto/forage/store/v1/store";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry } from "../../state/entries.ts";
 
-/** Returns how the pod's containers ended, as its node reports; undefined while they may still run or restart. */
+/** Returns how the pod's containers ended, as reported by its node. Undefined while they run or may restart. */
 export function endOf({ status }: PodEntry): "succeeded" | "failed" | undefined {
   if (status?.phase === PodPhase.SUCCEEDED) return "succeeded";
   return status?.phase === PodPhase.FAILED ? "failed" : undefined;
 }
 
 /**
- * Reports whether the pod is a job's and all of its containers have ended for good, so that it uses nothing of its node. Its
- * record stays for the logs, and while the node removes what is left.
+ * Reports whether the pod is a job's and all its containers have ended for good, so that it uses no resources of its node.
+ * Its record stays for its logs, and while the node removes the rest.
  */
 export function usesNothing({ record, status }: PodEntry): boolean {
   if (record.job === undefined || status === undefined) return false;
@@ -23,7 +23,7 @@ export function usesNothing({ record, status }: PodEntry): boolean {
   switch (status.phase) {
     case PodPhase.SUCCEEDED:
     case PodPhase.FAILED:
-      // A pod that its node evicts has failed before its containers have stopped.
+      // An evicted pod has failed before its containers have stopped.
       return !states.includes("running");
     case PodPhase.STOPPING:
       return states.length > 0 && states.every((state) => state === "terminated");
@@ -35,9 +35,9 @@ export function usesNothing({ record, status }: PodEntry): boolean {
 }
 
 /**
- * Returns the number of failed runs of the pod's containers that another run in the same pod follows. A container that starts
- * again may count as restarted before its new run is reported. Therefore ends are counted, and restarts only where some ends are
- * unreported.
+ * Returns the number of failed runs of the pod's containers that were followed by another run in the same pod. A restart
+ * may be counted before the new run is reported, so terminations are counted, and restarts only where terminations are
+ * missing.
  */
 export function failedRunsOf({ status }: PodEntry): number {
   return (status?.containers ?? []).reduce((sum, container) => sum + failedRuns(container), 0);
@@ -45,14 +45,17 @@ export function failedRunsOf({ status }: PodEntry): number {
 
 function failedRuns({ terminations, lastTermination, restartCount }: ContainerStatus): number {
   const newest = lastTermination === undefined ? [] : [lastTermination];
-  const told = terminations.length > 0 ? terminations : newest;
-  return told.length < restartCount ? restartCount : told.filter(isBad).length;
+  const known = terminations.length > 0 ? terminations : newest;
+  return known.length < restartCount ? restartCount : known.filter(isBad).length;
 }
 
-/** The newest bad end of one of its containers, or what its node says of the pod; undefined: nothing of it has failed. */
+/**
+ * Returns the newest failure of a container, or the failure that the node reports for the pod. Undefined: nothing has
+ * failed.
+ */
 export function failureOf({ record, status, observedAtMs = 0 }: PodEntry): JobFailure | undefined {
   const ends = (status?.containers ?? []).flatMap(({ name, state, lastTermination }) => {
-    // One that ended well in the end may have failed before.
+    // A container that succeeded may have failed before.
     const all = [state?.$case === "terminated" ? state.value : undefined, lastTermination];
     const bad = all.filter((end) => end !== undefined).filter(isBad);
     return bad.map((end) => ({ name, end }));
@@ -71,7 +74,7 @@ export function failureOf({ record, status, observedAtMs = 0 }: PodEntry): JobFa
   });
 }
 
-/** The limit of a message in characters: enough for the last lines, and the status stays small. */
+/** The limit of a message in characters. It holds the last lines, and keeps the status small. */
 const MAX_MESSAGE = 2_000;
 
 function isBad({ exitCode, reason }: ContainerTerminated): boolean {
@@ -82,7 +85,7 @@ function millis({ finishedAt }: ContainerTerminated): number {
   return Number(finishedAt?.seconds ?? 0n) * 1000 + (finishedAt?.nanos ?? 0) / 1e6;
 }
 
-/** `container main exited with code 3 (Error); last lines: …` */
+/** Formats a failure, such as `container main exited with code 3 (Error); last lines: …`. */
 export function failureText(failure: JobFailure): string {
   const { container, exitCode, signal, reason, message } = failure;
   const lines = message.trim();

@@ -6,13 +6,13 @@ import { jobStatusOf } from "./job-input.ts";
 
 export interface JobProgressInput {
   readonly job: Job;
-  /** The status of this run or an earlier one. */
+  /** The job's status. It may be of an earlier run. */
   readonly status: JobStatus | undefined;
-  /** The unmet dependencies. Empty if there are none. */
+  /** The unmet dependencies, for messages. Empty: none. */
   readonly waitsFor: string;
 }
 
-/** Undefined when the resource isn't a job. */
+/** Returns the job's part of the input for its progress. Undefined if the resource isn't a job. */
 export function jobProgressInput(
   resource: ResourceEntry | undefined,
   state: ClusterView,

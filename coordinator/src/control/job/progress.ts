@@ -4,7 +4,7 @@ import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { Job } from "../../model/job.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { ProgressInput, ResourceProgress } from "../rollout/progress-input.ts";
-import { failureOf, whatItWaitsFor } from "../workload/pod-failure.ts";
+import { describeWaiting, failureOf } from "../workload/pod-failure.ts";
 import { failuresOf } from "./plan.ts";
 import { endOf } from "./pod-state.ts";
 import type { JobProgressInput } from "./progress-input.ts";
@@ -12,7 +12,7 @@ import type { JobProgressInput } from "./progress-input.ts";
 type Progress = Pick<ResourceProgress, "status" | "message" | "reason">;
 
 /**
- * Returns the job's progress for its rollout. Once a pod has run, only the job itself decides that it has failed; before that the
+ * Returns the job's progress for its rollout. Once a pod has run, only the job's own limits make it fail; before that the
  * limits of all rollouts apply. Pure.
  */
 export function progressOfJob(input: ProgressInput, { job, status, waitsFor }: JobProgressInput): Progress {
@@ -36,7 +36,7 @@ export function progressOfJob(input: ProgressInput, { job, status, waitsFor }: J
     run.succeeded + run.failed > 0 || pods.some(({ status: s }) => s?.phase === PodPhase.RUNNING);
   const failure = hasRun ? undefined : hopeless(pods, input);
   if (failure !== undefined) return at(RolloutStatus.FAILED, `${counts}; ${failure.message}`, failure.reason);
-  const waiting = whatItWaitsFor(pods, input);
+  const waiting = describeWaiting(pods, input);
   const message = waiting === "" ? counts : `${counts}; ${waiting}`;
   if (!hasRun && input.nowMs - input.startedMs >= input.limits.deadlineMs) {
     const seconds = Math.round(input.limits.deadlineMs / 1000);
@@ -69,7 +69,7 @@ function countsOf(job: Job, run: JobStatus, pods: readonly PodEntry[]): string {
   );
 }
 
-/** Returns the reason why the job can't continue. A failing container counts only toward the job's own limit. */
+/** Returns the reason why the job can't continue. Failing containers count only toward the job's own limit. */
 function hopeless(pods: readonly PodEntry[], input: ProgressInput) {
   const failure = failureOf(pods, input);
   const isHopeless =

@@ -11,7 +11,7 @@ import type { Store } from "../../store/index.ts";
 import { jobStatusOf } from "./job-input.ts";
 import { JobReconciler } from "./reconciler.ts";
 
-test("makes no pods by a status that another write has replaced meanwhile", async (t) => {
+test("creates no pods from a status that another write has replaced", async (t) => {
   const resource = aJobEntry();
   const { store, state, clock } = await aView(t, { resources: [resource], nodes: [aNode()] });
   const key = workloadStatusKey("shop", "job", "migrate");
@@ -26,13 +26,13 @@ test("makes no pods by a status that another write has replaced meanwhile", asyn
     });
     const { revision } = await store.txn(
       [],
-      [{ kind: "put", key, value: encodeRecord(WorkloadStatusRecord, record) }],
+      [{ type: "put", key, value: encodeRecord(WorkloadStatusRecord, record) }],
     );
     return revision;
   };
   await state.reached(await write(""));
   const txn: Store["txn"] = async (compares, ops) => {
-    // Between the look and the write, somebody else ends the job.
+    // Ends the job between the plan and its write.
     await write("Complete");
     return store.txn(compares, ops);
   };
@@ -43,7 +43,7 @@ test("makes no pods by a status that another write has replaced meanwhile", asyn
     clock,
     log: pino({ level: "silent" }),
     events: { record: () => {} },
-    steps: { take: () => {} },
+    steps: { report: () => {} },
     randomName: (length) => `${names++}`.padStart(length, "x"),
     held: () => false,
   });

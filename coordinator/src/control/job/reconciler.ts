@@ -27,20 +27,20 @@ export interface JobReconcilerOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  /** Default: all time counts. */
+  /** The clock of deadlines, which excludes time in which the coordinator could not act. Default: all time counts. */
   readonly time?: ActingTime | undefined;
   readonly log: Log;
   /** Receives every step before it is carried out. */
   readonly steps: StepSink;
   readonly events: EventRecorder;
   readonly randomName: (length: number) => string;
-  /** Reports whether something that the resource depends on isn't there yet. */
+  /** Reports whether the resource has unmet dependencies. */
   readonly held: (resource: ResourceEntry) => boolean;
 }
 
-/** The largest number of plans in one evaluation. The rest follows in the next one, so that other workloads have their turn. */
+/** The limit of plans in one evaluation. The next evaluation continues after other workloads. */
 const MAX_ROUNDS = 20;
-/** A clock that was set is noticed so soon. */
+/** The limit of the wait until the next evaluation, so that a changed wall clock is noticed in time. */
 const MAX_WAIT_MS = 60_000;
 
 interface JobContext extends JobInput {
@@ -48,7 +48,7 @@ interface JobContext extends JobInput {
   readonly entry: RecordEntry<WorkloadStatusRecord> | undefined;
 }
 
-/** Takes jobs further, by the keys of their workloads. */
+/** Reconciles jobs, by the keys of their workloads. */
 export class JobReconciler {
   readonly #options: JobReconcilerOptions;
   readonly #time: ActingTime;
@@ -58,7 +58,7 @@ export class JobReconciler {
     this.#time = options.time ?? new ActingTime({ clock: options.clock });
   }
 
-  /** Returns the milliseconds after which to evaluate again although nothing has changed. */
+  /** Returns the milliseconds after which to evaluate the job again even without a change. Undefined: never. */
   async reconcile(key: string): Promise<number | undefined> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const context = this.#contextOf(key);
@@ -67,7 +67,7 @@ export class JobReconciler {
         const nextMs = nextJobEvaluationMs(context);
         return nextMs === undefined ? undefined : Math.min(MAX_WAIT_MS, Math.max(1, nextMs - context.nowMs));
       }
-      for (const step of steps) this.#options.steps.take({ workload: key, ...describeJobStep(step) });
+      for (const step of steps) this.#options.steps.report({ workload: key, ...describeJobStep(step) });
       await this.#execute(context, steps);
     }
     return 0;
@@ -81,7 +81,7 @@ export class JobReconciler {
     return { statusKey, entry, ...jobInput(key, this.#time.now(), this.#options) };
   }
 
-  /** Executes the steps in one transaction, completely or not at all. The next pass sees the result. */
+  /** Executes the steps in one transaction. The next plan sees the result. */
   async #execute(context: JobContext, steps: readonly JobStep[]): Promise<void> {
     const { events } = this.#options;
     const [first] = steps;
@@ -89,20 +89,20 @@ export class JobReconciler {
       first?.type === "count-pods"
         ? [this.#count(context, first)]
         : eachBatch(this.#eachWrite(context, steps));
-    // Nothing is decided by a status or a resource that is no longer so.
+    // The transaction fails if the status or the resource has changed since the plan.
     let statusRevision = context.entry?.revision ?? 0;
     for (const part of parts) {
       const compares: Compare[] = part.flatMap((write) => write.compares);
       if (context.resource !== undefined)
         compares.push({
-          kind: "modRevision",
+          type: "mod-revision",
           key: context.resource.key,
           revision: context.resource.revision,
         });
-      compares.push({ kind: "modRevision", key: context.statusKey, revision: statusRevision });
+      compares.push({ type: "mod-revision", key: context.statusKey, revision: statusRevision });
       const ops = part.flatMap((write) => write.ops);
       const revision = await write({ compares, ops }, this.#options);
-      if (ops.some((op) => op.kind !== "deletePrefix" && op.key === context.statusKey))
+      if (ops.some((op) => op.type !== "delete-prefix" && op.key === context.statusKey))
         statusRevision = revision;
     }
     for (const step of steps) {
@@ -111,7 +111,7 @@ export class JobReconciler {
     }
   }
 
-  /** Counts as many pods as fit in one transaction; the next pass counts the others. */
+  /** Counts as many pods as fit in one transaction. The next plan counts the rest. */
   #count(context: JobContext, { pods }: Extract<JobStep, { readonly type: "count-pods" }>): StoreWrite[] {
     const job = required(context.job);
     const before = required(context.status);
@@ -119,7 +119,7 @@ export class JobReconciler {
       pod,
       ...rewritePod(pod, { ...pod.record, job: { ...required(pod.record.job), counted: as } }),
     }));
-    // The status itself takes room, too: up to five characters for each index that is done.
+    // The status takes up to five characters for each completed index.
     const [part = []] = batches([
       { pod: undefined, ...statusPiece(context, before, job.completions ?? 0) },
       ...marks,
@@ -149,7 +149,7 @@ export class JobReconciler {
     const nowMs = this.#options.clock.nowMs();
     switch (step.type) {
       case "count-pods":
-        throw new CoordinatorError("INTERNAL", "pods are counted by themselves");
+        throw new CoordinatorError("INTERNAL", "pods must be counted in a transaction of their own");
       case "write-status":
         return [statusPiece(context, step.status)];
       case "create-pod":
@@ -163,15 +163,15 @@ export class JobReconciler {
       case "remove-job": {
         const { key, record } = required(context.resource);
         const value = encodeRecord(ResourceRecord, { ...record, deleting: true });
-        return [{ compares: [], ops: [{ kind: "put", key, value }] }];
+        return [{ compares: [], ops: [{ type: "put", key, value }] }];
       }
       case "forget-resource":
         return [
           {
             compares: [],
             ops: [
-              { kind: "delete", key: required(context.resource).key },
-              { kind: "delete", key: context.statusKey },
+              { type: "delete", key: required(context.resource).key },
+              { type: "delete", key: context.statusKey },
             ],
           },
         ];
@@ -188,7 +188,7 @@ export class JobReconciler {
   }
 }
 
-/** `room`: indexes that may still be added to it. */
+/** Returns the write of the status. `room` is the number of indexes that may be added to it. */
 function statusPiece({ statusKey, entry, job }: JobContext, status: JobStatus, room = 0): StoreWrite {
   const { namespace, name } = required(job);
   const base = entry?.record ?? WorkloadStatusRecord.fromPartial({ namespace, kind: "job", name });
@@ -198,7 +198,7 @@ function statusPiece({ statusKey, entry, job }: JobContext, status: JobStatus, r
   };
   const value = encodeRecord(WorkloadStatusRecord, record);
   const sized = room === 0 ? value : new Uint8Array(value.byteLength + 6 * room);
-  return { compares: [], ops: [{ kind: "put", key: statusKey, value: sized }] };
+  return { compares: [], ops: [{ type: "put", key: statusKey, value: sized }] };
 }
 
 function required<T>(value: T | undefined): T {

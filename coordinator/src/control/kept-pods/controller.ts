@@ -19,7 +19,7 @@ export interface KeptPodsOptions {
   readonly log: Log;
 }
 
-/** Removes the records of kept pods when their time is over, or when their workload's next rollout attempt starts. */
+/** Removes the records of kept pods after their time, or when their workload's next rollout attempt starts. */
 export class KeptPodsController {
   readonly #options: KeptPodsOptions;
   readonly #loop: Loop;
@@ -44,8 +44,8 @@ export class KeptPodsController {
 
   #wakeFor(changes: readonly Change[]): void {
     for (const change of changes) {
-      if (change.kind === "kept-pod" && change.after !== undefined) this.#wakeForPod(change.after.record);
-      if (change.kind === "workload-status") this.#wakeForStatus((change.after ?? change.before)?.record);
+      if (change.type === "kept-pod" && change.after !== undefined) this.#wakeForPod(change.after.record);
+      if (change.type === "workload-status") this.#wakeForStatus((change.after ?? change.before)?.record);
     }
   }
 
@@ -73,8 +73,8 @@ export class KeptPodsController {
     const { remove, nextMs } = planKeptPods({ kept: this.#keptOf(key), attemptStartedAt, nowMs });
     const writes = remove.map(
       (entry): StoreWrite => ({
-        compares: [{ kind: "modRevision", key: entry.key, revision: entry.revision }],
-        ops: [{ kind: "delete", key: entry.key }],
+        compares: [{ type: "mod-revision", key: entry.key, revision: entry.revision }],
+        ops: [{ type: "delete", key: entry.key }],
       }),
     );
     for (const part of batches(writes)) {

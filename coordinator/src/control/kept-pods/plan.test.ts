@@ -21,13 +21,13 @@ function plan(endMs: number, attemptStartedAt: typeof startedAt | undefined = st
   return [remove.length, nextMs];
 }
 
-test("a kept pod stays until its end, and no longer than its rollout attempt", () => {
+test("keeps a pod until its time is over or the next rollout attempt starts", () => {
   assert.deepEqual(plan(NOW_MS + HOUR_MS), [0, NOW_MS + HOUR_MS]);
   assert.deepEqual(plan(NOW_MS), [1, undefined]);
   assert.deepEqual(plan(NOW_MS + HOUR_MS, toTimestamp(NOW_MS + 1)), [1, undefined]);
 });
 
-test("an end from before the clock was set back counts as over", () => {
+test("removes a pod whose end is far in the future because the clock was set back", () => {
   assert.deepEqual(plan(NOW_MS + 2 * HOUR_MS), [0, NOW_MS + 2 * HOUR_MS]);
   assert.deepEqual(plan(NOW_MS + 24 * HOUR_MS), [1, undefined]);
 });

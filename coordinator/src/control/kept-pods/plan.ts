@@ -7,21 +7,24 @@ import type { RecordEntry } from "../../state/record-view.ts";
 export interface KeptPodsInput {
   /** The kept pods of one workload. */
   readonly kept: readonly RecordEntry<KeptPodRecord>[];
-  /** The start of the workload's present rollout attempt. Undefined: the workload is gone. */
+  /** The start of the workload's current rollout attempt. Undefined: the workload is gone. */
   readonly attemptStartedAt: Timestamp | undefined;
   readonly nowMs: number;
 }
 
 export interface KeptPodsPlan {
   readonly remove: readonly RecordEntry<KeptPodRecord>[];
-  /** The time at which the next one ends. Undefined: none is left. */
+  /** The time of the next removal of a kept pod. Undefined: none is left. */
   readonly nextMs: number | undefined;
 }
 
-/** An end that is further ahead was stored before the clock was set back. It counts as over: else the pod would be kept for as long. */
+/**
+ * The limit up to which an end may be in the future. An end beyond it was stored before the clock was set back, and counts
+ * as over.
+ */
 const FARTHEST_END_MS = 2 * KEEP_FAILED_MS;
 
-/** Decides which kept pods go: those whose time is over, and those of earlier rollout attempts. Pure. */
+/** Returns the kept pods to remove: those whose time is over, and those of earlier rollout attempts. Pure. */
 export function planKeptPods({ kept, attemptStartedAt, nowMs }: KeptPodsInput): KeptPodsPlan {
   const endsMs = ({ record }: RecordEntry<KeptPodRecord>): number => toEpochMs(record.pod?.keptUntil) ?? 0;
   const stays = (entry: RecordEntry<KeptPodRecord>): boolean =>

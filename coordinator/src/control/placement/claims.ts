@@ -5,18 +5,18 @@ import { titleOf } from "../../model/object-name.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ObjectEntry, PodEntry } from "../../state/entries.ts";
 
-/** The limits that a pod's claims set for its placement. */
+/** The constraints that a pod's claims put on its placement. */
 export interface ClaimTies {
-  /** The nodes that hold the claims' data. */
+  /** The nodes that hold the data of claims. The pod has to run there. */
   readonly nodes: readonly string[];
-  /** Claims that go where the pod goes. */
+  /** Claims without a node. They are bound to the node of the pod. */
   readonly unbound: readonly ObjectEntry[];
   readonly bound: readonly ObjectEntry[];
-  /** The reason why the pod can't be placed yet. */
+  /** The reason why the pod can't be placed yet. Undefined: none. */
   readonly problem?: string;
 }
 
-/** Pure. */
+/** Returns the constraints of the pod's claims. Pure. */
 export function claimTiesOf({ refs }: PodEntry, state: ClusterView): ClaimTies {
   const nodes: string[] = [];
   const unbound: ObjectEntry[] = [];
@@ -38,15 +38,15 @@ export function claimTiesOf({ refs }: PodEntry, state: ClusterView): ClaimTies {
   return { nodes, unbound, bound };
 }
 
-/** Returns the writes that tie a pod's claims to its node, in the transaction that binds the pod. */
+/** Returns the writes that bind a pod's claims to its node, for the transaction that binds the pod. */
 export function bindClaims({ unbound, bound }: ClaimTies, node: string): StoreWrite {
   return {
-    compares: [...bound, ...unbound].map(({ key, revision }) => ({ kind: "modRevision", key, revision })),
+    compares: [...bound, ...unbound].map(({ key, revision }) => ({ type: "mod-revision", key, revision })),
     ops: unbound.map(({ key, record }) => {
       const value = record.spec?.$case === "claim" ? { ...record.spec.value, node } : undefined;
-      if (value === undefined) throw new TypeError(`${key} is no claim`);
+      if (value === undefined) throw new TypeError(`${key} is not a claim`);
       const changed = { ...record, spec: { $case: "claim", value } } as const;
-      return { kind: "put", key, value: encodeRecord(ObjectRecord, changed) };
+      return { type: "put", key, value: encodeRecord(ObjectRecord, changed) };
     }),
   };
 }

@@ -14,13 +14,13 @@ import { UnschedulablePods } from "./unschedulable-pods.ts";
 const LIMIT = { timeout: 120_000 };
 
 test(
-  "pods without a node are bound, the oldest first, and a full fleet says why it takes no more",
+  "binds pods without a node, the oldest first, and gives the reason when no node fits",
   LIMIT,
   async (t) => {
     const nodes = [node("n1", "2"), node("n2", "2")];
     const { state, unschedulable } = await start(t, { nodes, pods: many(5, "cpu") });
     await until(
-      "all that fit are bound",
+      "all pods that fit are bound",
       () => state.pods().filter((p) => p.record.node !== "").length === 4,
     );
     await until("the other has a reason", () =>
@@ -31,7 +31,7 @@ test(
   },
 );
 
-test("a store that fails for a while holds nothing up for good", LIMIT, async (t) => {
+test("binds pods after the store has failed for a while", LIMIT, async (t) => {
   const failing = { times: 2 };
   const { state, clock, waits } = await start(t, { nodes: [node("n1", "8")], pods: many(3) }, failing);
   for (let failure = 1; failure <= 2; failure++) {
@@ -42,7 +42,7 @@ test("a store that fails for a while holds nothing up for good", LIMIT, async (t
   await until("all are bound", () => state.unboundPods().length === 0);
 });
 
-test("pods too long for one transaction are bound all the same", LIMIT, async (t) => {
+test("binds pods that are too large for one transaction", LIMIT, async (t) => {
   const pods = many(20).map((pod) => {
     return { ...pod, record: { ...pod.record, labels: { long: "x".repeat(200_000) } } };
   });
@@ -50,7 +50,7 @@ test("pods too long for one transaction are bound all the same", LIMIT, async (t
   await until("all are bound", () => state.unboundPods().length === 0);
 });
 
-test("a node that says nonsense takes no pods, and the others do their work", LIMIT, async (t) => {
+test("places no pods on a node with an invalid report, and others on other nodes", LIMIT, async (t) => {
   const { state, store } = await start(t, { nodes: [node("n1", "a lot"), node("n2", "8")], pods: many(3) });
   await until("all are bound", () => state.unboundPods().length === 0);
   assert.ok(state.pods().every(({ record }) => record.node === "n2"));
@@ -58,27 +58,23 @@ test("a node that says nonsense takes no pods, and the others do their work", LI
   await until("the late one is bound", () => state.pod("shop", "late")?.record.node === "n2");
 });
 
-test(
-  "frees the resources of a job's pod once it has ended, though the pod stays for its logs",
-  LIMIT,
-  async (t) => {
-    const pod = unbound("done", "cpu");
-    const ended = {
-      ...pod,
-      record: { ...pod.record, node: "n1", job: { run: "r", index: undefined, counted: "" } },
-    };
-    const { state, store } = await start(t, {
-      nodes: [node("n1", "1")],
-      pods: [ended, unbound("next", "cpu")],
-    });
-    assert.equal(state.unboundPods().length, 1);
-    const status = PodStatus.fromPartial({ uid: pod.record.uid, phase: PodPhase.SUCCEEDED });
-    for (const op of opsOf({ pods: [{ ...ended, status }] })) await store.txn([], [op]);
-    await until("the next has its place", () => state.pod("shop", "next")?.record.node === "n1");
-  },
-);
+test("frees the resources of an ended pod of a job that is kept for its logs", LIMIT, async (t) => {
+  const pod = unbound("done", "cpu");
+  const ended = {
+    ...pod,
+    record: { ...pod.record, node: "n1", job: { run: "r", index: undefined, counted: "" } },
+  };
+  const { state, store } = await start(t, {
+    nodes: [node("n1", "1")],
+    pods: [ended, unbound("next", "cpu")],
+  });
+  assert.equal(state.unboundPods().length, 1);
+  const status = PodStatus.fromPartial({ uid: pod.record.uid, phase: PodPhase.SUCCEEDED });
+  for (const op of opsOf({ pods: [{ ...ended, status }] })) await store.txn([], [op]);
+  await until("the next has its place", () => state.pod("shop", "next")?.record.node === "n1");
+});
 
-test("resources of an ended job's pod stay free while the pod is removed", LIMIT, async (t) => {
+test("keeps the resources of an ended job's pod free while the pod is removed", LIMIT, async (t) => {
   const pod = unbound("done", "cpu");
   const job = { run: "r", index: undefined, counted: "" };
   const state$ = { $case: "terminated" as const, value: { exitCode: 0 } };
@@ -91,7 +87,7 @@ test("resources of an ended job's pod stay free while the pod is removed", LIMIT
   await until("the next has its place", () => state.pod("shop", "next")?.record.node === "n1");
 });
 
-test("a pod that can't be summed up says so, and no other pod waits for it", LIMIT, async (t) => {
+test("reports a pod whose requests can't be added up, and places the others", LIMIT, async (t) => {
   const poison = withMemory(unbound("poison"), ["5Pi", "5Pi"]);
   const pods = [{ ...poison, record: { ...poison.record, priority: 1_000 } }, ...many(3)];
   const { state, unschedulable, store, clock } = await start(t, { nodes: [node("n1", "8")], pods });
@@ -99,7 +95,7 @@ test("a pod that can't be summed up says so, and no other pod waits for it", LIM
   await until("it has a reason", () => unschedulable.get("uid-poison") !== undefined);
   assert.match(
     unschedulable.get("uid-poison")?.summary ?? "",
-    /^it can't be scheduled: quantity .* is too large$/,
+    /^it can't be evaluated: quantity .* is too large$/,
   );
   for (const op of opsOf({ pods: [unbound("late")] })) await store.txn([], [op]);
   await until("a later one is bound", () => state.pod("shop", "late")?.record.node === "n1");
@@ -110,14 +106,14 @@ test("a pod that can't be summed up says so, and no other pod waits for it", LIM
   assert.equal(unschedulable.get("uid-poison"), undefined);
 });
 
-test("a pod that can't be read says so, is tried again, and no other pod waits for it", LIMIT, async (t) => {
+test("reports and retries a pod that can't be decoded, and places the others", LIMIT, async (t) => {
   const { state, store, unschedulable, clock } = await start(t, { nodes: [node("n1", "8")] });
   const drainingPods = t.mock.method(state, "drainingPods", () => {
     throw new Error("damaged");
   });
   for (const op of opsOf({ pods: [unbound("unreadable")] })) await store.txn([], [op]);
   await until("it has a reason", () => unschedulable.get("uid-unreadable") !== undefined);
-  assert.equal(unschedulable.get("uid-unreadable")?.summary, "it can't be scheduled: damaged");
+  assert.equal(unschedulable.get("uid-unreadable")?.summary, "it can't be evaluated: damaged");
   drainingPods.mock.restore();
   for (const op of opsOf({ pods: many(3) })) await store.txn([], [op]);
   await until("the others are bound", () => state.unboundPods().length === 1);
@@ -125,18 +121,14 @@ test("a pod that can't be read says so, is tried again, and no other pod waits f
   await until("it is tried again by itself", () => state.unboundPods().length === 0);
 });
 
-test(
-  "a bound pod that can't be summed up counts as a pod, and leaves its node's others alone",
-  LIMIT,
-  async (t) => {
-    const poison = withMemory(unbound("poison"), ["5Pi", "5Pi"]);
-    const bound = { ...poison, record: { ...poison.record, node: "n1" } };
-    const { state } = await start(t, { nodes: [node("n1", "8")], pods: [bound, ...many(3)] });
-    await until("the others are bound", () => state.unboundPods().length === 0);
-  },
-);
+test("counts a bound pod whose requests can't be added up as one pod", LIMIT, async (t) => {
+  const poison = withMemory(unbound("poison"), ["5Pi", "5Pi"]);
+  const bound = { ...poison, record: { ...poison.record, node: "n1" } };
+  const { state } = await start(t, { nodes: [node("n1", "8")], pods: [bound, ...many(3)] });
+  await until("the others are bound", () => state.unboundPods().length === 0);
+});
 
-test("invented resources and nodes with too many devices keep no pod from its node", LIMIT, async (t) => {
+test("places pods despite unknown resources and nodes with too many devices", LIMIT, async (t) => {
   const devices = (count: number, prefix: string) =>
     Object.fromEntries(Array.from({ length: count }, (_, i) => [`${prefix}.example/${i}`, "1"]));
   const inventing = unbound("inventing");
@@ -150,7 +142,7 @@ test("invented resources and nodes with too many devices keep no pod from its no
     events.map(({ kind, name, reason }) => `${kind} ${name} ${reason}`),
     ["node n1 ReconcileFailed"],
   );
-  assert.match(events[0]?.message ?? "", /more extended resources than are counted; left out: many\.example/);
+  assert.match(events[0]?.message ?? "", /more extended resources than the limit; ignored: many\.example/);
   for (const op of opsOf({
     nodes: [node("gpu", "1", { "nvidia.com/gpu": "1" })],
     pods: [needing("nvidia.com/gpu")],
@@ -160,7 +152,7 @@ test("invented resources and nodes with too many devices keep no pod from its no
   await until("a GPU that comes later is found", () => state.pod("shop", "needing")?.record.node === "gpu");
 });
 
-test("a pod whose labels change is avoided by those that keep away from its new labels", LIMIT, async (t) => {
+test("applies anti-affinity to the changed labels of a bound pod", LIMIT, async (t) => {
   const relabelled = { ...unbound("a"), record: { ...unbound("a").record, node: "n1" } };
   const { state, store, unschedulable } = await start(t, { nodes: [node("n1", "8")], pods: [relabelled] });
   const labels = { app: "noisy" };
@@ -171,12 +163,12 @@ test("a pod whose labels change is avoided by those that keep away from its new 
   assert.equal(state.pod("shop", "avoiding")?.record.node, "");
   for (const op of opsOf({ pods: [relabelled] })) await store.txn([], [op]);
   await until(
-    "it is bound once the label is gone",
+    "it is bound once the label is removed",
     () => state.pod("shop", "avoiding")?.record.node === "n1",
   );
 });
 
-test("a pod is not preempted while it only holds a place for itself", LIMIT, async (t) => {
+test("doesn't preempt a pod that only reserves a place", LIMIT, async (t) => {
   const important = (name: string, priority: number) => {
     const pod = unbound(name, "cpu");
     return { ...pod, record: { ...pod.record, priority } };
@@ -193,12 +185,12 @@ test("a pod is not preempted while it only holds a place for itself", LIMIT, asy
   await until("the high one has a reason", () => unschedulable.get("uid-high") !== undefined);
   assert.match(unschedulable.get("uid-high")?.summary ?? "", /insufficient cpu/);
   assert.equal(state.pod("shop", "middle")?.record.stoppingSince, undefined);
-  await store.txn([], [{ kind: "delete", key: there.key }]);
+  await store.txn([], [{ type: "delete", key: there.key }]);
   await until("the one in the middle is preempted once it runs", () => {
     clock.advance(1_000);
     return state.pod("shop", "middle")?.record.stoppingSince !== undefined;
   });
-  await store.txn([], [{ kind: "delete", key: "pods/shop/middle" }]);
+  await store.txn([], [{ type: "delete", key: "pods/shop/middle" }]);
   await until("the most important one has the room", () => state.pod("shop", "high")?.record.node === "n1");
 });
 

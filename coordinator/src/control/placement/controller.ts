@@ -33,26 +33,26 @@ export interface PlacementControllerOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly events?: EventRecorder;
-  /** The controller reconciles nothing before this resolves. Default: at once. */
+  /** Nothing is placed before it resolves. Default: resolved. */
   readonly started?: Promise<void> | undefined;
   readonly profile: Profile;
-  /** Takes note of why pods are not placed. */
+  /** Receives the reasons why pods are unschedulable. */
   readonly unschedulable: UnschedulablePods;
-  /** Runs it soon, after what is being done now. Default: `setImmediate`. */
+  /** Runs the function after the pending work of the event loop. Default: `setImmediate`. */
   readonly defer?: (run: () => void) => void;
 }
 
 const LOOP_KEY = "fleet";
-/** Bindings that are written together: one transaction's worth of records. */
+/** The number of bindings that are written together: about as many as fit in one transaction. */
 const PLACED_AT_ONCE = 1_000;
-/** The number of nodes evaluated before heartbeats are read and calls are answered: about 10 ms of work. */
+/** The number of evaluated nodes after which the event loop handles heartbeats and calls: about 10 ms of work. */
 const NODES_PER_TURN = 100_000;
-/** An explanation asks a node this many times as much as a search. */
+/** The cost of an explanation per node, relative to a search. */
 const EXPLAIN_COST = 5;
-/** Summaries that are brought up to date in one pass ask at most so many nodes. */
+/** The limit of nodes that are evaluated for outdated summaries in one pass. */
 const REFRESHED_NODES = 20_000;
 
-/** Binds pods to nodes. The fleet's state follows the view, change by change. */
+/** Binds pods to nodes. It applies each change of the view to the scheduler's fleet. */
 export class PlacementController {
   readonly #options: PlacementControllerOptions;
   readonly #fleet: Fleet;
@@ -93,7 +93,7 @@ export class PlacementController {
     this.#loop.wake(LOOP_KEY);
   }
 
-  /** Returns the pods to stop for an even spread of the rest. */
+  /** Returns the pods to stop so that the rest is spread evenly. */
   pickVictims(pods: readonly PodEntry[], count: number): readonly PodEntry[] {
     if (count <= 0) return [];
     if (count >= pods.length) return pods;
@@ -104,14 +104,14 @@ export class PlacementController {
     return [...pods].sort((a, b) => rankOf(a) - rankOf(b)).slice(0, count);
   }
 
-  /** Returns each node with the reason that excludes it. Undefined if the pod waits for something else than a node. */
+  /** Returns the reason that excludes each node. Undefined if the pod waits for something other than a node. */
   explain(pod: PodEntry): Explanation | undefined {
     const ties = claimTiesOf(pod, this.#options.state);
     if (ties.problem !== undefined) return undefined;
     return this.#faults.attempt(subjectOf(pod), () => this.#fleet.explain(podSpecOf(pod.record, ties.nodes)));
   }
 
-  /** Moves that would make things better; makes none. */
+  /** Returns moves of pods that would improve the placement. Moves nothing. */
   suggestMoves(options: RebalanceOptions): RebalancePlan {
     return this.#fleet.defragment(options);
   }
@@ -124,42 +124,42 @@ export class PlacementController {
     let wake = false;
     for (const change of changes) {
       const reached = this.#view.follow(change);
-      const asked = this.#intake.follow(change);
-      wake ||= asked || (reached && this.#queue.size > 0);
+      const hasWork = this.#intake.follow(change);
+      wake ||= hasWork || (reached && this.#queue.size > 0);
     }
     if (wake) this.#loop.wake(LOOP_KEY);
   }
 
-  /** One pass over the pods that may have a node now. */
+  /** Runs one pass over the pods that are due. */
   async #pass(): Promise<number | undefined> {
     const turn = new Turn(this.#options.defer ?? setImmediate);
-    await this.#intake.take(() => turn.spend(NODES_PER_POD));
+    await this.#intake.readChanges(() => turn.spend(NODES_PER_POD));
     const due = this.#queue.takeDue().sort((a, b) => byImportance(a.pod, b.pod));
     const { freed } = this.#fleet;
     const open = new Set<Binding>();
     const pass: Pass = { claims: new Set(), stops: new Map(), nominated: [], again: false, done: 0 };
     try {
       while (pass.done < due.length) await this.#placeSome(due, pass, open, turn);
-      // A failed write means that a preemption was planned from an outdated view. Its preemptors are tried again.
+      // A failed write means that a preemption was planned from an outdated view. The pods that it was for are tried again.
       let stopped = true;
       for (const part of batches([...pass.stops.values()])) stopped = (await this.#write(part)) && stopped;
       if (stopped) pass.nominated = [];
       else pass.again = true;
     } finally {
-      this.#takeBack(open);
+      this.#undo(open);
       for (const { pod } of open) this.#queue.retry(pod.record.uid);
       for (const { pod } of due.slice(pass.done)) this.#queue.retry(pod.record.uid);
-      // Their victims may not have been stopped.
+      // The victims may not have been stopped.
       for (const uid of pass.nominated) this.#queue.retry(uid);
     }
-    // A pod that gave up the place it held has made room for those that had their turn before it.
+    // A released reservation made room for pods that were tried before it.
     if (open.size > 0 || pass.again || this.#fleet.freed !== freed) this.#loop.wake(LOOP_KEY);
     await this.#refresh(turn);
     const nextMs = Math.min(this.#queue.nextMs() ?? Number.POSITIVE_INFINITY, this.#intake.nextMs());
     return nextMs === Number.POSITIVE_INFINITY ? undefined : nextMs;
   }
 
-  /** Places pods until enough are bound to be written, and writes them. */
+  /** Places due pods until enough bindings are collected for a write, and writes them. */
   async #placeSome(due: readonly Waiting[], pass: Pass, open: Set<Binding>, turn: Turn): Promise<void> {
     const placed: Binding[] = [];
     for (; pass.done < due.length && placed.length < PLACED_AT_ONCE && !turn.isOver; pass.done++) {
@@ -177,7 +177,7 @@ export class PlacementController {
   }
 
   /**
-   * Reports whether the pod is unchanged. It may have been stopped while others were written; that has woken the loop again.
+   * Reports whether the pod is unchanged. It may have been stopped while others were written, which wakes the loop again.
    */
   #isAsItWas({ revision, record }: PodEntry): boolean {
     return this.#options.state.pod(record.namespace, record.name)?.revision === revision;
@@ -187,11 +187,11 @@ export class PlacementController {
     const { pod } = waiting;
     const { uid } = pod.record;
     try {
-      // Another pod of its class has just had no node: this one has none either.
+      // Another pod of the same class was just found unschedulable, so this one is too.
       if (this.#queue.isHopeless(uid)) return this.#noteWhy(waiting, turn);
       return this.#place(waiting, pass, turn);
     } catch (error) {
-      // The error must not keep other pods from being placed. The part that reached the fleet is undone.
+      // An error of one pod must not keep others from being placed. Undoes the part that reached the fleet.
       this.#fleet.unbind(fleetKey(pod.record));
       this.#nominations.forget(uid);
       this.#intake.reject(pod, error);
@@ -199,13 +199,13 @@ export class PlacementController {
     }
   }
 
-  /** Binds the pod in the fleet's state; what writes that down is still to be done. */
+  /** Binds the pod in the scheduler's fleet. The binding is written later. */
   #place({ pod, spec }: Waiting, pass: Pass, turn: Turn): Binding | undefined {
     const { unschedulable, clock, state } = this.#options;
     const { uid } = pod.record;
     const ties = claimTiesOf(pod, state);
     this.#nominations.release(pod);
-    // Another pod takes the same claim to its node right now: where that is shows at the next look.
+    // An earlier pod of this pass binds one of the claims. The next pass sees to which node.
     if (ties.unbound.some((claim) => pass.claims.has(claim.key))) {
       this.#nominations.forget(uid);
       this.#queue.release(uid);
@@ -227,8 +227,8 @@ export class PlacementController {
     return {
       pod,
       node,
-      compares: [{ kind: "modRevision", key: pod.key, revision: pod.revision }, ...claims.compares],
-      ops: [{ kind: "put", key: pod.key, value }, ...claims.ops],
+      compares: [{ type: "mod-revision", key: pod.key, revision: pod.revision }, ...claims.compares],
+      ops: [{ type: "put", key: pod.key, value }, ...claims.ops],
     };
   }
 
@@ -245,7 +245,7 @@ export class PlacementController {
     if (preempting.stops.length > 0) {
       const victims = preempting.stops.length;
       log.info({ event: "pods-preempted", pod: pod.record.name, victims, message: preempting.message });
-      // The time to find a node starts over, because room will become free.
+      // The placement deadline starts over, because room will become free.
       unschedulable.clear(uid);
       pass.nominated.push(uid);
     }
@@ -253,14 +253,14 @@ export class PlacementController {
     for (const { key, write } of preempting.stops) pass.stops.set(key, write);
   }
 
-  /** The pod has no node, for the reason that is known of its class. */
+  /** Records that the pod is unschedulable, with the reason of its class. */
   #noteWhy(waiting: Waiting, turn: Turn): undefined {
     const { uid } = waiting.pod.record;
     if (this.#queue.summaryOf(uid) === undefined) this.#explain(waiting, turn);
     this.#options.unschedulable.set(waiting.pod, this.#queue.summaryOf(uid) ?? "");
   }
 
-  /** Notes why the pods of one class have no node. */
+  /** Records why the pods of one class are unschedulable. */
   #explain({ pod, spec }: Waiting, turn: Turn): void {
     turn.spendNow(this.#fleet.size * EXPLAIN_COST);
     const { summary } = this.#fleet.explain(spec);
@@ -269,7 +269,7 @@ export class PlacementController {
         this.#options.unschedulable.set(other, summary);
   }
 
-  /** Updates some of the reasons for which pods wait for a node. */
+  /** Updates some of the outdated reasons. */
   async #refresh(turn: Turn): Promise<void> {
     let nodes = 0;
     for (const waiting of this.#queue.outdated()) {
@@ -292,8 +292,8 @@ export class PlacementController {
     return succeeded;
   }
 
-  /** Someone else changed one of the pods meanwhile, or the store failed: what was not written down did not happen. */
-  #takeBack(open: ReadonlySet<Binding>): void {
+  /** Undoes bindings that were not written, because a pod was changed by another writer or the store failed. */
+  #undo(open: ReadonlySet<Binding>): void {
     for (const { pod } of open) {
       const now = this.#options.state.pod(pod.record.namespace, pod.record.name);
       if (now === undefined || now.record.node === "") this.#fleet.unbind(fleetKey(pod.record));
@@ -301,7 +301,7 @@ export class PlacementController {
   }
 }
 
-/** The cost of handling a pod apart from evaluating nodes, as a number of nodes. */
+/** The cost of handling a pod apart from evaluating nodes, in evaluated nodes. */
 const NODES_PER_POD = 20;
 
 interface Binding extends StoreWrite {
@@ -309,20 +309,20 @@ interface Binding extends StoreWrite {
   readonly node: string;
 }
 
-/** One pass over pods that wait. */
+/** The state of one pass over due pods. */
 interface Pass {
-  /** Claims that pods take along in it. */
+  /** Keys of the claims that pods bind in this pass. */
   readonly claims: Set<string>;
-  /** By the key of the pod to stop, because two waiting pods may need the same pod to stop. */
+  /** The writes that stop victims, by the victim's key, because two pods may have the same victim. */
   readonly stops: Map<string, StoreWrite>;
-  /** The uids of pods with nominated victims. */
+  /** The uids of the pods that reserved a place in this pass. */
   nominated: string[];
   again: boolean;
-  /** The number of pods that have been tried. */
+  /** The number of tried pods. */
   done: number;
 }
 
-/** A share of the process's time, counted by the nodes that are asked. */
+/** Limits how long placement occupies the event loop, measured in evaluated nodes. */
 class Turn {
   readonly #defer: (run: () => void) => void;
   #nodes = 0;
@@ -339,7 +339,7 @@ class Turn {
     this.#nodes += nodes;
   }
 
-  /** Lets others have the process once the share is used up. */
+  /** Adds the cost. Yields to the event loop once the limit is reached. */
   async spend(nodes: number): Promise<void> {
     this.#nodes += nodes;
     if (!this.isOver) return;

@@ -16,7 +16,7 @@ export interface FleetViewOptions {
   readonly faults: ObjectFaults;
 }
 
-/** Keeps the scheduler's fleet equal to the nodes and bound pods of the cluster view. */
+/** Keeps the scheduler's fleet in sync with the nodes and bound pods of the cluster view. */
 export class FleetView {
   readonly #options: FleetViewOptions;
 
@@ -24,14 +24,14 @@ export class FleetView {
     const { state } = options;
     this.#options = options;
     for (const node of state.nodes()) this.#describe(node);
-    // In the order in which they were bound, so that a restarted coordinator chooses as the one before it.
+    // Pods are added in the order in which they were bound, so that a restarted coordinator makes the same choices.
     for (const pod of state.pods().sort(byBinding)) this.#setPod(pod);
   }
 
-  /** Returns whether the change has reached the fleet. */
+  /** Applies the change. Returns whether it changed the fleet. */
   follow(change: Change): boolean {
-    if (change.kind === "node") return this.#setNode(change.before, change.after);
-    if (change.kind !== "pod") return false;
+    if (change.type === "node") return this.#setNode(change.before, change.after);
+    if (change.type !== "pod") return false;
     const { before, after } = change;
     if (after !== undefined) return this.#followPod(before, after);
     if (before === undefined) return false;
@@ -40,7 +40,7 @@ export class FleetView {
     return this.#options.fleet.unbind(fleetKey(before.record));
   }
 
-  /** Runs while the fleet holds the node as unreachable, with its pods on it, and takes that back. */
+  /** Runs the function while the fleet treats the node as unreachable with its pods still on it, and undoes that. */
   whileLost<T>(node: NodeEntry, nowMs: number, run: () => T): T {
     this.#describe({ ...node, health: { ...node.health, ready: false, sinceMs: nowMs } });
     try {
@@ -53,7 +53,7 @@ export class FleetView {
   #followPod(before: PodEntry | undefined, after: PodEntry): boolean {
     const { fleet } = this.#options;
     const { node } = after.record;
-    // A status matters only where it says that a job's pod uses nothing any more.
+    // The only relevant change of a status is the end of a job's pod, which then uses no resources.
     if (before?.record === after.record && usesNothing(before) === usesNothing(after)) return false;
     if (node === "")
       return before !== undefined && before.record.node !== "" && fleet.unbind(fleetKey(after.record));
@@ -68,7 +68,7 @@ export class FleetView {
       fleet.removeNode(before.name);
       return true;
     }
-    // Heartbeats change a node's entry often; placement depends on little of it.
+    // Heartbeats change a node's entry often, but placement depends on few of its fields.
     if (before !== undefined && !mayDiffer(before, after)) return false;
     if (before !== undefined && isDeepStrictEqual(nodeSpecOf(before), nodeSpecOf(after))) return false;
     this.#describe(after);
@@ -86,7 +86,7 @@ export class FleetView {
       if (left.length === 0) faults.clear(subject);
       else faults.report(subject, new Error(tooManyResources(left)));
     } catch (error) {
-      // A node with amounts that can't be read takes no pods; the others go on.
+      // A node with invalid amounts gets no pods. Other nodes are not affected.
       faults.report(subject, error);
       fleet.setNode({ ...spec, allocatable: {} });
     }
@@ -108,7 +108,7 @@ export class FleetView {
       set(podSpecOf(pod.record));
     } catch (error) {
       faults.report(subjectOf(pod), error);
-      // It has been bound before, so it is on the node: it counts as one pod whose requests are not known.
+      // The pod is bound, so it counts as one pod on its node, with unknown requests.
       set({ namespace: pod.record.namespace, name: pod.record.name, containers: [] });
     }
     fleet.setTerminating(name, isLeaving(pod));
@@ -124,13 +124,13 @@ function nodeSubject({ name }: NodeEntry): { kind: "node"; namespace: ""; name: 
   return { kind: "node", namespace: "", name };
 }
 
-/** Names in a message. */
+/** The largest number of names in a message. */
 const MAX_NAMED = 3;
 
 function tooManyResources(left: readonly string[]): string {
   const named = left.slice(0, MAX_NAMED).join(", ");
   const more = left.length > MAX_NAMED ? ` and ${left.length - MAX_NAMED} more` : "";
-  return `it offers more extended resources than are counted; left out: ${named}${more}`;
+  return `it offers more extended resources than the limit; ignored: ${named}${more}`;
 }
 
 function isLeaving(pod: PodEntry): boolean {
@@ -153,7 +153,7 @@ function nodeSpecOf(node: NodeEntry): NodeSpec {
   };
 }
 
-/** Returns the operators' taints, and one taint of each kind that the node's conditions require. */
+/** Returns the operators' taints, and one taint for each of the node's conditions that requires one. */
 function taintsOf(node: NodeEntry): Taint[] {
   const called = conditionTaints(node).filter(({ effect }) => effect === "NoSchedule");
   return [...taintsFrom(node.record.taints), ...taintsFrom(called)];

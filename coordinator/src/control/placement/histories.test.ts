@@ -20,13 +20,13 @@ import { PlacementController } from "./controller.ts";
 import { FleetView } from "./fleet-view.ts";
 import { UnschedulablePods } from "./unschedulable-pods.ts";
 
-// Forty histories of a hundred changes take a few seconds; SEEDS=5000 for a long run.
+// The number of random histories of a hundred changes. 40 take a few seconds; SEEDS=5000 is for a long run.
 const SEEDS = Number(process.env.SEEDS ?? 40);
 const CHANGES = 100;
-/** Back-offs are shorter; the flush of all that waits is later, so that nothing is found by it. */
+/** Longer than any back-off, and shorter than the periodic flush of all waiting pods, which would hide missed wake-ups. */
 const REST_MS = 30_000;
 
-test("after any history the scheduler's fleet is that of the view, and no pod waits that a node could take", async (t) => {
+test("after random changes the scheduler's fleet matches the view, and every pod that fits is placed", async (t) => {
   for (let seed = 1; seed <= SEEDS; seed++) await runHistory(t, seed);
 });
 
@@ -63,13 +63,13 @@ async function disturb(world: World, random: Random, change: number): Promise<vo
   const kind = random.next();
   const write = (...ops: Op[]) => store.txn([], ops);
   const rewrite = (pod: PodEntry, record: Partial<PodRecord>) =>
-    write({ kind: "put", key: pod.key, value: encodeRecord(PodRecord, { ...pod.record, ...record }) });
+    write({ type: "put", key: pod.key, value: encodeRecord(PodRecord, { ...pod.record, ...record }) });
   if (kind < 0.4) await write(...opsOf({ pods: [aRandomPod(random, `p${change}`)] }));
   else if (kind < 0.5 && bound.length > 0)
     await rewrite(random.pick(bound), { labels: { app: random.pick(["a", "b", "c"]) } });
   else if (kind < 0.6 && bound.length > 0)
     await rewrite(random.pick(bound), { stoppingSince: toTimestamp(1) });
-  else if (kind < 0.65 && pods.length > 0) await write({ kind: "delete", key: random.pick(pods).key });
+  else if (kind < 0.65 && pods.length > 0) await write({ type: "delete", key: random.pick(pods).key });
   else if (kind < 0.7 && bound.length > 0) {
     const pod = random.pick(bound);
     await rewrite(pod, {
@@ -83,16 +83,16 @@ async function disturb(world: World, random: Random, change: number): Promise<vo
     state.setNodeHealth(name, { ready: random.chance(0.6), message: "", lastSeenMs: 1, sinceMs: 1 }, true);
   } else if (kind < 0.85) await changeNodes(world, random);
   else if (kind < 0.95) await changeClaim(world, random.pick(["c0", "c1", "c2"]), random);
-  // Pods that a node was ordered to stop are gone some time later.
+  // Removes some of the pods that are stopping.
   const gone = pods.filter(({ record }) => record.stoppingSince !== undefined && random.chance(0.3));
-  for (const { key } of gone) await write({ kind: "delete", key });
+  for (const { key } of gone) await write({ type: "delete", key });
 }
 
 async function changeNodes({ state, store }: World, random: Random): Promise<void> {
   const names = state.nodes().map(({ name }) => name);
   if (names.length > 2 && random.chance(0.5)) {
     const name = random.pick(names);
-    await store.txn([], [{ kind: "delete", key: nodeKey(name) }]);
+    await store.txn([], [{ type: "delete", key: nodeKey(name) }]);
     return;
   }
   const node = aRandomNode(random, `n${random.below(8)}`);
@@ -104,7 +104,7 @@ async function changeClaim({ state, store }: World, name: string, random: Random
   const key = objectKey({ namespace: "shop", kind: "claim", name });
   const there = state.objects.get({ namespace: "shop", kind: "claim", name }) !== undefined;
   if (there && random.chance(0.3)) {
-    await store.txn([], [{ kind: "delete", key }]);
+    await store.txn([], [{ type: "delete", key }]);
     return;
   }
   if (there) return;
@@ -114,17 +114,17 @@ async function changeClaim({ state, store }: World, name: string, random: Random
     name,
     spec: { $case: "claim", value: { node: "" } },
   });
-  await store.txn([], [{ kind: "put", key, value: encodeRecord(ObjectRecord, record) }]);
+  await store.txn([], [{ type: "put", key, value: encodeRecord(ObjectRecord, record) }]);
 }
 
 async function checkAtRest(world: World, at: string): Promise<void> {
   const { state, store, clock } = world;
-  // Preemption stops pods, whose end makes room, which others take: until all has come to rest.
+  // Preemption stops pods, whose end makes room for others. Repeats until nothing changes.
   for (let rounds = 0; rounds < 60; rounds++) {
     await rest();
     const stopping = state.pods().filter(({ record }) => record.stoppingSince !== undefined);
     if (stopping.length === 0) break;
-    for (const { key } of stopping) await store.txn([], [{ kind: "delete", key }]);
+    for (const { key } of stopping) await store.txn([], [{ type: "delete", key }]);
   }
   for (const pod of state.unboundPods()) {
     const ties = claimTiesOf(pod, state);
@@ -151,7 +151,7 @@ async function checkAtRest(world: World, at: string): Promise<void> {
   }
 }
 
-/** Probes whose explanations show every amount that is free and every pod that is counted. */
+/** Pods whose explanations show all free resources and all counted pods. */
 const PROBES = [
   {
     resources: {

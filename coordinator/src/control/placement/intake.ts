@@ -28,20 +28,20 @@ interface Failed {
   retryAtMs: number;
 }
 
-/** A pod whose handling failed is tried again after the first, doubling up to the second. */
+/** The delay of a retry after an error in handling a pod, doubling from the first value to the second. */
 const RETRY: BackOff = { baseMs: 1_000, capMs: 300_000 };
 
 /**
- * Decides which pods wait for a node, and with which demands: it reads the pod, its claims and what is known of its workload, and keeps
- * the queue up to date. A pod that can't be handled stays outside until it changes or its back-off is over.
+ * Decides which pods wait for a node, and with which constraints. It reads the pod, its claims and its workload, and
+ * updates the queue. A pod that can't be handled is not queued until it changes or its back-off has passed.
  */
 export class Intake {
   readonly #options: IntakeOptions;
-  /** Keyed by key: pods to read again. */
+  /** Pods to read again, by key. */
   readonly #unread = new Map<string, PodEntry>();
-  /** Keyed by uid: pods whose handling failed. */
+  /** Pods whose handling failed, by uid. */
   readonly #failed = new Map<string, Failed>();
-  /** Keyed by workload: its pods that wait by key, as their demands change with the pods that leave. */
+  /** The waiting pods of each workload, by key. Their constraints depend on which pods of the workload leave nodes. */
   readonly #waiting = new Map<string, Map<string, PodEntry>>();
 
   constructor(options: IntakeOptions) {
@@ -49,9 +49,9 @@ export class Intake {
     for (const pod of options.state.unboundPods()) this.#read(pod);
   }
 
-  /** Returns whether there is something to do. */
+  /** Applies the change. Returns whether there are pods to place or to read. */
   follow(change: Change): boolean {
-    switch (change.kind) {
+    switch (change.type) {
       case "pod":
         return this.#followPod(change.before, change.after);
       case "object": {
@@ -72,8 +72,8 @@ export class Intake {
     }
   }
 
-  /** Reads what has changed into the queue. `spend` is awaited for each pod. */
-  async take(spend: () => Promise<void>): Promise<void> {
+  /** Updates the queue for the changed pods. Awaits `spend` for each pod. */
+  async readChanges(spend: () => Promise<void>): Promise<void> {
     const nowMs = this.#options.clock.monotonicMs();
     for (const failed of this.#failed.values()) {
       if (failed.retryAtMs > nowMs) continue;
@@ -88,7 +88,7 @@ export class Intake {
     }
   }
 
-  /** The pod can't be handled: it is reported, and tried again later. */
+  /** Reports a pod that can't be handled, and retries it later. */
   reject(pod: PodEntry, error: unknown): void {
     const { queue, unschedulable, faults, clock } = this.#options;
     const { uid } = pod.record;
@@ -96,10 +96,10 @@ export class Intake {
     this.#failed.set(uid, { pod, failures, retryAtMs: clock.monotonicMs() + backOffMs(failures, RETRY) });
     queue.delete(uid);
     faults.report(subjectOf(pod), error);
-    unschedulable.set(pod, `it can't be scheduled: ${messageOf(error)}`);
+    unschedulable.set(pod, `it can't be evaluated: ${messageOf(error)}`);
   }
 
-  /** Milliseconds until a pod that failed is tried again. */
+  /** Returns the milliseconds until the next failed pod is retried. */
   nextMs(): number {
     let atMs = Number.POSITIVE_INFINITY;
     for (const { retryAtMs } of this.#failed.values()) atMs = Math.min(atMs, retryAtMs);
@@ -109,7 +109,7 @@ export class Intake {
   #followPod(before: PodEntry | undefined, after: PodEntry | undefined): boolean {
     if (before?.record === after?.record) return false;
     const woken = this.#wakeNominated(before, after);
-    // A pod that leaves its node keeps its successor from going there.
+    // The replacement of a pod that leaves its node must not be placed there.
     const leaving = leavingNode(before) !== leavingNode(after);
     const siblings = leaving ? this.#waiting.get((after ?? before)?.workloadKey ?? "") : undefined;
     for (const [key, pod] of siblings ?? []) this.#unread.set(key, pod);
@@ -121,11 +121,11 @@ export class Intake {
     return woken || (siblings?.size ?? 0) > 0;
   }
 
-  /** One that others wait for has been stopped or is gone, or has turned out to stay. */
+  /** Wakes pods that wait for this one as a victim: it was removed, or its stop was cancelled. */
   #wakeNominated(before: PodEntry | undefined, after: PodEntry | undefined): boolean {
     const { queue, nominations } = this.#options;
     const uids = before === undefined ? [] : nominations.waitingFor(before.record.uid);
-    // A requested stop is not a change.
+    // A requested stop is no reason to wake them.
     if (before?.record.stoppingSince === undefined && after?.record.stoppingSince !== undefined) return false;
     for (const uid of uids) queue.retry(uid);
     return uids.length > 0;
@@ -133,7 +133,7 @@ export class Intake {
 
   #read(pod: PodEntry): void {
     this.#unread.set(pod.key, pod);
-    // It has changed, and what was wrong with it perhaps with it.
+    // The change may have corrected the error.
     this.#failed.delete(pod.record.uid);
     const siblings = this.#waiting.get(pod.workloadKey) ?? new Map();
     this.#waiting.set(pod.workloadKey, siblings.set(pod.key, pod));
@@ -147,7 +147,7 @@ export class Intake {
     if (siblings?.size === 0) this.#waiting.delete(pod.workloadKey);
     this.#unread.delete(pod.key);
     this.#failed.delete(uid);
-    // A place that is held for a pod that is bound now has become its own.
+    // A bound pod needs no reservation any more.
     if (after?.record.node === undefined || after.record.node === "") nominations.release(pod);
     nominations.forget(uid);
     queue.delete(uid);
@@ -184,7 +184,7 @@ function isWaiting({ record }: PodEntry): boolean {
   return record.node === "" && record.stoppingSince === undefined;
 }
 
-/** The node that a pod is about to leave, while it has not been stopped. */
+/** Returns the node that the pod is marked to leave. Undefined once it is stopping. */
 function leavingNode(pod: PodEntry | undefined): string | undefined {
   if (pod?.record.drainingSince === undefined || pod.record.stoppingSince !== undefined) return undefined;
   return pod.record.node;

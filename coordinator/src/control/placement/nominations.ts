@@ -19,41 +19,41 @@ export interface NominationsOptions {
 /** A preemption that makes room for a pod. */
 export interface Preempting {
   readonly message: string;
-  /** Less important pods to stop now; none while those chosen before are still stopping. */
+  /** Less important pods to stop now. Empty while earlier victims are still stopping. */
   readonly stops: readonly { readonly key: string; readonly write: StoreWrite }[];
 }
 
 /**
- * Holds the pods for which others are being stopped. Until those are gone, such a pod reserves its place in the fleet's state,
- * so that no less important pod takes the room that becomes free.
+ * Tracks the pods for which victims are being stopped. Until the victims are gone, such a pod reserves its place in the
+ * scheduler's fleet, so that no less important pod uses the freed room.
  */
 export class Nominations {
   readonly #options: NominationsOptions;
-  /** Keyed by uid of the pod that waits. */
+  /** The nominations by uid of the waiting pod. */
   readonly #nominations = new Map<string, Nomination>();
-  /** Uids of the pods that wait, by uid of a pod that is stopped for them. */
+  /** The uids of waiting pods by uid of their victim. */
   readonly #waitingFor = new Map<string, Set<string>>();
 
   constructor(options: NominationsOptions) {
     this.#options = options;
   }
 
-  /** The node on which the pod holds a place. */
+  /** Returns the node on which the pod reserves a place. */
   nodeFor(uid: string): string | undefined {
     return this.#nominations.get(uid)?.node;
   }
 
-  /** Uids of pods that hold a place on the node. */
+  /** Returns the uids of pods that reserve a place on the node. */
   on(node: string): string[] {
     return [...this.#nominations].flatMap(([uid, nomination]) => (nomination.node === node ? [uid] : []));
   }
 
-  /** Uids of the pods that wait until this one is gone. */
+  /** Returns the uids of pods that wait until this one is gone. */
   waitingFor(victimUid: string): readonly string[] {
     return [...(this.#waitingFor.get(victimUid) ?? [])];
   }
 
-  /** Releases the place that the pod held. Call it before the pod is scheduled again. */
+  /** Releases the pod's reservation. Must be called before the pod is scheduled again. */
   release({ record }: PodEntry): void {
     if (this.#nominations.has(record.uid)) this.#options.fleet.unbind(fleetKey(record));
   }
@@ -67,7 +67,7 @@ export class Nominations {
     this.#nominations.delete(uid);
   }
 
-  /** Tries to make room for a pod that no node can take, by preempting less important pods. */
+  /** Tries to make room for an unschedulable pod by preempting less important pods. */
   preempt(pod: PodEntry, spec: PodSpec): Preempting | undefined {
     const { fleet, state } = this.#options;
     const before = this.#nominations.get(pod.record.uid);
@@ -83,7 +83,7 @@ export class Nominations {
     if (found === undefined) return undefined;
     const byKey = new Map(state.podsOnNode(found.node).map((it) => [fleetKey(it.record) as string, it]));
     const victims = found.victims.map((key) => byKey.get(key)).filter((it) => it !== undefined);
-    // A victim that only holds a place can't be stopped: its own preemption comes first.
+    // A victim that only reserves a place can't be stopped.
     if (victims.length < found.victims.length) return undefined;
     this.#nominate(pod.record.uid, { node: found.node, victims });
     fleet.bind(spec, found.node);
@@ -109,8 +109,8 @@ export class Nominations {
       stopReason: `Preempted by ${by.record.namespace}/${by.record.name}`,
     };
     return {
-      compares: [{ kind: "modRevision", key, revision }],
-      ops: [{ kind: "put", key, value: encodePod(stopped) }],
+      compares: [{ type: "mod-revision", key, revision }],
+      ops: [{ type: "put", key, value: encodePod(stopped) }],
     };
   }
 }

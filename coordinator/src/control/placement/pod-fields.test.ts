@@ -9,7 +9,10 @@ import type { NodeEntry, PodEntry } from "../../state/entries.ts";
 import { PlacementController } from "./controller.ts";
 import { UnschedulablePods } from "./unschedulable-pods.ts";
 
-/** Each field of a pod that says where it may run, on two nodes: the one it has to choose is always the second. */
+/**
+ * Tests each field that restricts where a pod may run, with two nodes of which the second is the only or the preferred
+ * choice.
+ */
 
 const LIMIT = { timeout: 120_000 };
 const zones = [node("a", { labels: { zone: "east" } }), node("b", { labels: { zone: "west" } })];
@@ -34,44 +37,50 @@ test("affinity.node_affinity.required: only nodes that match one of the terms", 
   );
 });
 
-test("affinity.node_affinity.preferred: rather nodes that match, all the same others", LIMIT, async (t) => {
-  const preferred = [{ weight: 100, preference: { matchExpressions: [IN_WEST] } }];
-  await goesToB(t, zones, nodeAffinity({ preferred }));
-  const [east] = zones;
-  const { state } = await place(t, east === undefined ? [] : [east], [waiting(nodeAffinity({ preferred }))]);
-  assert.equal(state.pod("shop", "new")?.record.node, "a");
-});
+test(
+  "affinity.node_affinity.preferred: prefers nodes that match, and falls back to others",
+  LIMIT,
+  async (t) => {
+    const preferred = [{ weight: 100, preference: { matchExpressions: [IN_WEST] } }];
+    await goesToB(t, zones, nodeAffinity({ preferred }));
+    const [east] = zones;
+    const { state } = await place(t, east === undefined ? [] : [east], [
+      waiting(nodeAffinity({ preferred })),
+    ]);
+    assert.equal(state.pod("shop", "new")?.record.node, "a");
+  },
+);
 
-test("affinity.pod_affinity.required: where the selected pods are", LIMIT, async (t) => {
+test("affinity.pod_affinity.required: only nodes with the selected pods", LIMIT, async (t) => {
   const required = [{ labelSelector: WEB, topologyKey: "zone" }];
   await goesToB(t, zones, { podConfig: { affinity: { podAffinity: { required } } } }, [there("b")]);
   await staysOut(t, zones, { podConfig: { affinity: { podAffinity: { required } } } }, /affinity/);
 });
 
-test("affinity.pod_affinity.preferred: rather where the selected pods are", LIMIT, async (t) => {
+test("affinity.pod_affinity.preferred: prefers nodes with the selected pods", LIMIT, async (t) => {
   const preferred = [{ weight: 100, term: { labelSelector: WEB, topologyKey: "hostname" } }];
   await goesToB(t, zones, { podConfig: { affinity: { podAffinity: { preferred } } } }, [there("b")]);
 });
 
-test("affinity.pod_anti_affinity.required: not where the selected pods are", LIMIT, async (t) => {
+test("affinity.pod_anti_affinity.required: no nodes with the selected pods", LIMIT, async (t) => {
   const template = antiAffinity({ required: [{ labelSelector: WEB, topologyKey: "zone" }] });
   await goesToB(t, zones, template, [there("a")]);
   await staysOut(t, zones, template, /anti-affinity/, [there("a"), there("b")]);
 });
 
-test("affinity.pod_anti_affinity.preferred: rather not where the selected pods are", LIMIT, async (t) => {
+test("affinity.pod_anti_affinity.preferred: prefers nodes without the selected pods", LIMIT, async (t) => {
   const preferred = [{ weight: 100, term: { labelSelector: WEB, topologyKey: "zone" } }];
   await goesToB(t, zones, antiAffinity({ preferred }), [there("a")]);
 });
 
-test("affinity terms: namespaces other than the pod's own", LIMIT, async (t) => {
+test("affinity terms: select pods in other namespaces", LIMIT, async (t) => {
   const term = { labelSelector: WEB, topologyKey: "zone", namespaces: ["other"] };
   const others = [there("a", "other"), there("b")];
   await goesToB(t, zones, antiAffinity({ required: [term] }), others);
 });
 
 test(
-  "topology_spread_constraints: DoNotSchedule keeps to the skew, ScheduleAnyway tries to",
+  "topology_spread_constraints: DoNotSchedule enforces the skew, ScheduleAnyway prefers it",
   LIMIT,
   async (t) => {
     for (const whenUnsatisfiable of ["DoNotSchedule", "ScheduleAnyway"]) {
@@ -94,7 +103,7 @@ test(
   },
 );
 
-test("tolerations: onto nodes with a matching taint, and no others onto them", LIMIT, async (t) => {
+test("tolerations: pods without a matching toleration are not placed on tainted nodes", LIMIT, async (t) => {
   const full = [node("b", { conditions: [{ type: "DiskPressure", status: true }] })];
   await staysOut(t, full, {}, /disk-pressure/);
   const key = "node.kubernetes.io/disk-pressure";
@@ -110,13 +119,13 @@ test("tolerations: onto nodes with a matching taint, and no others onto them", L
   await staysOut(t, full, other, /disk-pressure/);
 });
 
-test("runtime_class_name: only nodes whose agent declares it", LIMIT, async (t) => {
+test("runtime_class_name: only nodes whose agent configures the class", LIMIT, async (t) => {
   const nodes = [node("a", {}), node("b", { runtimeClasses: ["sandboxed"] })];
   await goesToB(t, nodes, { podConfig: { runtimeClassName: "sandboxed" } });
   await staysOut(t, nodes, { podConfig: { runtimeClassName: "other" } }, /runtime class/i);
 });
 
-test("host_network: a port of the host is there once for each protocol", LIMIT, async (t) => {
+test("host_network: a host port is free once per node and protocol", LIMIT, async (t) => {
   const template = onHost([{ containerPort: 8080, protocol: "TCP" }]);
   const nodes = [node("a", {}), node("b", {})];
   const taken = (on: string) => waiting(template, { name: `old-${on}`, node: on });
@@ -127,7 +136,7 @@ test("host_network: a port of the host is there once for each protocol", LIMIT, 
   await goesToB(t, [node("b", {})], { ...template, podConfig: { hostNetwork: false } }, [taken("b")]);
 });
 
-test("resources.extended: only nodes that have as many left", LIMIT, async (t) => {
+test("resources.extended: only nodes with enough left", LIMIT, async (t) => {
   const gpus = { "vendor.example/gpu": "2" };
   const nodes = [node("a", {}), node("b", { allocatable: gpus })];
   const wants = (amount: string) => {
@@ -141,7 +150,7 @@ test("resources.extended: only nodes that have as many left", LIMIT, async (t) =
   ]);
 });
 
-test("resources.ephemeral_storage: only nodes with that much disk left", LIMIT, async (t) => {
+test("resources.ephemeral_storage: only nodes with enough disk left", LIMIT, async (t) => {
   const nodes = [node("a", {}), node("b", { allocatable: { "ephemeral-storage": "10Gi" } })];
   const wants = (amount: string) => {
     const resources = { requests: { ephemeralStorage: amount } };
@@ -151,7 +160,7 @@ test("resources.ephemeral_storage: only nodes with that much disk left", LIMIT, 
   await staysOut(t, nodes, wants("11Gi"), /ephemeral/);
 });
 
-test("init_containers: room for the most demanding one", LIMIT, async (t) => {
+test("init_containers: requires room for the largest init container", LIMIT, async (t) => {
   const init = (cpu: string) => ({
     initContainers: [{ name: "prepare", image: "app:v1", resources: { requests: { cpu } } }],
   });
@@ -214,7 +223,10 @@ function waiting(template: Template, fields: { name?: string; node?: string } = 
   return { ...pod, record: { ...pod.record, template: PodTemplate.fromPartial({ container, ...template }) } };
 }
 
-/** A pod of the application that rules speak of. It has the revision of the pod to place, or spreads wouldn't count it. */
+/**
+ * Returns a bound pod that the tested rules select. It has the revision of the pod to place, because spread constraints
+ * only count that.
+ */
 function there(on: string, namespace = "shop", name = "web-1"): PodEntry {
   return aPod({ name: `${name}-${on}`, namespace, node: on, labels: { app: "web" } });
 }

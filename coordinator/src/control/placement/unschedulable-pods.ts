@@ -6,7 +6,7 @@ export interface UnschedulablePod {
   readonly sinceMs: number;
 }
 
-/** Returns the reason with its time translated: leaves out the time in which the coordinator could not act. */
+/** Returns the reason with its time moved forward by the time in which the coordinator could not act. */
 export function waitingSince(
   waiting: UnschedulablePod | undefined,
   { since }: Pick<Moment, "since">,
@@ -14,7 +14,7 @@ export function waitingSince(
   return waiting && { ...waiting, sinceMs: since(waiting.sinceMs) };
 }
 
-/** Holds the reasons why pods are unschedulable. They describe the present state and are not stored. */
+/** Holds the reasons why pods are unschedulable. They describe the current state and are not stored. */
 export class UnschedulablePods {
   readonly #pods = new Map<string, UnschedulablePod>();
   readonly #nowMs: () => number;

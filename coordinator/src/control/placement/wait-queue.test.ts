@@ -5,7 +5,7 @@ import type { Fleet, PodSpec } from "@forage/scheduler";
 import { aPod } from "../../../test/support/entries.ts";
 import { WaitQueue } from "./wait-queue.ts";
 
-test("a group that no node takes is tried again after five minutes, whatever is known of it", () => {
+test("retries an unschedulable group after five minutes without any change", () => {
   const { queue, clock, due } = start("no");
   assert.deepEqual(due(), ["a"]);
   queue.failed("uid-a");
@@ -19,7 +19,7 @@ test("a group that no node takes is tried again after five minutes, whatever is 
   assert.deepEqual(due(), [], "the next five minutes have begun");
 });
 
-test("a search that may help waits twice as long after each failure, and begins again after a success", () => {
+test("doubles the delay of searches after each failure, and resets it after a success", () => {
   const { queue, clock, due } = start("maybe");
   const waitsMs: number[] = [];
   const failAndWait = (): void => {
@@ -37,7 +37,7 @@ test("a search that may help waits twice as long after each failure, and begins 
   assert.equal(waitsMs.at(-1), 100);
 });
 
-test("a pod that holds a place on a node is tried again once another node can take it at once", () => {
+test("retries a pod with a reservation once it certainly fits on another node", () => {
   const fleet = start("no");
   const { queue, due } = fleet;
   queue.failed("uid-a");
@@ -52,7 +52,7 @@ test("a pod that holds a place on a node is tried again once another node can ta
 
 type Hope = "yes" | "no" | "maybe";
 
-/** One pod that waits in a fleet whose changes give so much hope. */
+/** Returns a queue with one waiting pod. `now` is whether a change of the fleet may help it. */
 function start(now: Hope) {
   const clock = new VirtualClock();
   const hope = { now, ignored: [] as (string | undefined)[] };

@@ -10,23 +10,23 @@ export interface Waiting {
 
 interface Member extends Waiting {
   readonly group: Group;
-  /** The node on which the pod has reserved a place until other pods have left. */
+  /** The node on which the pod reserves a place until its victims are gone. */
   nominated?: { readonly node: string; readonly miss: Miss };
 }
 
-/** Pods that placement can't tell apart: a refusal of one holds for all. */
+/** Pods that placement can't tell apart, so that the result for one holds for all. */
 interface Group {
   readonly key: string;
   readonly members: Map<string, Member>;
-  /** The miss since which no node fits. Undefined: the pods have to be tried. */
+  /** The last failed attempt, after which no node fits. Undefined: the pods have to be tried. */
   miss: Miss | undefined;
-  /** A change may help the group, which only a search can show. */
-  hopeful: boolean;
+  /** Whether a change may help the group, which only a search can show. */
+  mayFit: boolean;
   failures: number;
   retryAtMs: number;
   summary: string | undefined;
   explainedAtMs: number;
-  /** The position in the fleet's changes that the summary covers. */
+  /** The position in the fleet's history of changes up to which the summary is current. */
   explainedAt: number;
 }
 
@@ -35,22 +35,25 @@ export interface WaitQueueOptions {
   readonly monotonicMs: () => number;
 }
 
-/** A group whose search was in vain waits this long before the next one, doubling up to the second. Room that surely fits never waits. */
+/**
+ * The delay before a group is searched again, doubling from the first value to the second. A change that certainly makes
+ * room is not delayed.
+ */
 const BACK_OFF: BackOff = { baseMs: 100, capMs: 10_000 };
-/** The longest wait before another attempt, as in kube-scheduler, in case a hint is ever missing. */
+/** The longest time between attempts, as in kube-scheduler, in case a change was missed. */
 const FLUSH_MS = 300_000;
-/** A summary may be this old; explaining asks every node. */
+/** The age up to which a summary is not updated, because an explanation evaluates every node. */
 const REFRESH_MS = 1_000;
 
 /**
- * The pods that wait for a node, grouped by class. A group that no node could take is tried again only after a change that may make room
- * for it: whatever else happens costs it nothing.
+ * The pods that wait for a node, grouped by class. An unschedulable group is tried again only after a change that may make
+ * room for it. Other changes cost nothing.
  */
 export class WaitQueue {
   readonly #options: WaitQueueOptions;
   readonly #members = new Map<string, Member>();
   readonly #groups = new Map<string, Group>();
-  /** Uids of pods to try in the next pass, whatever is known of their groups. */
+  /** Uids of pods to try in the next pass, whatever the state of their groups. */
   readonly #due = new Set<string>();
   readonly #nominated = new Set<string>();
   #flushedAtMs: number;
@@ -64,7 +67,7 @@ export class WaitQueue {
     return this.#members.size;
   }
 
-  /** Adds the pod, or replaces what is known of it. */
+  /** Adds or updates the pod. */
   set(pod: PodEntry, spec: PodSpec, groupKey: string): void {
     const { uid } = pod.record;
     const before = this.#members.get(uid);
@@ -86,12 +89,12 @@ export class WaitQueue {
     if (member.group.members.size === 0) this.#groups.delete(member.group.key);
   }
 
-  /** Tries the pod in the next pass. */
+  /** Schedules the pod for the next pass. */
   retry(uid: string): void {
     if (this.#members.has(uid)) this.#due.add(uid);
   }
 
-  /** The pods to try now. */
+  /** Returns the pods to try now. */
   takeDue(): Waiting[] {
     const nowMs = this.#options.monotonicMs();
     const flush = nowMs - this.#flushedAtMs >= FLUSH_MS;
@@ -114,25 +117,25 @@ export class WaitQueue {
     return [...due];
   }
 
-  /** The group of the pod is known to have no node, and nothing has changed since: no other pod of it needs to be tried. */
+  /** Reports whether the pod's group is known to be unschedulable and nothing has changed since. */
   isHopeless(uid: string): boolean {
     const member = this.#members.get(uid);
     return member !== undefined && member.nominated === undefined && member.group.miss !== undefined;
   }
 
-  /** Records that no node could take the pod and that preemption could not help. This holds for its whole group. */
+  /** Records that no node fits the pod and that preemption could not help. The result holds for its whole group. */
   failed(uid: string): void {
     const member = this.#members.get(uid);
     if (member === undefined) return;
     const { group, spec } = member;
     this.#unnominate(member);
     group.miss = this.#options.fleet.miss(spec);
-    group.hopeful = false;
+    group.mayFit = false;
     group.failures++;
     group.retryAtMs = this.#options.monotonicMs() + backOffMs(group.failures, BACK_OFF);
   }
 
-  /** The pod holds a place on a node until others have left it. */
+  /** Records that the pod reserves a place on a node until its victims are gone. */
   nominate(uid: string, node: string): void {
     const member = this.#members.get(uid);
     if (member === undefined) return;
@@ -140,13 +143,16 @@ export class WaitQueue {
     this.#nominated.add(uid);
   }
 
-  /** The pod holds no place any more. */
+  /** Records that the pod has no reservation any more. */
   release(uid: string): void {
     const member = this.#members.get(uid);
     if (member !== undefined) this.#unnominate(member);
   }
 
-  /** The pod has a node. Until that is written it stays in the queue, and is tried again if it can't be. */
+  /**
+   * Records that the pod was placed. It stays in the queue until the binding is written, and is tried again if the write
+   * fails.
+   */
   placed(uid: string): void {
     const member = this.#members.get(uid);
     if (member === undefined) return;
@@ -154,12 +160,12 @@ export class WaitQueue {
     member.group.failures = 0;
   }
 
-  /** Returns the reason why the pods of this pod's group have no node. */
+  /** Returns the reason why the pods of this pod's group are unschedulable. */
   summaryOf(uid: string): string | undefined {
     return this.#members.get(uid)?.group.summary;
   }
 
-  /** Sets why no node takes the pods of the group; returns these. */
+  /** Sets the reason why the group is unschedulable. Returns the group's pods. */
   explain(uid: string, summary: string): Waiting[] {
     const group = this.#members.get(uid)?.group;
     if (group === undefined) return [];
@@ -169,7 +175,7 @@ export class WaitQueue {
     return [...group.members.values()].filter(({ nominated }) => nominated === undefined);
   }
 
-  /** One pod of each group whose summary may be out of date, the oldest first. */
+  /** Returns one pod of each group with an outdated summary, the oldest first. */
   outdated(): Waiting[] {
     const nowMs = this.#options.monotonicMs();
     return this.#outdated()
@@ -178,12 +184,12 @@ export class WaitQueue {
       .flatMap(({ members }) => [...members.values()].filter((it) => it.nominated === undefined).slice(0, 1));
   }
 
-  /** Milliseconds until time alone makes something due; undefined while nothing waits. */
+  /** Returns the milliseconds until a pod becomes due without a change. Undefined: no pod waits. */
   nextMs(): number | undefined {
     if (this.#groups.size === 0) return undefined;
     const nowMs = this.#options.monotonicMs();
     let atMs = this.#flushedAtMs + FLUSH_MS;
-    for (const group of this.#groups.values()) if (group.hopeful) atMs = Math.min(atMs, group.retryAtMs);
+    for (const group of this.#groups.values()) if (group.mayFit) atMs = Math.min(atMs, group.retryAtMs);
     if (this.#outdated().length > 0) atMs = Math.min(atMs, nowMs + REFRESH_MS);
     return Math.max(1, atMs - nowMs);
   }
@@ -201,7 +207,7 @@ export class WaitQueue {
         key,
         members: new Map(),
         miss: undefined,
-        hopeful: false,
+        mayFit: false,
         failures: 0,
         retryAtMs: 0,
         ...never,
@@ -213,15 +219,15 @@ export class WaitQueue {
 
   #isDue(group: Group, nowMs: number): boolean {
     if (group.miss === undefined) {
-      group.hopeful = false;
+      group.mayFit = false;
       return true;
     }
     const hope = group.miss.hope();
-    if (hope !== "no") group.hopeful = true;
-    const due = hope === "yes" || (group.hopeful && group.retryAtMs <= nowMs);
+    if (hope !== "no") group.mayFit = true;
+    const due = hope === "yes" || (group.mayFit && group.retryAtMs <= nowMs);
     if (due) {
       group.miss = undefined;
-      group.hopeful = false;
+      group.mayFit = false;
     }
     return due;
   }
@@ -235,8 +241,8 @@ export class WaitQueue {
 }
 
 /**
- * Reports whether the pod may take another node. A nominated pod waits for its victims, unless another node certainly fits at
- * once.
+ * Reports whether the pod may be placed elsewhere. A pod with a reservation waits for its victims unless it certainly fits
+ * on another node.
  */
 function mayLeave({ nominated }: Member): boolean {
   return nominated?.miss.hope(nominated.node) === "yes";

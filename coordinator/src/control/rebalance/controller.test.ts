@@ -13,7 +13,7 @@ import { isSettled, whyNotMoved } from "./movable.ts";
 
 const LIMIT = { timeout: 180_000 };
 
-test("a move whose replacement is late is cancelled, and the pod stays where it is", LIMIT, async (t) => {
+test("cancels a move whose replacement is not ready by the deadline", LIMIT, async (t) => {
   const { state, clock } = await start(t, [moving("a", 1_000_000)]);
   for (let turns = 0; turns < 5; turns++) await settled();
   clock.advance(MOVE_DEADLINE_MS - 1);
@@ -25,7 +25,7 @@ test("a move whose replacement is late is cancelled, and the pod stays where it 
   assert.equal(state.pod("shop", "a")?.record.node, "n1");
 });
 
-test("setting the wall clock neither ends a move nor prolongs it", LIMIT, async (t) => {
+test("a change of the wall clock doesn't change the deadline of a move", LIMIT, async (t) => {
   const { state, clock, store } = await start(t, [moving("a", 1_000_000)]);
   const touch = async (): Promise<void> => {
     const pod = state.pod("shop", "a");
@@ -44,7 +44,7 @@ test("setting the wall clock neither ends a move nor prolongs it", LIMIT, async 
   await soon("the move is abandoned", () => state.pod("shop", "a")?.record.drainingSince === undefined);
 });
 
-test("the schedule begins no moves while some are under way", LIMIT, async (t) => {
+test("begins no scheduled moves while others are in progress", LIMIT, async (t) => {
   const rebalance = { intervalMs: 60_000, maxMoves: 1, goal: "restore-spread" } as const;
   const { state, clock, suggestions } = await start(t, [moving("a", 1_000_000)], "", rebalance);
   for (let turns = 0; turns < 5; turns++) await settled();
@@ -59,7 +59,7 @@ test("the schedule begins no moves while some are under way", LIMIT, async (t) =
   });
 });
 
-test("a pod that a drain moves is not cancelled", LIMIT, async (t) => {
+test("cancels no move of a pod that a drain has begun", LIMIT, async (t) => {
   const drained = moving("b", 1);
   const pods = [moving("a", 1), { ...drained, record: { ...drained.record, drainCause: "drain" } }];
   const { state } = await start(t, pods);
@@ -67,7 +67,7 @@ test("a pod that a drain moves is not cancelled", LIMIT, async (t) => {
   assert.notEqual(state.pod("shop", "b")?.record.drainingSince, undefined);
 });
 
-test("a move that can't be cancelled is reported, and the others are cancelled", LIMIT, async (t) => {
+test("reports a move that can't be cancelled, and cancels the others", LIMIT, async (t) => {
   const { state, clock, events, failing } = await start(t, [moving("a", 1), moving("b", 1)], "pods/shop/a");
   await soon("the other is abandoned", () => state.pod("shop", "b")?.record.drainingSince === undefined);
   assert.deepEqual(
@@ -81,7 +81,7 @@ test("a move that can't be cancelled is reported, and the others are cancelled",
   });
 });
 
-test("pods are moved only where a second one may run beside them, and while their workload is at rest", () => {
+test("moves only pods that may run beside their replacement, and whose workload is settled", () => {
   const pod = aPod({ name: "a" });
   const known = (spec: object) => ({
     pod,
@@ -106,7 +106,7 @@ test("pods are moved only where a second one may run beside them, and while thei
   assert.equal(isSettled({ ...known({}), siblings: [pod] }), false, "of another revision");
 });
 
-/** Asserts that it holds after a bounded number of turns of the event loop. The store and the clock need no other time. */
+/** Asserts that the condition becomes true within a limited number of turns of the event loop. */
 async function soon(what: string, holds: () => boolean): Promise<void> {
   for (let turns = 0; turns < 500 && !holds(); turns++) await settled();
   assert.ok(holds(), `not after 500 turns: ${what}`);
@@ -123,7 +123,7 @@ async function start(
   const store: Store = Object.create(view.store, {
     txn: {
       value: async (...[compares, ops]: Parameters<Store["txn"]>) => {
-        if (ops.some((op) => op.kind === "put" && op.key === failing.key)) throw new Error("poison");
+        if (ops.some((op) => op.type === "put" && op.key === failing.key)) throw new Error("poison");
         return view.store.txn(compares, ops);
       },
     },

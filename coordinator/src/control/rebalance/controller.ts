@@ -29,37 +29,37 @@ export interface RebalanceControllerOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  /** Default: all time counts. */
+  /** The clock of deadlines, which excludes time in which the coordinator could not act. Default: all time counts. */
   readonly time?: ActingTime | undefined;
   readonly log: Log;
   readonly events: EventRecorder;
   readonly suggest: (options: RebalanceOptions) => RebalancePlan;
-  /** Undefined: it rebalances on request only. */
+  /** The automatic rebalancing. Undefined: pods are moved on request only. */
   readonly rebalance?: RebalanceSchedule | undefined;
 }
 
-/** Whether a move has begun. "later": another pod of its workload is moving or starting. */
+/** The result of starting a move. "later": another pod of its workload is moving or starting. */
 export type MoveStart =
   | { readonly type: "begun" }
   | { readonly type: "later" | "refused"; readonly why: string };
 
-/** A pod whose replacement is not ready by then stays where it is. */
+/** The time within which the replacement has to be ready. Otherwise the move is cancelled. */
 export const MOVE_DEADLINE_MS = 180_000;
 
-/** The delay after a move that could not be cancelled. */
+/** The delay before the cancellation of a move is retried. */
 const RETRY_MS = 5_000;
 
 const MOVES_KEY = "moves";
 const SCHEDULE_KEY = "schedule";
 
-/** Moves pods to better places: another is made first, and the workload's plan stops the one that it replaces. */
+/** Moves pods to better nodes. The workload controller creates a replacement and then stops the moved pod. */
 export class RebalanceController {
   readonly #options: RebalanceControllerOptions;
   readonly #faults: ObjectFaults;
   readonly #loop: Loop;
   readonly #time: ActingTime;
   #lastMs: number;
-  /** The deadlines of moves, by the pods' uids. */
+  /** The deadlines of moves, by uid of the pod. */
   #deadlines: ReadonlyMap<string, number> = new Map();
 
   constructor(options: RebalanceControllerOptions) {
@@ -84,7 +84,7 @@ export class RebalanceController {
     return this.#loop.close();
   }
 
-  /** Returns the moves that are possible now, and their benefit. Changes nothing. */
+  /** Returns the moves that are possible now, and their benefit. Moves nothing. */
   suggest(goal: Goal, maxMoves: number): RebalancePlan {
     const movable = (key: PodKey): boolean => {
       const known = this.#movable(key);
@@ -93,7 +93,7 @@ export class RebalanceController {
     return this.#options.suggest({ goal, maxMoves, movable });
   }
 
-  /** Begins a move, unless something prevents it permanently or at present. */
+  /** Begins a move, unless it is impossible permanently or at the moment. */
   async move(key: string, why: string): Promise<MoveStart> {
     const { clock, events, log } = this.#options;
     const known = this.#movable(key);
@@ -106,7 +106,7 @@ export class RebalanceController {
       return { type: "later", why: `not all replicas of ${record.workloadName} are ready` };
     const marked = { ...record, drainingSince: toTimestamp(clock.nowMs()), drainCause: "rebalance" };
     if (!(await tryWrite(rewritePod(pod, marked), this.#options)))
-      return { type: "later", why: "it changed at the same moment" };
+      return { type: "later", why: "it was changed at the same time" };
     log.info({ event: "pod-moved", pod: record.name, node: record.node, why });
     const { namespace, name, node } = record;
     const message = `leaves node ${node} once another is ready elsewhere: ${why}`;
@@ -135,7 +135,7 @@ export class RebalanceController {
 
   #wakeFor(changes: readonly Change[]): void {
     const moves = changes.some(
-      ({ kind, after }) => kind === "pod" && after?.record.drainCause === "rebalance",
+      ({ type, after }) => type === "pod" && after?.record.drainCause === "rebalance",
     );
     if (moves) this.#loop.wake(MOVES_KEY);
   }
@@ -152,12 +152,12 @@ export class RebalanceController {
     for (const pod of moving) {
       const inMs = this.#deadlineMs(pod) - nowMs;
       if (inMs > 0) nextMs = Math.min(nextMs, inMs);
-      else if (!(await this.#giveUp(pod))) nextMs = Math.min(nextMs, RETRY_MS);
+      else if (!(await this.#cancel(pod))) nextMs = Math.min(nextMs, RETRY_MS);
     }
     return nextMs === Number.POSITIVE_INFINITY ? undefined : nextMs;
   }
 
-  /** In the time to act, so that setting the wall clock neither ends a move nor prolongs it. */
+  /** Returns the deadline in time in which the coordinator could act, so that a change of the wall clock has no effect. */
   #deadlineMs({ record }: PodEntry): number {
     const known = this.#deadlines.get(record.uid);
     if (known !== undefined) return known;
@@ -167,7 +167,7 @@ export class RebalanceController {
   }
 
   /** Cancels a move. Returns false after an error, so that the caller continues with the other moves. */
-  async #giveUp(pod: PodEntry): Promise<boolean> {
+  async #cancel(pod: PodEntry): Promise<boolean> {
     const { namespace, name } = pod.record;
     try {
       await tryWrite(unmark(pod), this.#options);
@@ -184,7 +184,7 @@ export class RebalanceController {
     const waitMs = this.#lastMs + rebalance.intervalMs - clock.monotonicMs();
     if (waitMs > 0) return waitMs;
     this.#lastMs = clock.monotonicMs();
-    // The last ones first.
+    // Waits until the previous moves have ended.
     if (this.#moving().length > 0) return rebalance.intervalMs;
     const plan = this.suggest(rebalance.goal, rebalance.maxMoves);
     log.info({ event: "rebalance-planned", moves: plan.moves.length, gain: plan.summary });

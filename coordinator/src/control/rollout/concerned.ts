@@ -12,14 +12,14 @@ export interface Target {
 }
 
 /**
- * Called with the id of each rollout whose progress may have changed, and the resource of it whose evaluation is out of date:
- * "all" of them, or "none" if only states have changed that are stored.
+ * Called with the id of each rollout whose progress may have changed, and with its resource to evaluate again: "all"
+ * resources, or "none" if only stored states have changed.
  */
 export type VisitRollout = (id: string, outdated: Target | "all" | "none") => void;
 
-/** Visits the active rollouts that a change of the view concerns, some perhaps several times. */
+/** Visits the active rollouts that a change of the view affects. A rollout may be visited several times. */
 export function visitConcerned(change: Change, state: State, visit: VisitRollout): void {
-  switch (change.kind) {
+  switch (change.type) {
     case "pod": {
       const pod = change.after ?? change.before;
       if (pod !== undefined) visitRolloutsOfPod(pod, state, visit);
@@ -32,7 +32,7 @@ export function visitConcerned(change: Change, state: State, visit: VisitRollout
     }
     case "workload-status": {
       const record = (change.after ?? change.before)?.record;
-      // A service may have waited for the end of its target's attempt.
+      // A service may have waited for the end of its target's rollout attempt.
       if (record !== undefined) visitRolloutsOfWorkload(record, state, visit);
       return;
     }
@@ -43,7 +43,7 @@ export function visitConcerned(change: Change, state: State, visit: VisitRollout
       if (change.before?.health.ready !== change.after?.health.ready)
         for (const { id } of state.activeRollouts()) visit(id, "all");
       return;
-    // Its effects on workloads arrive as changes of the workloads.
+    // Effects of objects on workloads arrive as changes of the workloads.
     case "object":
     case "kept-pod":
     case "revision":
@@ -57,13 +57,13 @@ export function visitConcerned(change: Change, state: State, visit: VisitRollout
   }
 }
 
-/** Visits the rollouts of the pod's workload, and of the services that lead to it. */
+/** Visits the rollouts of the pod's workload, and of the services that select it. */
 export function visitRolloutsOfPod({ record }: PodEntry, state: State, visit: VisitRollout): void {
   const { namespace, workloadKind: kind, workloadName: name } = record;
   visitRolloutsOfWorkload({ namespace, kind, name }, state, visit);
 }
 
-/** Visits the rollouts that name the resource. */
+/** Visits the rollouts that contain the resource. */
 export function visitRolloutsOf({ namespace, kind, name }: Target, state: State, visit: VisitRollout): void {
   for (const { id } of state.activeRolloutsOf(namespace, kind, name)) visit(id, { namespace, kind, name });
 }
@@ -75,7 +75,9 @@ function visitRolloutsOfWorkload(workload: Target, state: State, visit: VisitRol
     visitRolloutsOf({ namespace: record.namespace, kind: "service", name: record.name }, state, visit);
 }
 
-/** Visits the rollout, and if it is new those that it may supersede because they name the same resources. */
+/**
+ * Visits the rollout. If it is new, also visits the rollouts that it may supersede because they contain the same resources.
+ */
 function visitSuperseded(
   before: RolloutEntry | undefined,
   { id, record }: RolloutEntry,

@@ -27,7 +27,7 @@ test(
   "keeps a namespace's newest 500 finished rollouts with their apply ids, independent of the clock",
   LIMIT,
   async (t) => {
-    // The clock went backwards all the time.
+    // The time of each rollout's end is before that of the previous one.
     const rollouts = Array.from({ length: 620 }, (_, index) => finished(index, 1_000_000 - index));
     const others = Array.from({ length: 3 }, (_, index) => {
       return aRollout({ id: `o-${index}`, namespace: "other", applyId: `o-${index}`, finished: true });
@@ -48,7 +48,7 @@ test(
   },
 );
 
-test("forgets the oldest when one more is finished from the start", LIMIT, async (t) => {
+test("forgets the oldest rollout when an apply without changes creates a finished one", LIMIT, async (t) => {
   const rollouts = Array.from({ length: 500 }, (_, index) => finished(index, index));
   const { state, store } = await start(t, { rollouts });
   await settled();
@@ -58,33 +58,29 @@ test("forgets the oldest when one more is finished from the start", LIMIT, async
   assert.equal(state.rollouts("shop").length, 500);
 });
 
-test(
-  "of the rollouts that left a running job as it was, only the newest stays open beside the one that made it",
-  LIMIT,
-  async (t) => {
-    const { state, store, controller } = await start(t, {
-      resources: [job()],
-      rollouts: [ofJob(0, "create")],
-    });
-    for (let index = 1; index <= 40; index++)
-      await store.txn([], opsOf({ rollouts: [ofJob(index, "unchanged")] }));
-    await until("the others have ended", () => state.activeRollouts().length === 2);
-    assert.deepEqual(
-      state
-        .activeRollouts()
-        .map(({ id }) => id)
-        .sort(),
-      ["r-0", "r-40"],
-    );
-    const [ended] = state.rollout("r-39")?.record.resources ?? [];
-    assert.equal(ended?.status, RolloutStatus.FAILED);
-    assert.equal(ended?.reason, RolloutReason.SUPERSEDED);
-    assert.equal(ended?.message, "superseded by rollout r-40");
-    assert.equal(controller.progress("r-40")?.[0]?.reason, RolloutReason.UNSPECIFIED);
-  },
-);
+test("supersedes all but the newest of the rollouts that didn't change a running job", LIMIT, async (t) => {
+  const { state, store, controller } = await start(t, {
+    resources: [job()],
+    rollouts: [ofJob(0, "create")],
+  });
+  for (let index = 1; index <= 40; index++)
+    await store.txn([], opsOf({ rollouts: [ofJob(index, "unchanged")] }));
+  await until("the others have ended", () => state.activeRollouts().length === 2);
+  assert.deepEqual(
+    state
+      .activeRollouts()
+      .map(({ id }) => id)
+      .sort(),
+    ["r-0", "r-40"],
+  );
+  const [ended] = state.rollout("r-39")?.record.resources ?? [];
+  assert.equal(ended?.status, RolloutStatus.FAILED);
+  assert.equal(ended?.reason, RolloutReason.SUPERSEDED);
+  assert.equal(ended?.message, "superseded by rollout r-40");
+  assert.equal(controller.progress("r-40")?.[0]?.reason, RolloutReason.UNSPECIFIED);
+});
 
-test("a service waits for its target, which stands after it in the bundle", LIMIT, async (t) => {
+test("a service waits for its target that follows it in the bundle", LIMIT, async (t) => {
   const named = (kind: string) => ({ kind, name: "web", action: "create", specHash: "h1" });
   const rollout = aRollout({ id: "r-1", resources: [named("service"), named("container_service")] });
   const { controller } = await start(t, {
@@ -97,7 +93,7 @@ test("a service waits for its target, which stands after it in the bundle", LIMI
   assert.equal(service?.status, RolloutStatus.IN_PROGRESS);
 });
 
-test("a service that is applied after its target waits for the first pod that serves", LIMIT, async (t) => {
+test("a service that is applied after its target waits for the first ready pod", LIMIT, async (t) => {
   const resources = [{ kind: "service", name: "web", action: "create", specHash: "h1" }];
   const { controller } = await start(t, {
     resources: [aServiceEntry(), aWorkloadEntry()],
@@ -169,7 +165,7 @@ test("a service stops waiting when the rollout attempt of its target ends", LIMI
     status: { $case: "containerService", value: { attempt } },
   } as object);
   const key = workloadStatusKey(named.namespace, named.kind, named.name);
-  await store.txn([], [{ kind: "put", key, value: encodeRecord(WorkloadStatusRecord, record) }]);
+  await store.txn([], [{ type: "put", key, value: encodeRecord(WorkloadStatusRecord, record) }]);
   await until("its rollout has ended", () => state.rollout("r-1")?.record.finished === true);
   const [service] = controller.progress("r-1") ?? [];
   assert.equal(service?.message, "0 endpoints ready: no pod of container_service/web is ready");
@@ -203,12 +199,12 @@ async function start(t: TestContext, contents: Contents) {
   const view = await aView(t, contents);
   for (const { record } of contents.rollouts ?? []) {
     const key = applyKey(record.namespace, record.applyId);
-    await view.store.txn([], [{ kind: "put", key, value: new TextEncoder().encode(record.id) }]);
+    await view.store.txn([], [{ type: "put", key, value: new TextEncoder().encode(record.id) }]);
   }
   const seen: string[] = [];
   const controller = new RolloutController({
     ...view,
-    routeTrouble: (_kind, _namespace, name) => {
+    routeProblem: (_kind, _namespace, name) => {
       seen.push(name);
       return "";
     },

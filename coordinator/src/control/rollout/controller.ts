@@ -15,31 +15,37 @@ import { tryWrite, write } from "../write.ts";
 import { yieldMsOf } from "../yield-time.ts";
 import { type VisitRollout, visitConcerned, visitRolloutsOf, visitRolloutsOfPod } from "./concerned.ts";
 import { EvaluationCache, FULL_EVALUATION_MS } from "./evaluation-cache.ts";
-import { RolloutLook, type RolloutLookOptions, unsettled } from "./look.ts";
 import { isTerminal } from "./progress.ts";
 import type { ResourceProgress } from "./progress-input.ts";
+import { RolloutEvaluator, type RolloutEvaluatorOptions, unsettled } from "./rollout-evaluator.ts";
 
-export interface RolloutControllerOptions extends Omit<RolloutLookOptions, "time"> {
+export interface RolloutControllerOptions extends Omit<RolloutEvaluatorOptions, "time"> {
   readonly store: Store;
   readonly clock: Clock;
-  /** Default: all time counts. */
+  /** The clock of deadlines, which excludes time in which the coordinator could not act. Default: all time counts. */
   readonly time?: ActingTime | undefined;
   readonly log: Log;
 }
 
-/** Finished rollouts kept per namespace; older ones and their apply ids are forgotten. */
+/** The number of finished rollouts that are kept per namespace. Older ones and their apply ids are deleted. */
 const MAX_FINISHED_PER_NAMESPACE = 500;
 
-/** Rollouts are evaluated by this factor more rarely than workloads, because their evaluations only describe the progress. */
+/**
+ * The factor by which rollouts are evaluated less often than workloads, because their evaluations only describe the
+ * progress.
+ */
 const FEWER_EVALUATIONS = 4;
 
-/** Timers are not exact, and an evaluation that is a little early must not cause the next one at once. */
+/**
+ * The shortest delay of an evaluation. Timers are not exact, and an evaluation that is slightly early must not cause the
+ * next one at once.
+ */
 const MIN_DELAY_MS = 10;
 
-/** The limit of rollouts deleted at once. With the apply id of each this is half of what one transaction takes. */
+/** The limit of rollouts deleted in one transaction. With the apply ids it uses half of the transaction's limit. */
 const FORGOTTEN_AT_ONCE = 50;
 
-/** Follows each unfinished rollout, stores how its resources ended, and notifies watchers. */
+/** Tracks the progress of each unfinished rollout, stores the final states of its resources, and notifies watchers. */
 export class RolloutController {
   readonly #options: RolloutControllerOptions;
   readonly #loop: Loop;
@@ -47,12 +53,12 @@ export class RolloutController {
   readonly #evaluations = new EvaluationCache();
   readonly #progress = new Map<string, readonly ResourceProgress[]>();
   readonly #watchers = new Map<string, Set<() => void>>();
-  readonly #look: RolloutLook;
+  readonly #evaluator: RolloutEvaluator;
 
   constructor(options: RolloutControllerOptions) {
     this.#options = options;
     const time = options.time ?? new ActingTime({ clock: options.clock });
-    this.#look = new RolloutLook({ ...options, time });
+    this.#evaluator = new RolloutEvaluator({ ...options, time });
     this.#loop = new Loop({
       name: "rollout",
       reconcile: (id) => this.#reconcile(id),
@@ -73,15 +79,15 @@ export class RolloutController {
     for (const { record } of options.state.rollouts()) this.#retention.wake(record.namespace);
   }
 
-  /** Returns the progress of each resource, in the request's order; undefined for an unknown rollout. */
+  /** Returns the progress of each resource in the request's order. Undefined for an unknown rollout. */
   progress(id: string): readonly ResourceProgress[] | undefined {
     const rollout = this.#options.state.rollout(id);
     if (rollout === undefined) return undefined;
     if (rollout.record.finished) return rollout.record.resources.map((r) => ({ ...r }));
-    return this.#progress.get(id) ?? this.#look.at(rollout).map(unsettled);
+    return this.#progress.get(id) ?? this.#evaluator.at(rollout).map(unsettled);
   }
 
-  /** Calls after each change of the rollout's progress; returns how to stop. */
+  /** Calls the listener after each change of the rollout's progress. Returns a function that ends the watch. */
   watch(id: string, listener: () => void): () => void {
     const watchers = this.#watchers.get(id) ?? new Set();
     this.#watchers.set(id, watchers.add(listener));
@@ -91,12 +97,12 @@ export class RolloutController {
     };
   }
 
-  /** A pod's reason for waiting changed, which is not in the store. */
+  /** Wakes the rollouts of the pod after a change of the reason why it is unschedulable, which is not stored. */
   wakeForPod(pod: PodEntry): void {
     visitRolloutsOfPod(pod, this.#options.state, this.#wake);
   }
 
-  /** Wakes the rollouts of a workload whose hold has changed, because holds are not in the store. */
+  /** Wakes the rollouts of a workload after a change of its hold, which is not stored. */
   wakeForWorkload(key: string): void {
     const [namespace = "", kind = "", name = ""] = key.split("/");
     visitRolloutsOf({ namespace, kind, name }, this.#options.state, this.#wake);
@@ -110,7 +116,7 @@ export class RolloutController {
   #wakeFor(changes: readonly Change[]): void {
     for (const change of changes) {
       visitConcerned(change, this.#options.state, this.#wake);
-      if (change.kind === "rollout" && change.after?.record.finished === true)
+      if (change.type === "rollout" && change.after?.record.finished === true)
         this.#retention.wake(change.after.record.namespace);
     }
   }
@@ -126,26 +132,28 @@ export class RolloutController {
     if (rollout === undefined || rollout.record.finished) {
       this.#progress.delete(id);
       this.#evaluations.forget(id);
-      this.#tell(id);
+      this.#notify(id);
       return undefined;
     }
     const nowMs = this.#options.clock.monotonicMs();
     const knownMs = this.#evaluations.fullMs(id);
     const fullMs = knownMs === undefined || nowMs - knownMs >= FULL_EVALUATION_MS ? nowMs : knownMs;
     const isFull = fullMs === nowMs;
-    const looks = this.#look.at(rollout, (target) =>
+    const evaluations = this.#evaluator.at(rollout, (target) =>
       isFull ? undefined : this.#evaluations.get(id, target, nowMs),
     );
-    const progress = looks.map((look) => look.progress);
-    const ended = looks.some(({ target, progress: p }) => isTerminal(p.status) && !isTerminal(target.status));
-    // It is kept first, so that changes during the write count.
-    this.#evaluations.keep(id, looks, fullMs);
+    const progress = evaluations.map((evaluation) => evaluation.progress);
+    const ended = evaluations.some(
+      ({ target, progress: p }) => isTerminal(p.status) && !isTerminal(target.status),
+    );
+    // The evaluation is stored in the cache first, so that a change during the write makes it outdated.
+    this.#evaluations.keep(id, evaluations, fullMs);
     if (ended) await this.#writeDown(rollout, progress);
     this.#progress.set(id, progress);
-    this.#tell(id);
-    const open = looks.filter(({ progress: p }) => !isTerminal(p.status));
+    this.#notify(id);
+    const open = evaluations.filter(({ progress: p }) => !isTerminal(p.status));
     if (open.length === 0) return undefined;
-    const dueMs = Math.min(...open.map((look) => look.dueMs));
+    const dueMs = Math.min(...open.map((evaluation) => evaluation.dueMs));
     return Math.max(MIN_DELAY_MS, (isFull ? dueMs : Math.min(dueMs, fullMs + FULL_EVALUATION_MS)) - nowMs);
   }
 
@@ -158,7 +166,7 @@ export class RolloutController {
 
   /** Returns the state of a container service's rollout attempt, by the key of its workload. */
   rolloutView(key: string): RolloutView | undefined {
-    return this.#look.rolloutView(key);
+    return this.#evaluator.rolloutView(key);
   }
 
   async #writeDown(rollout: RolloutEntry, progress: readonly ResourceProgress[]): Promise<void> {
@@ -171,8 +179,12 @@ export class RolloutController {
     });
     const finished = resources.every((r) => isTerminal(r.status));
     const value = encodeRecord(RolloutRecord, { ...rollout.record, resources, finished });
-    const ops: Op[] = [{ kind: "put", key: rolloutKey(rollout.id), value }];
-    const compare = { kind: "modRevision", key: rolloutKey(rollout.id), revision: rollout.revision } as const;
+    const ops: Op[] = [{ type: "put", key: rolloutKey(rollout.id), value }];
+    const compare = {
+      type: "mod-revision",
+      key: rolloutKey(rollout.id),
+      revision: rollout.revision,
+    } as const;
     await write({ compares: [compare], ops }, this.#options);
     if (finished)
       log.info({
@@ -182,7 +194,7 @@ export class RolloutController {
       });
   }
 
-  /** Deletes old rollouts, including those that were finished from the start because their applies changed nothing. */
+  /** Deletes old rollouts, including those of applies without changes, which were finished from the start. */
   async #forgetOld(namespace: string): Promise<number | undefined> {
     const { state } = this.#options;
     const finished = state.rollouts(namespace).filter((r) => r.record.finished);
@@ -190,15 +202,15 @@ export class RolloutController {
     const oldest = finished.sort((a, b) => compareRollouts(a.record, b.record)).slice(0, surplus);
     for (let first = 0; first < oldest.length; first += FORGOTTEN_AT_ONCE) {
       const part = oldest.slice(first, first + FORGOTTEN_AT_ONCE).flatMap((r): Op[] => [
-        { kind: "delete", key: rolloutKey(r.id) },
-        { kind: "delete", key: applyKey(namespace, r.record.applyId) },
+        { type: "delete", key: rolloutKey(r.id) },
+        { type: "delete", key: applyKey(namespace, r.record.applyId) },
       ]);
       await tryWrite({ compares: [], ops: part }, this.#options);
     }
     return undefined;
   }
 
-  #tell(id: string): void {
+  #notify(id: string): void {
     for (const listener of this.#watchers.get(id) ?? []) listener();
   }
 }

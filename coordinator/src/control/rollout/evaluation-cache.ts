@@ -1,13 +1,13 @@
 import type { RolloutResource } from "@forage/proto/forage/store/v1/store";
 import type { ResourceProgress } from "./progress-input.ts";
 
-/** The progress of one resource of a rollout, and how long it holds. */
+/** The progress of one resource of a rollout, and how long the result is valid. */
 export interface Evaluation {
   readonly target: RolloutResource;
   readonly progress: ResourceProgress;
   /** The time at which the progress can change without an event, by the monotonic clock. */
   readonly dueMs: number;
-  /** Whether the progress holds until its resource, its pods or its nodes change. */
+  /** Whether the result is valid until the resource, its pods or its nodes change. */
   readonly holds: boolean;
 }
 
@@ -18,22 +18,22 @@ interface Evaluations {
 }
 
 /**
- * All resources of a rollout are evaluated again after this time. In between, only resources that changed are evaluated, because
- * every pod of a rollout of 10,000 wakes it. A change without an event shows after this time at the latest.
+ * The time after which all resources of a rollout are evaluated again. In between, only changed resources are evaluated,
+ * because every pod of a rollout of 10,000 pods wakes it. A change without an event shows after this time at the latest.
  */
 export const FULL_EVALUATION_MS = 1_000;
 
-/** Keeps the evaluations of the resources of unfinished rollouts until something changes their results. */
+/** Caches the evaluations of the resources of unfinished rollouts until a change makes them outdated. */
 export class EvaluationCache {
   readonly #evaluations = new Map<string, Evaluations>();
 
-  /** Returns the evaluation of the resource that still holds. */
+  /** Returns the cached evaluation of the resource if it is still valid. */
   get(id: string, target: RolloutResource, nowMs: number): Evaluation | undefined {
     const evaluation = this.#evaluations.get(id)?.byResource.get(keyOf(target.kind, target.name));
     return evaluation?.holds && nowMs < evaluation.dueMs ? evaluation : undefined;
   }
 
-  /** Keeps the evaluations of all of the rollout's resources. */
+  /** Stores the evaluations of all resources of the rollout. */
   keep(id: string, evaluations: readonly Evaluation[], fullMs: number): void {
     const byResource = new Map(evaluations.map((it) => [keyOf(it.target.kind, it.target.name), it]));
     this.#evaluations.set(id, { fullMs, byResource });

@@ -21,7 +21,7 @@ export interface ResourceProgress {
 
 export interface IdleTarget {
   readonly name: string;
-  /** Whether its last rollout attempt has ended, so that nothing is on its way. */
+  /** Whether the target's last rollout attempt has ended, so that no pod is starting. */
   readonly settled: boolean;
 }
 
@@ -30,29 +30,31 @@ export interface ProgressInput {
   readonly rolloutId: string;
   readonly startedMs: number;
   readonly resource: ResourceEntry | undefined;
-  /** A newer rollout that names the resource and has not finished, by its id. */
+  /** The id of a newer unfinished rollout that contains the resource. */
   readonly newer?: string | undefined;
   /** The workload's pods of all revisions, including stopping ones. */
   readonly pods: readonly PodEntry[];
   readonly unschedulable: (uid: string) => UnschedulablePod | undefined;
   /** The unmet dependencies. */
   readonly waitsFor?: readonly Waiting[];
-  /** Set when the resource is a job. */
+  /** The job's input. Set if the resource is a job. */
   readonly job?: JobProgressInput | undefined;
-  /** Set when it is a container service. */
+  /** The state of the rollout attempt. Set if the resource is a container service. */
   readonly rollout?: RolloutView | undefined;
   readonly isReady: (pod: PodEntry) => boolean;
   readonly readyEndpoints: number;
-  /** The reason why a service can't have endpoints. Undefined if there is none. */
+  /** The reason why a service can have no endpoints. Undefined: it can. */
   readonly serviceFailure?: ServiceFailure | undefined;
-  /** The progress of a service's target in the same rollout. */
+  /** The progress of a service's target that is part of the same rollout. */
   readonly targetProgress?: ResourceProgress | undefined;
-  /** A service's target that another rollout made, and of which no pod serves although it has replicas. */
+  /** The service's target, if it belongs to another rollout and has replicas but no ready pod. */
   readonly idleTarget?: IdleTarget | undefined;
-  /** The fault of the route or of the service's inline route. Empty if there is none. */
-  readonly routeTrouble?: string;
+  /** The error of the route or of the service's inline route. Empty: it has none. */
+  readonly routeProblem?: string;
   readonly nowMs: number;
-  /** Translates a time on record. Default: all time counts. */
+  /**
+   * Moves a recorded time forward by the time in which the coordinator could not act. Default: all time counts.
+   */
   readonly since?: Since;
   readonly limits: ProgressLimits;
 }

@@ -30,7 +30,7 @@ const NO_PORT: ServiceFailure = {
   mayPass: true,
 };
 
-describe("how far a workload has come that was applied as it was", () => {
+describe("progress of a workload that the apply didn't change", () => {
   for (const [what, fields, expected] of [
     ["no pods yet", {}, "PENDING 0/2 ready"],
     ["pods without a node", { pods: [pod("a", { node: "" })] }, "PENDING 0/2 ready; 1 being placed"],
@@ -43,7 +43,7 @@ describe("how far a workload has come that was applied as it was", () => {
       "PENDING 0/2 ready; 1 waiting for a node: 0/3 nodes",
     ],
     [
-      "no node has fitted for long",
+      "no node has fitted for the placement limit",
       {
         pods: [pod("a", { node: "" })],
         unschedulable: () => ({ summary: "0/3 nodes", sinceMs: STARTED_MS - 20_000 }),
@@ -52,7 +52,7 @@ describe("how far a workload has come that was applied as it was", () => {
     ],
     ["one starts", { pods: [pod("a"), pod("b", { status: READY })] }, "IN_PROGRESS 1/2 ready; 1 starting"],
     [
-      "an old revision is left",
+      "a pod of an old revision is left",
       { pods: [pod("a", { status: READY }), pod("b", { status: READY }), pod("c", { hash: "old" })] },
       "IN_PROGRESS 2/2 ready; 1 of an older revision left",
     ],
@@ -62,7 +62,7 @@ describe("how far a workload has come that was applied as it was", () => {
       "SUCCEEDED 2/2 ready",
     ],
     [
-      "old ones are only stopping",
+      "pods of an old revision are stopping",
       {
         pods: [
           pod("a", { status: READY }),
@@ -73,7 +73,7 @@ describe("how far a workload has come that was applied as it was", () => {
       "SUCCEEDED 2/2 ready",
     ],
     [
-      "one has not been ready for long enough",
+      "a pod has not been ready for long enough",
       {
         pods: [pod("a", { status: READY }), pod("b", { status: READY, observedAtMs: STARTED_MS })],
         limits: { deadlineMs: DEADLINE_MS, placementMs: 20_000, stableMs: 1_000 },
@@ -81,7 +81,7 @@ describe("how far a workload has come that was applied as it was", () => {
       "IN_PROGRESS 2/2 ready",
     ],
     [
-      "one is ready again after a crash",
+      "a pod is ready again after a crash",
       {
         pods: [
           pod("a", { status: READY }),
@@ -105,18 +105,18 @@ describe("how far a workload has come that was applied as it was", () => {
       "FAILED DEADLINE 1/2 ready after the progress deadline of 600 s; 1 starting",
     ],
     [
-      "it was applied with other content",
+      "the resource was applied with other content",
       { resource: aWorkloadEntry({ specHash: "h2", rolloutId: "r-2" }) },
       "FAILED SUPERSEDED superseded by rollout r-2",
     ],
     [
-      "it was deleted",
+      "the resource is being deleted",
       { resource: aWorkloadEntry({ deleting: true }) },
       "FAILED SUPERSEDED was deleted by a later request",
     ],
-    ["it is gone", { resource: undefined }, "FAILED SUPERSEDED was deleted by a later request"],
+    ["the resource is gone", { resource: undefined }, "FAILED SUPERSEDED was deleted by a later request"],
     [
-      "it ended before",
+      "the final state is stored",
       { target: { status: RolloutStatus.FAILED, message: "as it was", reason: RolloutReason.IMAGE } },
       "FAILED IMAGE as it was",
     ],
@@ -125,7 +125,7 @@ describe("how far a workload has come that was applied as it was", () => {
   }
 });
 
-describe("how far a workload has come that was changed", () => {
+describe("progress of a workload that the apply changed", () => {
   const { PROGRESSING, SUCCEEDED, ROLLING_BACK, ROLLED_BACK, FAILED } = AttemptState;
   const two = [pod("a", { status: READY }), pod("b", { status: READY })];
   const change = { action: "update" };
@@ -133,39 +133,51 @@ describe("how far a workload has come that was changed", () => {
   const canary = { type: "canary", pods: 1 } as const;
   for (const [what, fields, expected] of [
     ["nothing has begun", { pods: two }, "IN_PROGRESS 2/2 ready"],
-    ["it goes on", { rollout: view({ state: PROGRESSING }), pods: two }, "IN_PROGRESS 2/2 ready"],
     [
-      "it is paused",
+      "the attempt is in progress",
+      { rollout: view({ state: PROGRESSING }), pods: two },
+      "IN_PROGRESS 2/2 ready",
+    ],
+    [
+      "the rollout is paused",
       { rollout: view({ state: PROGRESSING }, { hold: { type: "paused" } }), pods: two.slice(1) },
       "IN_PROGRESS 1/2 ready; paused until: forage rollout resume k/web -n shop",
     ],
     [
-      "a canary starts",
+      "a pod of a canary starts",
       { rollout: view({ state: PROGRESSING }, { hold: canary }), pods: [pod("a")] },
       "IN_PROGRESS 0/2 ready; 1 starting; holds after 1 pod of the new revision",
     ],
     [
-      "a canary waits",
+      "a canary waits for its promotion",
       {
         rollout: view({ state: PROGRESSING }, { hold: canary, waitsForPromotion: true }),
         pods: [pod("a", { status: READY }), pod("b", { hash: "old" })],
       },
       "IN_PROGRESS 1/2 ready; 1 of an older revision left; waits for a promotion after 1 pod of the new revision: forage rollout promote k/web -n shop, or undo",
     ],
-    ["it got there", { rollout: view({ state: SUCCEEDED, message: "2/2 ready" }) }, "SUCCEEDED 2/2 ready"],
-    ["it failed", { rollout: view({ state: FAILED, ...cause }) }, "FAILED CRASH 0/2 ready; it crashed"],
     [
-      "it goes back",
+      "the attempt succeeded",
+      { rollout: view({ state: SUCCEEDED, message: "2/2 ready" }) },
+      "SUCCEEDED 2/2 ready",
+    ],
+    [
+      "the attempt failed",
+      { rollout: view({ state: FAILED, ...cause }) },
+      "FAILED CRASH 0/2 ready; it crashed",
+    ],
+    [
+      "it is rolling back",
       { rollout: view({ state: ROLLING_BACK, rolledBackTo: 3, ...cause }), pods: two.slice(1) },
       "IN_PROGRESS rolling back to revision 3: 0/2 ready; it crashed; now 1/2 ready",
     ],
     [
-      "it has gone back",
+      "it was rolled back",
       { rollout: view({ state: ROLLED_BACK, rolledBackTo: 3, ...cause }) },
       "ROLLED_BACK CRASH rolled back to revision 3: 0/2 ready; it crashed",
     ],
     [
-      "the same was applied again",
+      "the same content was applied again",
       { rollout: view({ state: PROGRESSING }), target: { generation: 1n } },
       "FAILED SUPERSEDED superseded by rollout r-1",
     ],
@@ -174,7 +186,7 @@ describe("how far a workload has come that was changed", () => {
   }
 });
 
-describe("how far other resources have come", () => {
+describe("progress of other resources", () => {
   const removal = { action: "remove" };
   for (const [what, fields, expected] of [
     ["a service has no endpoints", { resource: aServiceEntry() }, "SUCCEEDED 0 endpoints ready"],
@@ -199,7 +211,7 @@ describe("how far other resources have come", () => {
       "IN_PROGRESS 1 endpoint ready; waits for container_service/web",
     ],
     [
-      "a service whose target is through",
+      "a service whose target succeeded",
       { resource: aServiceEntry(), readyEndpoints: 2, targetProgress: behind(RolloutStatus.SUCCEEDED) },
       "SUCCEEDED 2 endpoints ready",
     ],
@@ -209,7 +221,7 @@ describe("how far other resources have come", () => {
       "FAILED CRASH 0 endpoints ready: container_service/web failed",
     ],
     [
-      "a service whose target failed, and which older pods serve",
+      "a service whose target failed while older pods serve",
       { resource: aServiceEntry(), readyEndpoints: 2, targetProgress: behind(RolloutStatus.FAILED) },
       "SUCCEEDED 2 endpoints ready",
     ],
@@ -228,24 +240,28 @@ describe("how far other resources have come", () => {
       "SUCCEEDED 0 endpoints ready: no pod of container_service/web is ready",
     ],
     [
-      "a service whose target of another rollout has no pod on its way",
+      "a service whose target of another rollout has no starting pod",
       { resource: aServiceEntry(), idleTarget: { name: "web", settled: true } },
       "SUCCEEDED 0 endpoints ready: no pod of container_service/web is ready",
     ],
-    ["a service has one", { resource: aServiceEntry(), readyEndpoints: 1 }, "SUCCEEDED 1 endpoint ready"],
-    ["a removed one is gone", { resource: undefined, target: removal }, "SUCCEEDED removed"],
     [
-      "a removed one stops",
+      "a service with an endpoint",
+      { resource: aServiceEntry(), readyEndpoints: 1 },
+      "SUCCEEDED 1 endpoint ready",
+    ],
+    ["a removed workload is gone", { resource: undefined, target: removal }, "SUCCEEDED removed"],
+    [
+      "a removed workload is stopping",
       { resource: aWorkloadEntry({ deleting: true }), target: removal, pods: [pod("a", { stopping: true })] },
       "IN_PROGRESS stopping 1 pod",
     ],
     [
-      "a removed one was applied again",
+      "a removed workload was applied again",
       { target: removal, resource: aWorkloadEntry({ rolloutId: "r-9" }) },
       "FAILED SUPERSEDED applied again by rollout r-9",
     ],
     [
-      "a removed one doesn't stop in time",
+      "a removed workload doesn't stop in time",
       {
         resource: aWorkloadEntry({ deleting: true }),
         target: removal,
@@ -259,19 +275,19 @@ describe("how far other resources have come", () => {
   }
 });
 
-describe("when time alone can change the answer", () => {
+describe("nextEvaluationMs", () => {
   test("at the deadline", () => assert.equal(nextEvaluationMs(inputOf({})), DEADLINE_MS));
   test("when a pod has waited for a node for too long", () => {
     const pods = [pod("a", { node: "" })];
     const unschedulable = () => ({ summary: "", sinceMs: STARTED_MS - 5_000 });
     assert.equal(nextEvaluationMs(inputOf({ pods, unschedulable })), 15_000);
   });
-  test("when a ready pod has proved itself", () => {
+  test("when a ready pod becomes available", () => {
     const pods = [pod("a", { status: READY, observedAtMs: STARTED_MS })];
     const limits = { deadlineMs: DEADLINE_MS, placementMs: 20_000, stableMs: 1_000 };
     assert.equal(nextEvaluationMs(inputOf({ pods, limits })), 1_000);
   });
-  test("never at once, though everything is due", () => {
+  test("never at once, even if everything is due", () => {
     const pods = [pod("a", { node: "" })];
     const unschedulable = () => ({ summary: "", sinceMs: 0 });
     assert.ok(nextEvaluationMs(inputOf({ pods, unschedulable, nowMs: STARTED_MS + DEADLINE_MS - 1 })) >= 10);

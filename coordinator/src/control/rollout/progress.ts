@@ -6,10 +6,10 @@ import { cronMessage } from "../cron/progress.ts";
 import { type Waiting, waitingText } from "../depends/waits-for.ts";
 import { progressOfJob } from "../job/progress.ts";
 import { availableAtMs } from "../workload/availability.ts";
-import { failureOf, whatItWaitsFor } from "../workload/pod-failure.ts";
+import { describeWaiting, failureOf } from "../workload/pod-failure.ts";
 import type { ProgressInput, ResourceProgress } from "./progress-input.ts";
 
-/** Returns the state of one resource of a rollout, in words that say why. Pure. */
+/** Returns the progress of one resource of a rollout, with a message that explains it. Pure. */
 export function progressOf(input: ProgressInput): ResourceProgress {
   const { target } = input;
   if (isTerminal(target.status)) return storedProgress(target);
@@ -20,7 +20,7 @@ export function progressOf(input: ProgressInput): ResourceProgress {
   if (isAnother(resource, target)) {
     return superseded(input, `superseded by rollout ${resource.record.rolloutId}`);
   }
-  // The rollout that changed the resource stays open; of those that found nothing to change, only the newest does.
+  // The rollout that changed the resource stays open. Among the rollouts that didn't change it, only the newest does.
   if (target.action === "unchanged" && input.newer !== undefined)
     return superseded(input, `superseded by rollout ${input.newer}`);
   if (input.waitsFor !== undefined && input.waitsFor.length > 0) return waiting(input, input.waitsFor);
@@ -44,7 +44,7 @@ export function isTerminal(status: RolloutStatus): boolean {
   );
 }
 
-/** Returns the next time at which the answer can change without an event. */
+/** Returns the next time at which the progress can change without an event. */
 export function nextEvaluationMs(input: ProgressInput): number {
   const { limits, startedMs, nowMs } = input;
   const due = [startedMs + limits.deadlineMs];
@@ -54,22 +54,22 @@ export function nextEvaluationMs(input: ProgressInput): number {
     const stableMs = stableAtMs(pod, input);
     if (input.isReady(pod)) due.push(stableMs);
   }
-  // Times in the past were evaluated now. They must not cause the next evaluation at once.
+  // Times in the past are part of this evaluation. They must not cause the next one at once.
   const ahead = due.filter((dueMs) => dueMs > nowMs);
   return ahead.length === 0 ? limits.deadlineMs : Math.max(MIN_CHECK_MS, Math.min(...ahead) - nowMs);
 }
 
-/** Timers are not exact; a look that comes a little early must not spin. */
+/** The shortest delay of an evaluation. Timers are not exact, and an evaluation that is slightly early must not spin. */
 const MIN_CHECK_MS = 10;
-/** Returns the time at which a ready pod counts as done. */
+/** Returns the time at which a ready pod counts as available. */
 function stableAtMs(pod: PodEntry, input: ProgressInput): number {
   const { limits, resource } = input;
   return availableAtMs(pod, resource?.workload?.settings.minReadyMs ?? limits.stableMs, input);
 }
 
 /**
- * Reports whether the resource was applied again since; the same content counts too. Rollouts of versions that didn't record
- * it have no generation.
+ * Reports whether the resource was applied again, with the same or other content. Rollouts of earlier versions have no
+ * generation recorded.
  */
 function isAnother({ record }: ResourceEntry, { generation, specHash }: RolloutResource): boolean {
   return generation === 0n ? record.specHash !== specHash : record.generation !== generation;
@@ -88,13 +88,13 @@ function workloadProgress(
   }
   if (attempt?.state === FAILED) return failed(input, attempt.message, attempt.reason);
   if (attempt?.state === ROLLING_BACK) {
-    const message = `rolling back to ${back}: ${attempt.message}; now ${lookAt(input, workload).text}`;
+    const message = `rolling back to ${back}: ${attempt.message}; now ${progressTexts(input, workload).text}`;
     return at(input, RolloutStatus.IN_PROGRESS, message);
   }
   if (input.target.action === "unchanged" && attempt?.state !== AttemptState.PROGRESSING)
     return unchangedProgress(input, workload);
   if (attempt?.state === SUCCEEDED) return done(input, attempt.message);
-  const { started, text } = lookAt(input, workload);
+  const { started, text } = progressTexts(input, workload);
   const status = started ? RolloutStatus.IN_PROGRESS : RolloutStatus.PENDING;
   return at(
     input,
@@ -103,12 +103,12 @@ function workloadProgress(
   );
 }
 
-/** Returns the progress of a resource that the apply did not change. Only its pods count. */
+/** Returns the progress of a resource that the apply didn't change. It depends on the pods only. */
 function unchangedProgress(
   input: ProgressInput,
   workload: NonNullable<ResourceEntry["workload"]>,
 ): ResourceProgress {
-  const { current, old, ready, counts, text, started } = lookAt(input, workload);
+  const { current, old, ready, counts, text, started } = progressTexts(input, workload);
   if (ready === workload.replicas && current.length === workload.replicas && old === 0) {
     const unstable = current.filter((pod) => stableAtMs(pod, input) > input.nowMs).length;
     return unstable === 0 ? done(input, counts) : at(input, RolloutStatus.IN_PROGRESS, counts);
@@ -116,7 +116,7 @@ function unchangedProgress(
   const failure = failureOf(current, input);
   if (failure !== undefined) return failed(input, `${counts}; ${failure.message}`, failure.reason);
   if (isLate(input)) {
-    const rest = whatItWaitsFor(current, input);
+    const rest = describeWaiting(current, input);
     const message = `${counts} ${afterDeadline(input)}${rest === "" ? "" : `; ${rest}`}`;
     return failed(input, message, RolloutReason.DEADLINE);
   }
@@ -127,14 +127,14 @@ interface PodsLook {
   readonly current: readonly PodEntry[];
   readonly old: number;
   readonly ready: number;
-  /** `1/2 ready`. */
+  /** The counts, such as `1/2 ready`. */
   readonly counts: string;
-  /** The counts, and what the rollout waits for. */
+  /** The counts, and the reasons why the rollout waits. */
   readonly text: string;
   readonly started: boolean;
 }
 
-function lookAt(input: ProgressInput, workload: NonNullable<ResourceEntry["workload"]>): PodsLook {
+function progressTexts(input: ProgressInput, workload: NonNullable<ResourceEntry["workload"]>): PodsLook {
   const active = input.pods.filter((pod) => pod.record.stoppingSince === undefined);
   const current = active.filter((pod) => workload.currentHashes.has(pod.record.templateHash));
   const old = active.length - current.length;
@@ -142,7 +142,7 @@ function lookAt(input: ProgressInput, workload: NonNullable<ResourceEntry["workl
   const counts = `${ready}/${workload.replicas} ready`;
   const parts = [counts];
   if (old > 0) parts.push(`${old} of an older revision left`);
-  const rest = whatItWaitsFor(current, input);
+  const rest = describeWaiting(current, input);
   if (rest !== "") parts.push(rest);
   const started = current.some((pod) => pod.record.node !== "");
   return { current, old, ready, counts, text: parts.join("; "), started };
@@ -159,7 +159,10 @@ function heldText({ rollout, target, resource }: ProgressInput): string {
   return `waits for a promotion after ${pods} of the new revision: ${hint(namespace, `rollout promote ${name}`)}, or undo`;
 }
 
-/** Returns the progress of a resource that waits: for a job without a limit, for anything else until the deadline. */
+/**
+ * Returns the progress of a resource with unmet dependencies. A job waits without a limit, other resources until the
+ * progress deadline.
+ */
 function waiting(input: ProgressInput, waitsFor: readonly Waiting[]): ResourceProgress {
   const text = waitingText(waitsFor);
   if (waitsFor.some((one) => one.failed)) return failed(input, text, RolloutReason.CRASH);
@@ -169,13 +172,13 @@ function waiting(input: ProgressInput, waitsFor: readonly Waiting[]): ResourcePr
 }
 
 function serviceProgress(input: ProgressInput): ResourceProgress {
-  const { readyEndpoints, target, routeTrouble = "" } = input;
-  if (target.kind === "route") return done(input, routeTrouble === "" ? "accepted" : routeTrouble);
+  const { readyEndpoints, target, routeProblem = "" } = input;
+  if (target.kind === "route") return done(input, routeProblem === "" ? "accepted" : routeProblem);
   const endpoints = readyEndpoints === 1 ? "1 endpoint ready" : `${readyEndpoints} endpoints ready`;
-  const { serviceFailure: trouble, targetProgress: behind, idleTarget } = input;
-  if (trouble !== undefined) {
-    const text = `${endpoints}: ${trouble.reason}: ${trouble.message}`;
-    return trouble.mayPass && !isLate(input) ? at(input, RolloutStatus.IN_PROGRESS, text) : done(input, text);
+  const { serviceFailure: failure, targetProgress: behind, idleTarget } = input;
+  if (failure !== undefined) {
+    const text = `${endpoints}: ${failure.reason}: ${failure.message}`;
+    return failure.mayPass && !isLate(input) ? at(input, RolloutStatus.IN_PROGRESS, text) : done(input, text);
   }
   if (behind !== undefined && !isTerminal(behind.status))
     return at(input, RolloutStatus.IN_PROGRESS, `${endpoints}; waits for ${behind.kind}/${behind.name}`);
@@ -186,7 +189,7 @@ function serviceProgress(input: ProgressInput): ResourceProgress {
     if (idleTarget.settled || isLate(input)) return done(input, `${endpoints}: ${why}`);
     return at(input, RolloutStatus.IN_PROGRESS, `${endpoints}; ${why}`);
   }
-  return done(input, routeTrouble === "" ? endpoints : `${endpoints}; its route: ${routeTrouble}`);
+  return done(input, routeProblem === "" ? endpoints : `${endpoints}; its route: ${routeProblem}`);
 }
 
 function removal(input: ProgressInput): ResourceProgress {

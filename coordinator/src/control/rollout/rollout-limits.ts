@@ -1,7 +1,7 @@
 import type { Config } from "../../config.ts";
 import type { ProgressLimits } from "../workload/progress-limits.ts";
 
-/** Returns the limits of rollouts by the configuration. */
+/** Returns the limits of rollouts from the configuration. */
 export function rolloutLimits({ rollout }: Pick<Config, "rollout">): ProgressLimits {
   const { progressDeadlineSeconds, placementDeadlineSeconds, stableSeconds } = rollout;
   return {

@@ -10,13 +10,13 @@ const readySince = (sinceMs: number, restartCount = 0) => {
   return { ...aPod({ status }), readySinceMs: sinceMs };
 };
 
-test("a pod is available once it has been ready for long enough", () => {
+test("a pod is available after it was ready for the minimum time", () => {
   assert.equal(isAvailable(readySince(NOW_MS - 1_000), 1_000, input), true);
   assert.equal(isAvailable(readySince(NOW_MS - 999), 1_000, input), false);
   assert.equal(isAvailable(readySince(NOW_MS), 1_000, input), false);
 });
 
-test("after a crash it is ready for ten seconds first, or for as long as the service says", () => {
+test("a pod that has crashed is available after ten seconds, or after the service's minimum time if that is longer", () => {
   assert.equal(availableAtMs(readySince(NOW_MS, 1), 1_000, input), NOW_MS + 10_000);
   assert.equal(availableAtMs(readySince(NOW_MS, 1), 30_000, input), NOW_MS + 30_000);
 });

@@ -3,15 +3,15 @@ import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { ProgressLimits } from "./progress-limits.ts";
 
-/** A container that has crashed before proves itself for longer: the time after which its first retry is due. */
+/** The minimum ready time of a pod with restarted containers. By then the container's first retry would have been due. */
 const STABLE_AFTER_CRASH_MS = 10_000;
 
-/** Translates a time on record, as `Moment.since` does. */
+/** Translates a recorded time, as `Moment.since` does. */
 export type Since = (atMs: number) => number;
 
 /**
- * Returns the time at which a ready pod counts as available; the delay excludes pods that crash at once. A pod that is ready
- * since a future time was ready before the clock was set back, and is available already.
+ * Returns the time at which a ready pod counts as available. The delay excludes pods that crash at once. A pod whose ready
+ * time is in the future was ready before the clock was set back, and counts as available already.
  */
 export function availableAtMs(
   pod: PodEntry,
@@ -28,16 +28,16 @@ export function availableAtMs(
 export interface AvailabilityInput {
   readonly nodeReady: (name: string) => boolean;
   readonly nowMs: number;
-  /** Default: all time counts. */
+  /** Translates recorded times. Default: all time counts. */
   readonly since?: Since | undefined;
 }
 
-/** Reports whether the pod serves and has done so for long enough. */
+/** Reports whether the pod is ready on a reachable node, and has been for long enough. */
 export function isAvailable(pod: PodEntry, stableMs: number, input: AvailabilityInput): boolean {
   return isReady(pod, input.nodeReady) && availableAtMs(pod, stableMs, input) <= input.nowMs;
 }
 
-/** Returns the time for which a pod has to be ready. */
+/** Returns the milliseconds for which a pod has to be ready to be available. */
 export function stableMsOf(
   { settings }: Pick<Workload, "settings">,
   { limits }: { readonly limits: ProgressLimits },
@@ -46,8 +46,8 @@ export function stableMsOf(
 }
 
 /**
- * Returns the progress of pods to the workload's revision: the number of available ones. Negative while Recreate still stops
- * others.
+ * Returns the number of available pods of the workload's revision. Negative while Recreate still stops older pods: the
+ * number of those, negated.
  */
 export function reached(
   workload: Workload,
@@ -63,6 +63,6 @@ export function reached(
     if (isAvailable(pod, stableMs, input)) available++;
   }
   if (workload.strategy?.type !== "Recreate" || available > 0) return available;
-  // Subtracted from 0, it would be -0 for none.
+  // 0 minus the length avoids a result of -0.
   return current - pods.length;
 }

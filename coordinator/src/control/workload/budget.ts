@@ -3,15 +3,16 @@ import { updateLimits } from "./update-limits.ts";
 
 /** A workload's disruption budget. */
 export interface Budget {
-  /** Ready replicas that must be left at any time. */
+  /** The number of ready replicas that must be left at any time. */
   readonly needed: number;
-  /** The number of pods that may be moving from one node to another at the same time. */
+  /** The number of pods that may move from one node to another at the same time. */
   readonly moving: number;
 }
 
 /**
- * Pure. By its annotation, which Kubernetes would call `maxUnavailable` of a disruption budget and rounds up; else by what its update
- * strategy allows to be missing. Recreate allows all. Where not one may be missing, another is made first.
+ * Returns the disruption budget. It follows from the workload's annotation, which is like Kubernetes' `maxUnavailable` of a
+ * PodDisruptionBudget and rounds up; otherwise from the unavailable pods that the update strategy allows. Recreate allows
+ * all. If no pod may be unavailable, a replacement is created first. Pure.
  */
 export function budgetOf({ settings, strategy, replicas }: Workload): Budget {
   const limits = updateLimits(strategy, replicas);

@@ -16,6 +16,7 @@ import type { UnschedulablePods } from "../placement/unschedulable-pods.ts";
 import type { StepSink } from "../step-sink.ts";
 import { joined, tryWrite } from "../write.ts";
 import { yieldMsOf } from "../yield-time.ts";
+import { isComplete, staysInPlace } from "./complete.ts";
 import { keepFailedPods } from "./keep-failed.ts";
 import { nextEvaluationMs, planWorkload } from "./plan.ts";
 import type { Prefetcher } from "./prefetch.ts";
@@ -32,24 +33,24 @@ export interface WorkloadControllerOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  /** Default: all time counts. */
+  /** The clock of deadlines, which excludes time in which the coordinator could not act. Default: all time counts. */
   readonly time?: ActingTime | undefined;
   readonly log: Log;
   /** Receives every step before it is carried out. */
   readonly steps: StepSink;
-  /** The controller reconciles nothing before this resolves. Default: at once. */
+  /** Nothing is reconciled before it resolves. Default: resolved. */
   readonly started?: Promise<void> | undefined;
-  /** Returns this many random lowercase letters and digits. */
+  /** Returns a random string of lowercase letters and digits with this length. */
   readonly randomName: (length: number) => string;
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
   /**
-   * The reconcilers of kinds with a plan of their own. They share the loop, which evaluates resources in the order of their
-   * bundle.
+   * The reconcilers of kinds with a plan of their own, by kind. They share this loop, so that resources are evaluated in
+   * the order of their bundle.
    */
   readonly ofKind?: Readonly<Record<string, (key: string) => Promise<number | undefined>>>;
   readonly unschedulable: Pick<UnschedulablePods, "get" | "restart">;
   readonly events: EventRecorder;
-  /** Undefined: nodes have every image. */
+  /** The image prefetcher. Undefined: nodes have every image. */
   readonly prefetcher?: Prefetcher | undefined;
   readonly limits: ProgressLimits;
 }
@@ -59,6 +60,8 @@ export class WorkloadController {
   readonly #options: WorkloadControllerOptions;
   readonly #loop: Loop;
   readonly #time: ActingTime;
+  /** Workloads whose last evaluation had no steps, and whose next steps don't depend on the readiness of their pods. */
+  readonly #complete = new Set<string>();
 
   constructor(options: WorkloadControllerOptions) {
     this.#options = options;
@@ -92,22 +95,25 @@ export class WorkloadController {
     for (const change of changes) {
       const entry = change.after ?? change.before;
       if (entry === undefined) continue;
-      if (change.kind === "pod") {
-        this.#loop.wake((entry as PodEntry).workloadKey);
-        // One that was never placed leaves no room.
+      if (change.type === "pod") {
+        const ofWorkload = (entry as PodEntry).workloadKey;
+        // A large fleet reports readiness all the time, and an evaluation reads all pods of a workload.
+        if (this.#complete.has(ofWorkload) && staysInPlace(change)) continue;
+        this.#loop.wake(ofWorkload);
+        // The removal of a pod that was never placed frees no room.
         const hadNode = (change.before?.record.node ?? "") !== "";
-        if (change.after === undefined && hadNode) withRoom.add((entry as PodEntry).workloadKey);
+        if (change.after === undefined && hadNode) withRoom.add(ofWorkload);
       }
-      if (change.kind === "workload-status") {
+      if (change.type === "workload-status") {
         const { namespace, kind, name } = (entry as RecordEntry<WorkloadStatusRecord>).record;
         this.#loop.wake(workloadKey(namespace, kind, name));
       }
-      if (change.kind === "resource") {
+      if (change.type === "resource") {
         const { namespace, kind, name } = (entry as ResourceEntry).record;
         this.#loop.wake(workloadKey(namespace, kind, name));
       }
       if (
-        change.kind === "node" &&
+        change.type === "node" &&
         (change.after === undefined || change.before?.health.ready !== change.after.health.ready)
       ) {
         const name = (change.after ?? change.before)?.name ?? "";
@@ -117,7 +123,9 @@ export class WorkloadController {
     for (const key of withRoom) this.#madeRoom(key);
   }
 
-  /** Wakes the workload whose pods wait for a node: a removed pod has only now made room for them. */
+  /**
+   * Restarts the placement deadline of the workload's unplaced pods, because a removed pod has only now made room for them.
+   */
   #madeRoom(key: string): void {
     for (const pod of this.#options.state.unboundPods(key))
       this.#options.unschedulable.restart(pod.record.uid);
@@ -127,7 +135,7 @@ export class WorkloadController {
     const [namespace = "", itsKind = "", name = ""] = key.split("/");
     const fault = this.#options.state.resource(resourceKey(namespace, itsKind, name))?.fault;
     if (fault !== undefined)
-      throw new CoordinatorError("INTERNAL", `nothing is decided about the pods of ${key}: ${fault}`);
+      throw new CoordinatorError("INTERNAL", `the pods of ${key} can't be evaluated: ${fault}`);
     const other = this.#options.ofKind?.[itsKind];
     const againMs = await (other === undefined ? this.#reconcileService(key) : other(key));
     await this.#forgetTemplates(key);
@@ -135,7 +143,7 @@ export class WorkloadController {
   }
 
   /**
-   * Deletes templates that no pod uses. Only this loop creates pods of the workload, so no pod can be created from a template
+   * Deletes templates that no pod uses. Only this loop creates pods of the workload, so none can be created from a template
    * that is being deleted.
    */
   async #forgetTemplates(key: string): Promise<void> {
@@ -143,8 +151,8 @@ export class WorkloadController {
     const writes = state.unusedTemplates(key).map((template): StoreWrite => {
       const { key: unused, revision } = template;
       return {
-        compares: [{ kind: "modRevision", key: unused, revision }],
-        ops: [{ kind: "delete", key: unused }],
+        compares: [{ type: "mod-revision", key: unused, revision }],
+        ops: [{ type: "delete", key: unused }],
       };
     });
     for (const part of eachBatch(writes)) {
@@ -154,21 +162,24 @@ export class WorkloadController {
 
   async #reconcileService(key: string): Promise<number | undefined> {
     const { events } = this.#options;
+    this.#complete.delete(key);
     const input = workloadInput(key, this.#time.now(), this.#options);
-    this.#options.prefetcher?.want(key, prefetchRequest(input));
+    this.#options.prefetcher?.setRequest(key, prefetchRequest(input));
     const steps = keepFailedPods(addDrainStops(planWorkload(input), input), input);
     if (steps.length > 0) {
-      for (const step of steps) this.#options.steps.take({ workload: key, ...describeStep(step) });
+      for (const step of steps) this.#options.steps.report({ workload: key, ...describeStep(step) });
       await this.#execute(key, input, steps);
-      const told = input.resource && stepEvents(input.resource, input.status?.attempt, steps);
-      for (const event of told ?? []) events.record(event);
+      const recorded = input.resource && stepEvents(input.resource, input.status?.attempt, steps);
+      for (const event of recorded ?? []) events.record(event);
     }
-    return nextEvaluationMs(input);
+    const againMs = nextEvaluationMs(input);
+    if (steps.length === 0 && againMs === undefined && isComplete(input)) this.#complete.add(key);
+    return againMs;
   }
 
   /**
-   * Executes the steps in as few transactions as the store's limits allow. Each requires that the resource and the decisions
-   * about it are unchanged.
+   * Executes the steps in as few transactions as the store's limits allow. Each transaction requires that the resource and
+   * its status are unchanged.
    */
   async #execute(key: string, { resource }: WorkloadInput, steps: readonly WorkloadStep[]): Promise<void> {
     const { store, state, clock, randomName } = this.#options;
@@ -185,8 +196,8 @@ export class WorkloadController {
       const ops = part.flatMap((p) => p.ops);
       if (resource !== undefined)
         compares.push(
-          { kind: "modRevision", key: resource.key, revision: resource.revision },
-          { kind: "modRevision", key: statusKey, revision: statusRevision },
+          { type: "mod-revision", key: resource.key, revision: resource.revision },
+          { type: "mod-revision", key: statusKey, revision: statusRevision },
         );
       const result = await store.txn(compares, ops);
       reached = result.revision;
@@ -194,9 +205,9 @@ export class WorkloadController {
         await state.reached(reached);
         throw new CoordinatorError("CONFLICT", "something changed meanwhile");
       }
-      if (ops.some((op) => op.kind === "put" && op.key === statusKey)) statusRevision = result.revision;
+      if (ops.some((op) => op.type === "put" && op.key === statusKey)) statusRevision = result.revision;
     }
-    // The next look must see what this one did, or it would do it again.
+    // Waits until the view contains the writes. Otherwise the next evaluation would repeat them.
     await state.reached(reached);
   }
 }

@@ -15,10 +15,10 @@ import type { WorkloadStep } from "./workload-step.ts";
 
 const SEEDS = 150;
 const ROUNDS = 40;
-/** A round starts or stops at least one pod of those few that these workloads have. */
+/** The number of rounds without faults. Each round starts or stops at least one of the few pods. */
 const CALM_ROUNDS = 60;
 
-test("from anywhere the plan gets there, without ever having too many or too few on the way", () => {
+test("reaches the desired state from random states, within the limits of the update strategy", () => {
   for (let seed = 0; seed < SEEDS; seed++) {
     const fleet = new Fleet(randomOf(seed));
     for (let round = 0; round < ROUNDS; round++) {
@@ -40,7 +40,7 @@ test("from anywhere the plan gets there, without ever having too many or too few
   }
 });
 
-/** The limits hold at each step for what the plan does; what happens to pods is not in its hands. */
+/** Asserts that the plan's steps keep the limits. Random faults may exceed them. */
 function checkStep(fleet: Fleet, where: string): void {
   const { replicas } = fleet.workload;
   const servingBefore = fleet.serving();
@@ -60,7 +60,7 @@ function checkStep(fleet: Fleet, where: string): void {
   );
 }
 
-/** Simulates the pods of one workload on hosts that come and go. */
+/** Simulates the pods of one workload on nodes that are lost and return. */
 class Fleet {
   pods: PodEntry[] = [];
   #resource: ResourceEntry = aWorkloadEntry();
@@ -123,7 +123,7 @@ class Fleet {
     }
   }
 
-  /** Makes a random change: mostly to a pod, sometimes to a host or to the specification. */
+  /** Makes a random change: mostly of a pod, sometimes of a node or the specification. */
   change(): void {
     if (this.#random.chance(0.1)) this.#apply();
     const node = `n${this.#random.below(3)}`;
@@ -134,7 +134,7 @@ class Fleet {
     }
   }
 
-  /** Satisfies everything that pods and workloads wait for. */
+  /** Meets every condition that pods and workloads wait for. */
   settle(): void {
     this.#away.clear();
     for (const pod of this.pods) this.#progress(pod, true);
@@ -160,7 +160,7 @@ class Fleet {
     this.pods.push(aPod({ name: `web-${this.#names++}`, hash: templateHash, labels, node: "" }));
   }
 
-  /** One step further in a pod's life, or back. */
+  /** Moves the pod to its next phase, or to an earlier one. */
   #progress(pod: PodEntry, well: boolean): void {
     const fields = fieldsOf(pod);
     if (fields.stopping) {
@@ -180,7 +180,7 @@ function fieldsOf({ record }: PodEntry) {
   return { name, node, hash, labels, stopping: stoppingSince !== undefined };
 }
 
-/** Returns the pod with its node's last status. */
+/** Returns the pod with the last status that its node reported. */
 function keptOf(pod: PodEntry) {
   return { ...fieldsOf(pod), ...(pod.status && { status: pod.status }) };
 }

@@ -10,7 +10,7 @@ import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { UnschedulablePod } from "../placement/unschedulable-pods.ts";
 import { isAvailable, reached, stableMsOf } from "./availability.ts";
-import { type Failure, failureOf, waitsForRegistry, whatItWaitsFor } from "./pod-failure.ts";
+import { describeWaiting, type Failure, failureOf, waitsForRegistry } from "./pod-failure.ts";
 import type { ImagesOnNode } from "./prefetch.ts";
 import { describePrefetch, lastingFailure, waitsForImages } from "./prefetch-status.ts";
 import type { RolloutState } from "./rollout-state.ts";
@@ -21,12 +21,12 @@ export interface RolloutContext {
   readonly rolloutState: RolloutState;
   /** The effective workload. */
   readonly workload: Workload;
-  /** The pods that are not stopping and will not stop now. */
+  /** The pods that are not stopping and that this evaluation doesn't stop. */
   readonly staying: readonly PodEntry[];
   readonly stopping: readonly PodEntry[];
-  /** The pods of `staying` with the workload's revision. Computed on first use. */
+  /** Returns the pods of `staying` that have the workload's revision. Computed on first use. */
   readonly current: () => readonly PodEntry[];
-  /** Computed on first use, because with many pods it takes most of the time. */
+  /** Returns the progress of image pulls. Computed on first use, because with many pods it takes most of the time. */
   readonly ahead: () => ImagesAhead;
 }
 
@@ -34,12 +34,12 @@ type ImagesAhead = ReadonlyMap<string, ImagesOnNode>;
 
 export type RolloutUpdate = WorkloadStep & { readonly type: "update-rollout" };
 
-/** The factor by which the wait for an unavailable registry is longer than others, because the revision is not its cause. */
+/** The factor for the progress deadline while a registry is unavailable, because that is not the revision's fault. */
 const REGISTRY_PATIENCE = 6;
-/** Progress is written down so often at most in the time of one deadline, or each pod of many would cost a write. */
+/** The limit of progress records per progress deadline. Otherwise each of many pods would cost a write. */
 const NOTES_PER_DEADLINE = 10;
 
-/** Reports whether the try has come further or to its end. Undefined: neither. Pure. */
+/** Returns the update of the rollout attempt if it progressed or ended. Undefined: neither. Pure. */
 export function evaluateRollout(context: RolloutContext, input: WorkloadInput): RolloutUpdate | undefined {
   const { attempt, own, hold } = context.rolloutState;
   const { state } = attempt;
@@ -51,12 +51,12 @@ export function evaluateRollout(context: RolloutContext, input: WorkloadInput): 
     }
     const message = counts(context, input);
     const ended = { state: AttemptState.SUCCEEDED, message, reason: RolloutReason.UNSPECIFIED };
-    // Without replicas no pod has shown that the version is good.
+    // Without replicas, no pod has proved the revision.
     const proven = context.workload.replicas > 0;
     return update(attempt, ended, message, proven && !own?.good ? own : undefined);
   }
   if (state === AttemptState.FAILED || hold.type === "paused") return undefined;
-  const failure = state === AttemptState.PROGRESSING ? troubleOf(context, input) : undefined;
+  const failure = state === AttemptState.PROGRESSING ? attemptFailure(context, input) : undefined;
   if (failure !== undefined) return fail(context, input, failure);
   return (
     progress(context, input) ??
@@ -64,7 +64,7 @@ export function evaluateRollout(context: RolloutContext, input: WorkloadInput): 
   );
 }
 
-/** Returns the times at which the rollout may be decided without an event. */
+/** Returns the times at which the rollout may progress or end without an event. */
 export function rolloutUpdateTimesMs(context: RolloutContext, input: WorkloadInput): number[] {
   const { attempt, hold } = context.rolloutState;
   if (attempt.state !== AttemptState.PROGRESSING && attempt.state !== AttemptState.ROLLING_BACK) return [];
@@ -83,7 +83,7 @@ export function rolloutUpdateTimesMs(context: RolloutContext, input: WorkloadInp
   return times;
 }
 
-/** Reports whether a canary has all its pods and waits for its promotion. */
+/** Reports whether all pods of a canary are available and it waits for its promotion. */
 export function waitsForPromotion(context: RolloutContext, input: WorkloadInput): boolean {
   const { attempt, hold } = context.rolloutState;
   return hold.type === "canary" && Math.max(attempt.progress, availableOf(context, input)) >= hold.pods;
@@ -104,8 +104,8 @@ function isDone(context: RolloutContext, input: WorkloadInput): boolean {
   return context.staying.length === replicas && availableOf(context, input) === replicas;
 }
 
-function troubleOf(context: RolloutContext, input: WorkloadInput): Failure | undefined {
-  const failure = failureOf(context.current(), troubleInput(context, input)) ?? imageFailure(context);
+function attemptFailure(context: RolloutContext, input: WorkloadInput): Failure | undefined {
+  const failure = failureOf(context.current(), failureInput(context, input)) ?? imageFailure(context);
   if (failure?.reason !== RolloutReason.UNSCHEDULABLE) return failure;
   // Stopping pods will make room.
   return context.stopping.some(({ record }) => input.nodeReady(record.node)) ? undefined : failure;
@@ -117,13 +117,13 @@ function imageFailure(context: RolloutContext): Failure | undefined {
   return message === undefined ? undefined : { reason: RolloutReason.IMAGE, message };
 }
 
-function troubleInput(context: RolloutContext, input: WorkloadInput) {
+function failureInput(context: RolloutContext, input: WorkloadInput) {
   const { nowMs, limits, nodeReady } = input;
   const unschedulable = (uid: string) => waitingOf(uid, context, input);
   return { unschedulable, nowMs, limits, isReady: (pod: PodEntry) => isReady(pod, nodeReady) };
 }
 
-/** Ignores waiting time from before this rollout attempt. */
+/** Returns the time since which the pod is unschedulable. Ignores waiting time from before this rollout attempt. */
 function waitingOf(
   uid: string,
   { rolloutState }: RolloutContext,
@@ -134,7 +134,7 @@ function waitingOf(
   return waiting && { ...waiting, sinceMs: Math.max(waiting.sinceMs, startedMs) };
 }
 
-/** Records a new highest number of available pods, which restarts the progress deadline. */
+/** Returns the update for a new highest number of available pods, which restarts the progress deadline. */
 function progress(context: RolloutContext, input: WorkloadInput): RolloutUpdate | undefined {
   const { attempt, hold } = context.rolloutState;
   const now = reached(context.workload, input.pods, input);
@@ -143,7 +143,7 @@ function progress(context: RolloutContext, input: WorkloadInput): RolloutUpdate 
   const canary = hold.type === "canary" && attempt.progress < hold.pods && now >= hold.pods;
   if (!canary && sinceNoteMs < deadlineMsOf(context, input) / NOTES_PER_DEADLINE) return undefined;
   const why = canary
-    ? `${now} new pods are available; the rest waits for a promotion`
+    ? `${now} new pods are available; the rollout waits for a promotion`
     : counts(context, input);
   return update(attempt, { progress: now, progressedAt: toTimestamp(input.nowMs) }, why);
 }
@@ -159,7 +159,7 @@ function isLate(context: RolloutContext, input: WorkloadInput): boolean {
 
 function lateness(context: RolloutContext, input: WorkloadInput): Failure {
   const rest = [
-    whatItWaitsFor(context.current(), troubleInput(context, input)),
+    describeWaiting(context.current(), failureInput(context, input)),
     describePrefetch(context.ahead()),
   ];
   const deadline = `no progress for ${Math.round(deadlineMsOf(context, input) / 1000)} s, the progress deadline`;
@@ -173,7 +173,7 @@ function deadlineMsOf({ workload }: RolloutContext, { limits }: WorkloadInput): 
   return workload.settings.deadlineMs ?? limits.deadlineMs;
 }
 
-/** Returns the time of the last progress. Time in which the coordinator could not act does not count. */
+/** Returns the time of the last progress. Time in which the coordinator could not act doesn't count. */
 function progressedMs(attempt: RolloutAttempt, input: WorkloadInput): number {
   return Math.max(input.upSinceMs, sinceOf(attempt.progressedAt, input));
 }
@@ -183,12 +183,12 @@ function sinceOf(at: RolloutAttempt["startedAt"], { since }: WorkloadInput): num
   return since === undefined ? atMs : since(atMs);
 }
 
-/** Back to the last good revision, or an end that leaves the pods as they are. */
+/** Returns the update for a failure: a rollback to the last good revision, or a failed end that keeps the pods. */
 function fail(context: RolloutContext, input: WorkloadInput, { reason, message }: Failure): RolloutUpdate {
   const { attempt, before, beforeNumber } = context.rolloutState;
   const cause = `${counts(context, input)}; ${message}`;
   if (attempt.state === AttemptState.ROLLING_BACK) {
-    const text = `${attempt.message}; revision ${attempt.rolledBackTo}, to which it is rolled back, doesn't come up either: ${cause}`;
+    const text = `${attempt.message}; the rollback to revision ${attempt.rolledBackTo} fails too: ${cause}`;
     return update(attempt, { state: AttemptState.FAILED, message: text }, text);
   }
   if (before === undefined || !context.workload.settings.rollback)
@@ -201,7 +201,7 @@ function fail(context: RolloutContext, input: WorkloadInput, { reason, message }
     progress: reached(before, input.pods, input),
     progressedAt: toTimestamp(input.nowMs),
   };
-  return update(attempt, back, `back to revision ${beforeNumber}: ${cause}`);
+  return update(attempt, back, `roll back to revision ${beforeNumber}: ${cause}`);
 }
 
 function update(

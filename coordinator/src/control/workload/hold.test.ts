@@ -20,7 +20,7 @@ function count(play: RolloutPlay, image: string): number {
 }
 
 describe("a paused rollout", () => {
-  test("begins nothing", () => {
+  test("replaces no pods for a new revision", () => {
     const play = running();
     play.decide({ paused: true });
     play.apply("app:v2", FOUR);
@@ -28,7 +28,7 @@ describe("a paused rollout", () => {
     assert.equal(count(play, "app:v1"), 4);
   });
 
-  test("replaces lost pods by the like, and scales", () => {
+  test("replaces lost pods with pods of their revision, and scales", () => {
     const play = running();
     play.decide({ paused: true });
     play.apply("app:v2", FOUR);
@@ -39,7 +39,7 @@ describe("a paused rollout", () => {
     assert.deepEqual(play.settle(), ["start revision 2", "create 2 app:v1"]);
   });
 
-  test("holds one that is under way, and neither its deadline nor a crash ends it", () => {
+  test("holds a rollout in progress, which neither its deadline nor a crash ends", () => {
     const play = running();
     play.apply("app:v2", FOUR);
     play.settle();
@@ -54,7 +54,7 @@ describe("a paused rollout", () => {
     assert.equal(play.state(), "ROLLED_BACK");
   });
 
-  test("leaves what failed before alone", () => {
+  test("doesn't replace pods that failed before", () => {
     const play = running();
     play.crashes("p0");
     play.decide({ paused: true });
@@ -62,7 +62,7 @@ describe("a paused rollout", () => {
     assert.deepEqual(play.settle(), ["start revision 2"]);
   });
 
-  test("of Recreate stops nothing", () => {
+  test("stops no pods with the strategy Recreate", () => {
     const play = running();
     play.decide({ paused: true });
     play.apply("app:v2", { ...FOUR, updateStrategy: { type: "Recreate" } });
@@ -76,7 +76,7 @@ describe("a paused rollout", () => {
 describe("a canary", () => {
   const canary = (value: string) => ({ "forage.dev/canary": value });
 
-  test("holds after its pods until it is promoted, whatever the deadline", () => {
+  test("holds after its number of pods until it is promoted, without a deadline", () => {
     const play = running();
     play.apply("app:v2", FOUR, canary("1"));
     play.finish();
@@ -89,14 +89,28 @@ describe("a canary", () => {
     assert.deepEqual([count(play, "app:v2"), play.state()], [4, "SUCCEEDED"]);
   });
 
-  test("is a share of the replicas, rounded up", () => {
+  test("rounds its share of the replicas up", () => {
     const play = running();
     play.apply("app:v2", FOUR, canary("30%"));
     play.finish();
     assert.equal(count(play, "app:v2"), 2);
   });
 
-  test("replaces lost pods of either side by the like", () => {
+  for (const [share, replicas] of [
+    ["4", 4],
+    ["100%", 4],
+    ["1", 0],
+  ] as const)
+    test(`of ${share} with ${replicas} replicas doesn't hold, because it covers all replicas`, () => {
+      const play = running();
+      play.apply("app:v2", { scaling: { replicas } }, canary(share));
+      play.evaluate();
+      assert.deepEqual(rolloutView(play.input())?.hold, { type: "none" });
+      play.finish();
+      assert.deepEqual([count(play, "app:v2"), play.state()], [replicas, "SUCCEEDED"]);
+    });
+
+  test("replaces lost pods with pods of their revision", () => {
     const play = running();
     play.apply("app:v2", FOUR, canary("1"));
     play.finish();
@@ -112,7 +126,7 @@ describe("a canary", () => {
     assert.deepEqual(play.settle(), ["create 1 app:v2"]);
   });
 
-  test("that crashes is rolled back, also while it waits", () => {
+  test("is rolled back if it crashes while it waits for its promotion", () => {
     const play = running();
     play.apply("app:v2", FOUR, canary("1"));
     play.finish();
@@ -126,7 +140,7 @@ describe("a canary", () => {
     assert.deepEqual([count(play, "app:v1"), play.state()], [4, "ROLLED_BACK"]);
   });
 
-  test("that doesn't come up is rolled back at the deadline", () => {
+  test("is rolled back at the deadline if its pods don't become ready", () => {
     const play = running();
     play.apply("app:v2", FOUR, canary("1"));
     play.settle();
@@ -135,7 +149,7 @@ describe("a canary", () => {
     assert.match(play.state(), /ROLL/);
   });
 
-  test("delays nothing without a good revision, nor when only the size changes", () => {
+  test("doesn't hold without a good revision, or when only the number of replicas changes", () => {
     const play = new RolloutPlay();
     play.apply("app:v1", FOUR, canary("1"));
     play.finish();
@@ -146,7 +160,7 @@ describe("a canary", () => {
     assert.deepEqual(play.settle(), ["start revision 2", "create 4 app:v2"]);
   });
 
-  test("with no surge gives way first", () => {
+  test("stops old pods first without surge", () => {
     const play = running();
     const spec = { ...FOUR, updateStrategy: { rollingUpdate: { maxSurge: "0", maxUnavailable: "1" } } };
     play.apply("app:v2", spec, canary("2"));
@@ -155,8 +169,8 @@ describe("a canary", () => {
   });
 });
 
-describe("a newer version during a rollout", () => {
-  test("takes its place: what is in between goes first", () => {
+describe("a new revision during a rollout", () => {
+  test("supersedes the rollout, and replaces the pods of the intermediate revision first", () => {
     const play = running();
     play.apply("app:v2", FOUR);
     play.settle();
@@ -180,7 +194,7 @@ describe("a newer version during a rollout", () => {
     assert.deepEqual([count(play, "app:v3"), play.pods.length, play.state()], [4, 4, "SUCCEEDED"]);
   });
 
-  test("that fails goes back to the last good one, not to what is in between", () => {
+  test("is rolled back to the last good revision, not to the intermediate one", () => {
     const play = running();
     play.apply("app:v2", FOUR);
     play.settle();
@@ -197,12 +211,12 @@ describe("a newer version during a rollout", () => {
     assert.equal(play.attempt.rolledBackTo, 1);
   });
 
-  test("during a rollback starts at once", () => {
+  test("starts at once during a rollback", () => {
     const play = running();
     play.apply("app:v2", FOUR);
     play.settle();
     play.crashes("p4");
-    play.look();
+    play.evaluate();
     assert.equal(play.state(), "ROLLING_BACK");
     play.apply("app:v3", FOUR);
     play.finish();
@@ -210,8 +224,8 @@ describe("a newer version during a rollout", () => {
   });
 });
 
-describe("the history", () => {
-  test("keeps ten, and the good one however old it is", () => {
+describe("the revision history", () => {
+  test("keeps ten revisions, and the last good one however old it is", () => {
     const play = running();
     for (let version = 2; version <= 20; version++) {
       play.apply(`app:bad${version}`, FOUR, { "forage.dev/rollback": "off" });
@@ -221,7 +235,7 @@ describe("the history", () => {
     assert.deepEqual(numbers, [1, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]);
   });
 
-  test("gives what comes back a new number, under which it has to prove itself", () => {
+  test("gives a revision that is applied again a new number, which is not good before it succeeds", () => {
     const play = running();
     play.apply("app:v2", FOUR);
     play.finish();
@@ -238,7 +252,7 @@ describe("the history", () => {
     assert.equal(play.revisions.find(({ number }) => number === 3)?.good, true);
   });
 
-  test("has no new revision for another size or other words", () => {
+  test("has no new revision after a change of replicas or of the change cause", () => {
     const play = running();
     play.apply("app:v1", { scaling: { replicas: 5 } }, { "forage.dev/change-cause": "More" });
     play.finish();

@@ -1,9 +1,9 @@
-/** The limit of the change to the present revision for now. */
+/** The limit up to which a rollout may replace pods for now. */
 export type Hold =
   | { readonly type: "none" }
-  /** The workload is paused: pods that are lost are replaced by equal ones, and nothing else changes. */
+  /** The workload is paused: lost pods are replaced with pods of the same revision, and nothing else changes. */
   | { readonly type: "paused" }
-  /** The change has not begun, because a dependency is missing. The previous pods continue. */
+  /** The rollout has not begun, because dependencies are unmet. The previous pods continue. */
   | { readonly type: "held" }
-  /** The limit is this many new pods. */
+  /** The rollout may create this many pods of the new revision. */
   | { readonly type: "canary"; readonly pods: number };

@@ -10,7 +10,10 @@ const SURGE = {
 };
 const FOUR = { scaling: { replicas: 4 }, ...SURGE };
 
-/** p0 to p3 of app:v1 run, p4 to p7 of app:bad were made, p5 crashes and the others start, and the rollback has begun. */
+/**
+ * Returns a rollout whose rollback has begun: p0 to p3 of app:v1 run, p5 of app:bad crashes, and p4, p6 and p7 of app:bad
+ * are starting.
+ */
 function rollingBack(): RolloutPlay {
   const play = new RolloutPlay();
   play.apply("app:v1", FOUR);
@@ -19,7 +22,7 @@ function rollingBack(): RolloutPlay {
   play.settle();
   for (const name of ["p4", "p6", "p7"]) play.waits(name, "ContainerCreating", "");
   play.crashes("p5");
-  const [back] = play.look();
+  const [back] = play.evaluate();
   assert.match(back ?? "", /^ROLLING_BACK/);
   return play;
 }
@@ -31,34 +34,34 @@ function keptBy(play: RolloutPlay, change: Partial<WorkloadInput> = {}): string[
   );
 }
 
-describe("which failed pods are kept", () => {
-  test("keeps three pods of the revision that is rolled back, those that crashed among them", () => {
+describe("keeping failed pods", () => {
+  test("keeps three pods of the revision that is rolled back, crashed ones first", () => {
     const kept = keptBy(rollingBack());
     assert.equal(kept.length, 3);
     assert.ok(kept.includes("p5"));
   });
 
-  test("keeps no more of an attempt than that", () => {
+  test("keeps no more than three pods of one rollout attempt", () => {
     assert.deepEqual(keptBy(rollingBack(), { keptPods: 2 }), ["p5"]);
     assert.deepEqual(keptBy(rollingBack(), { keptPods: 3 }), []);
   });
 
-  test("keeps no pod that no node has tried to run, and none that serves", () => {
+  test("keeps no pod that has not been started, and no ready pod", () => {
     const play = rollingBack();
     play.pods = play.pods.map((pod) => (pod.record.name === "p5" ? { ...pod, status: undefined } : pod));
     for (const name of ["p4", "p6", "p7"]) play.says(name, { ready: true });
     assert.deepEqual(keptBy(play), []);
   });
 
-  test("keeps nothing of an update that succeeds, and nothing of a deleted workload", () => {
+  test("keeps no pods of a successful update or a deleted workload", () => {
     const play = new RolloutPlay();
     play.apply("app:v1");
     play.settle();
     play.crashes("p0");
     play.apply("app:v2");
-    for (let looks = 0; looks < 5; looks++) {
+    for (let round = 0; round < 5; round++) {
       assert.deepEqual(keptBy(play), []);
-      play.look();
+      play.evaluate();
     }
     const back = rollingBack();
     const { resource } = back.input();

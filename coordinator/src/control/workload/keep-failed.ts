@@ -5,8 +5,8 @@ import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
 /**
- * Marks the stops of failed pods whose statuses and logs are kept: pods of the revision that is rolled back, at most
- * KEPT_PODS_MAX of a rollout attempt, first those whose containers have ended. Pure.
+ * Marks those stops of failed pods whose status and logs are kept: pods of the revision that is rolled back, at most
+ * KEPT_PODS_MAX of a rollout attempt, pods with ended containers first. Pure.
  */
 export function keepFailedPods(steps: readonly WorkloadStep[], input: WorkloadInput): WorkloadStep[] {
   const { resource, status, keptPods = 0 } = input;
@@ -26,12 +26,12 @@ export function keepFailedPods(steps: readonly WorkloadStep[], input: WorkloadIn
   );
 }
 
-/** Reports whether a node has tried to run the pod without success. */
+/** Reports whether a node has started the pod, and the pod isn't ready. */
 function hasFailed({ record, status }: PodEntry): boolean {
   return record.node !== "" && status !== undefined && !status.ready;
 }
 
-/** Pods with the most ended runs come first, then the newest. */
+/** Compares pods so that those with the most ended runs come first, then the newest. */
 function byUse(a: PodEntry, b: PodEntry): number {
   return endsOf(b) - endsOf(a) || createdMs(b) - createdMs(a);
 }

@@ -16,55 +16,55 @@ const hash = v1.workload?.templateHash ?? "";
 
 describe("plans the steps of a workload", () => {
   for (const [what, resource, pods, steps] of [
-    ["nothing runs", v1, [], ["create 2: too few replicas"]],
-    ["one is missing", v1, [pod("a", { status: READY })], ["create 1: too few replicas"]],
-    ["all are there", v1, [pod("a"), pod("b")], []],
-    ["one is stopping", v1, [pod("a"), pod("b", { stopping: true })], ["create 1: too few replicas"]],
+    ["no pod exists", v1, [], ["create 2: too few replicas"]],
+    ["a pod is missing", v1, [pod("a", { status: READY })], ["create 1: too few replicas"]],
+    ["all pods exist", v1, [pod("a"), pod("b")], []],
+    ["a pod is stopping", v1, [pod("a"), pod("b", { stopping: true })], ["create 1: too few replicas"]],
     [
-      "one too many, of which one isn't placed",
+      "one pod too many, one of them unplaced",
       v1,
       [pod("a", { status: READY }), pod("b", { node: "" }), pod("c", { status: READY })],
       ["stop b: too many replicas"],
     ],
     [
-      "one too many, one isn't ready and one isn't placed",
+      "one pod too many, one unready and one unplaced",
       v1,
       [pod("a"), pod("b", { node: "" }), pod("c", { status: READY })],
       ["stop b: too many replicas"],
     ],
     [
-      "two too many, of which one isn't ready",
+      "two pods too many, one of them unready",
       v1,
       [pod("a", { status: READY }), pod("b", { status: READY }), pod("c"), pod("d", { status: READY })],
       ["stop c: too many replicas", "stop a: too many replicas"],
     ],
     [
-      "one stopped before it was placed",
+      "a pod was stopped before it was placed",
       v1,
       [pod("a"), pod("b"), pod("c", { node: "", stopping: true })],
       ["forget c: stopped before it was placed"],
     ],
     [
-      "its node was forgotten",
+      "the node of a pod was removed",
       v1,
       [pod("a"), pod("b"), pod("c", { node: "gone" })],
       ["forget c: node gone was removed"],
     ],
     [
-      "its node has removed it",
+      "a node has removed its pod",
       v1,
       [pod("a"), pod("b"), pod("c", { stopping: true, status: { phase: PodPhase.REMOVED } })],
       ["forget c: its node has removed it"],
     ],
     [
-      "one that isn't restarted has ended ten seconds ago",
+      "a pod without restarts ended ten seconds ago",
       v1,
       [pod("a"), endedPod("b", NOW_MS - 10_000)],
       ["stop b: its containers have ended", "create 1: too few replicas"],
     ],
-    ["one that isn't restarted has just ended", v1, [pod("a"), endedPod("b", NOW_MS - 9_999)], []],
+    ["a pod without restarts has just ended", v1, [pod("a"), endedPod("b", NOW_MS - 9_999)], []],
     [
-      "one that isn't restarted failed because no agent could run it",
+      "a pod without restarts has an invalid specification",
       v1,
       [pod("a"), endedPod("b", 0, { phase: PodPhase.FAILED, reason: "InvalidSpec" })],
       [],
@@ -76,13 +76,13 @@ describe("plans the steps of a workload", () => {
       [],
     ],
     [
-      "its node has evicted it",
+      "a node has evicted its pod",
       v1,
       [pod("a"), pod("b", { status: { phase: PodPhase.FAILED, reason: "Evicted", message: "too much" } })],
       ["stop b: its node has evicted it: too much", "create 1: too few replicas"],
     ],
     [
-      "it can't be run at all",
+      "a pod has an invalid specification",
       v1,
       [pod("a"), pod("b", { status: { phase: PodPhase.FAILED, reason: "InvalidSpec", message: "no" } })],
       [],
@@ -94,7 +94,7 @@ describe("plans the steps of a workload", () => {
       ["relabel a"],
     ],
     [
-      "labels changed and one replica less is desired",
+      "labels changed and one replica fewer is desired",
       aWorkloadEntry({ labels: { a: "b" }, spec: { scaling: { replicas: 1 } } }),
       [pod("a", { status: READY }), pod("b", { status: READY })],
       ["relabel b", "stop a: too many replicas"],
@@ -106,22 +106,27 @@ describe("plans the steps of a workload", () => {
       ["stop a: too many replicas"],
     ],
     [
-      "it is deleted",
+      "the workload is being deleted",
       aWorkloadEntry({ deleting: true }),
       [pod("a"), pod("b", { stopping: true })],
       ["stop a: its workload was deleted"],
     ],
-    ["it is deleted and stopped", aWorkloadEntry({ deleting: true }), [], ["forget resource"]],
-    ["its record is gone", undefined, [pod("a")], ["stop a: its workload was deleted"]],
-    ["nothing of it is left", undefined, [], []],
     [
-      "an old revision serves",
+      "the workload is being deleted and has no pods",
+      aWorkloadEntry({ deleting: true }),
+      [],
+      ["forget resource"],
+    ],
+    ["the record is gone, but a pod is left", undefined, [pod("a")], ["stop a: its workload was deleted"]],
+    ["neither the record nor a pod is left", undefined, [], []],
+    [
+      "pods of an old revision are ready",
       v1,
       [pod("a", { hash: "old", status: READY }), pod("b", { hash: "old", status: READY })],
       ["create 1: new revision"],
     ],
     [
-      "an old revision is being replaced",
+      "a pod of the new revision is ready too",
       v1,
       [
         pod("a", { hash: "old", status: READY }),
@@ -131,19 +136,19 @@ describe("plans the steps of a workload", () => {
       ["stop a: an older revision"],
     ],
     [
-      "an old revision never served",
+      "no pod of an old revision was ever ready",
       v1,
       [pod("a", { hash: "old" }), pod("b", { hash: "old" })],
       ["create 1: new revision", "stop a: an older revision", "stop b: an older revision"],
     ],
     [
-      "an old revision's node is away",
+      "the node of an old pod is unreachable",
       v1,
       [pod("a", { hash: "old", status: READY, node: "away" }), pod("b", { hash: "old", status: READY })],
       ["create 1: new revision"],
     ],
     [
-      "an old revision's node is away, and enough serve without it",
+      "the node of an old pod is unreachable, and enough other pods are ready",
       v1,
       [
         pod("a", { hash: "old", status: READY, node: "away" }),
@@ -153,7 +158,7 @@ describe("plans the steps of a workload", () => {
       ["stop a: an older revision"],
     ],
     [
-      "the new revision is stuck",
+      "the pod of the new revision isn't ready",
       v1,
       [pod("a", { hash: "old", status: READY }), pod("b", { hash: "old", status: READY }), pod("c")],
       [],
@@ -163,7 +168,7 @@ describe("plans the steps of a workload", () => {
   }
 });
 
-test("a quarter more are started, rounded up, and a quarter fewer may serve, rounded down", () => {
+test("by default allows 25 % surge, rounded up, and 25 % unavailable pods, rounded down", () => {
   for (const [replicas, surge, unavailable] of [
     [1, 1, 0],
     [3, 1, 0],
@@ -184,19 +189,24 @@ test("a quarter more are started, rounded up, and a quarter fewer may serve, rou
   }
 });
 
-describe("how one revision takes the place of another", () => {
+describe("replacing the pods of an old revision", () => {
   const old = (name: string, fields: PodFields = {}) => pod(name, { hash: "old", status: READY, ...fields });
   const oldStopping = (name: string, fields: PodFields = {}) => old(name, { stopping: true, ...fields });
   const recreate = withStrategy({ type: "Recreate" });
   const noSurge = rolling("0", "1");
   const reason = "an older revision, and Recreate stops all of it first";
   for (const [what, resource, pods, steps] of [
-    ["Recreate stops all", recreate, [old("a"), old("b")], [`stop a: ${reason}`, `stop b: ${reason}`]],
-    ["Recreate makes none while one stops", recreate, [oldStopping("a")], []],
-    ["Recreate, one has yet to stop", recreate, [oldStopping("a"), old("b")], [`stop b: ${reason}`]],
-    ["Recreate makes all once none is left", recreate, [], ["create 2: new revision"]],
     [
-      "Recreate waits for none that stops on a lost node",
+      "Recreate stops all old pods",
+      recreate,
+      [old("a"), old("b")],
+      [`stop a: ${reason}`, `stop b: ${reason}`],
+    ],
+    ["Recreate creates no pod while an old one is stopping", recreate, [oldStopping("a")], []],
+    ["Recreate stops the last old pod", recreate, [oldStopping("a"), old("b")], [`stop b: ${reason}`]],
+    ["Recreate creates all pods once no old one is left", recreate, [], ["create 2: new revision"]],
+    [
+      "Recreate doesn't wait for a pod on a lost node",
       recreate,
       [oldStopping("a", { node: "away" })],
       ["create 2: new revision"],
@@ -207,37 +217,57 @@ describe("how one revision takes the place of another", () => {
       [pod("a", { status: READY }), pod("b", { stopping: true })],
       ["create 1: too few replicas"],
     ],
-    ["without surge one goes first", noSurge, [old("a"), old("b")], ["stop a: an older revision"]],
-    ["without surge none is made while one stops", noSurge, [oldStopping("a"), old("b")], []],
-    ["without surge one is made once one has stopped", noSurge, [old("b")], ["create 1: new revision"]],
     [
-      "without surge none waits for a lost node",
+      "without surge an old pod is stopped first",
+      noSurge,
+      [old("a"), old("b")],
+      ["stop a: an older revision"],
+    ],
+    [
+      "without surge no pod is created while an old one is stopping",
+      noSurge,
+      [oldStopping("a"), old("b")],
+      [],
+    ],
+    [
+      "without surge a pod is created once an old one has stopped",
+      noSurge,
+      [old("b")],
+      ["create 1: new revision"],
+    ],
+    [
+      "without surge no pod on a lost node is waited for",
       noSurge,
       [oldStopping("a", { node: "away" }), old("b")],
       ["create 1: new revision"],
     ],
     [
-      "all at once",
+      "all pods may be replaced at once",
       rolling("100%", "100%"),
       [old("a"), old("b")],
       ["create 2: new revision", "stop a: an older revision", "stop b: an older revision"],
     ],
-    ["both rounded to nothing", rolling("0", "10%"), [old("a"), old("b")], ["stop a: an older revision"]],
     [
-      "one that has just become ready isn't available yet",
+      "both limits are rounded down to 0",
+      rolling("0", "10%"),
+      [old("a"), old("b")],
+      ["stop a: an older revision"],
+    ],
+    [
+      "a new pod isn't available before its minimum ready time",
       withAnnotations({ "forage.dev/min-ready-seconds": "10" }),
       [old("a"), old("b"), pod("c", { status: READY, observedAtMs: NOW_MS - 9_999 })],
       [],
     ],
     [
-      "one that has been ready for long enough is",
+      "a new pod is available after its minimum ready time",
       withAnnotations({ "forage.dev/min-ready-seconds": "10" }),
       [old("a"), old("b"), pod("c", { status: READY, observedAtMs: NOW_MS - 10_000 })],
       ["stop a: an older revision"],
     ],
   ] as readonly (readonly [string, ResourceEntry, readonly PodEntry[], readonly string[]])[]) {
     test(what, () => {
-      // The strategy is none of what pods are made of.
+      // The update strategy is not part of the template.
       assert.equal(resource.workload?.templateHash.length, 64);
       const named = pods.map((entry) =>
         entry.record.templateHash === hash
@@ -249,7 +279,7 @@ describe("how one revision takes the place of another", () => {
   }
 });
 
-test("no step touches a pod twice", () => {
+test("a plan changes no pod twice", () => {
   const resource = aWorkloadEntry({ labels: { a: "b" }, spec: { scaling: { replicas: 1 } } });
   const pods = ["a", "b", "c"].map((name) => pod(name, { status: READY }));
   const touched = planWorkload(input(resource, pods)).flatMap((step) => ("pod" in step ? [step.pod] : []));
@@ -298,7 +328,7 @@ function describeStep(step: WorkloadStep): string {
   }
 }
 
-/** Returns the status of a finished rollout, so that only pods are left to maintain. */
+/** Returns the status of a finished rollout, so that the plan only maintains pods. */
 function settledStatus(resource: ResourceEntry | undefined): ContainerServiceStatus | undefined {
   const templateHash = resource?.wanted?.templateHash;
   if (templateHash === undefined) return undefined;

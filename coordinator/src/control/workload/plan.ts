@@ -12,7 +12,9 @@ import { rolloutStateOf } from "./rollout-state.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
-/** Returns the next steps towards the resource's specification, which never leave too few or too many pods. Pure. */
+/**
+ * Returns the next steps towards the resource's specification. They keep the number of pods within the update limits. Pure.
+ */
 export function planWorkload(input: WorkloadInput): WorkloadStep[] {
   const steps: WorkloadStep[] = [];
   const active: PodEntry[] = [];
@@ -38,17 +40,17 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
   for (const pod of active) {
     const why = spent(pod, input) ?? (start && hopeless(pod, wanted, input));
     if (why !== undefined) steps.push({ type: "stop-pod", pod, why });
-    // Others are made in the place of those that are to leave their nodes; when these stop, `addDrainStops` says.
+    // Pods that are marked to leave their nodes need a replacement. `addDrainStops` decides when they stop.
     else if (pod.record.drainingSince === undefined) staying.push(pod);
   }
   if (workload === undefined || rolloutState === undefined) return steps;
   const hold: Hold = input.held ? { type: "held" } : rolloutState.hold;
   const ahead = once(() => prefetchStatus({ workload, staying, stopping, hold }, input));
   const current = once(() => currentPods(workload, staying));
-  const look = { rolloutState, workload, staying, stopping, current, ahead };
-  const update = start === undefined && !input.held ? evaluateRollout(look, input) : undefined;
+  const context = { rolloutState, workload, staying, stopping, current, ahead };
+  const update = start === undefined && !input.held ? evaluateRollout(context, input) : undefined;
   if (update !== undefined) steps.unshift(update);
-  // When the effective revision changes, the next evaluation plans the steps for it.
+  // When the effective revision changes, the next evaluation plans the steps for the new one.
   if (update !== undefined && update.attempt.rolledBackTo !== rolloutState.attempt.rolledBackTo) return steps;
   const { before } = rolloutState;
   const stableMs = stableMsOf(workload, input);
@@ -56,10 +58,11 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
   return [...steps, ...rollForward(roll, input)];
 }
 
-/** Returns the delay after which time alone may change the next step. Undefined: never. */
+/** Returns the milliseconds after which the next step may change without an event. Undefined: never. */
 export function nextEvaluationMs(input: WorkloadInput): number | undefined {
   const { resource, nowMs, pods } = input;
-  // Times in the past were evaluated now. Timers are not exact, so an evaluation that is a little early must not spin.
+  // Times in the past are part of this evaluation. Timers are not exact, so an evaluation that is slightly early must not
+  // spin.
   let nextMs = Number.POSITIVE_INFINITY;
   const note = (ms: number | undefined): void => {
     if (ms !== undefined && ms > nowMs && ms < nextMs) nextMs = ms;
@@ -88,10 +91,10 @@ export function nextEvaluationMs(input: WorkloadInput): number | undefined {
 
 const MIN_CHECK_MS = 10;
 
-/** Returns the reason why a pod can't serve any more and needs a replacement. */
+/** Returns the reason why a pod can't serve any more and needs a replacement. Undefined: it can. */
 function spent(pod: PodEntry, input: WorkloadInput): string | undefined {
   const { status } = pod;
-  // Its node has ended it for good and won't start it again.
+  // The node has stopped the pod for good and won't start it again.
   if (status?.phase === FAILED_PHASE && status.reason === "Evicted")
     return `its node has evicted it: ${status.message}`;
   return (replaceAtMs(pod, input) ?? Infinity) <= input.nowMs ? "its containers have ended" : undefined;
@@ -108,11 +111,11 @@ function hopeless(
   return failure && `it failed before the rollout began: ${failure.message}`;
 }
 
-/** Long enough that programs which end at once don't keep the fleet busy. */
+/** The delay before an ended pod is replaced, so that programs that end at once don't keep the cluster busy. */
 const ENDED_POD_STAYS_MS = 10_000;
 
 /**
- * Returns the time at which an ended pod is replaced. With restart policies other than Always pods can end, and a service
+ * Returns the time at which an ended pod is replaced. Pods can end with restart policies other than Always, and a service
  * replaces them.
  */
 function replaceAtMs(
@@ -122,11 +125,11 @@ function replaceAtMs(
   const ended = status?.phase === SUCCEEDED_PHASE || status?.phase === FAILED_PHASE;
   const policy = record.template?.podConfig?.restartPolicy ?? "";
   if (!ended || policy === "" || policy === "Always" || record.stoppingSince !== undefined) return undefined;
-  // Nothing of such a pod has run, and another one would be no better.
+  // No container of such a pod has run, and a replacement would fail in the same way.
   return status?.reason === "InvalidSpec" ? undefined : since(observedAtMs) + ENDED_POD_STAYS_MS;
 }
 
-/** POD_PHASE_SUCCEEDED and POD_PHASE_FAILED. */
+/** The values of POD_PHASE_SUCCEEDED and POD_PHASE_FAILED. */
 const SUCCEEDED_PHASE = 3;
 const FAILED_PHASE = 4;
 
@@ -134,11 +137,11 @@ function nothingLeft(pod: PodEntry, input: WorkloadInput): string | undefined {
   const { node, stoppingSince } = pod.record;
   if (node === "") return stoppingSince === undefined ? undefined : "stopped before it was placed";
   if (!input.nodeExists(node)) return `node ${node} was removed`;
-  // The node's word; the link deletes the record itself, this covers a crash in between.
+  // The agent link deletes the record itself. This covers a crash before that.
   return pod.status?.phase === REMOVED_PHASE ? "its node has removed it" : undefined;
 }
 
-/** POD_PHASE_REMOVED. */
+/** The value of POD_PHASE_REMOVED. */
 const REMOVED_PHASE = 6;
 
 function once<T>(make: () => T): () => T {

@@ -4,7 +4,7 @@ import type { PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import { RolloutReason, RolloutResource } from "@forage/proto/forage/store/v1/store";
 import { aPod } from "../../../test/support/entries.ts";
 import type { ProgressInput } from "../rollout/progress-input.ts";
-import { failureOf, whatItWaitsFor } from "./pod-failure.ts";
+import { describeWaiting, failureOf } from "./pod-failure.ts";
 
 type Container = Parameters<typeof PodStatus.fromPartial>[0]["containers"] extends (infer C)[] | undefined
   ? C
@@ -13,9 +13,9 @@ type Container = Parameters<typeof PodStatus.fromPartial>[0]["containers"] exten
 const CRASHED = { exitCode: 3, reason: "Error", message: "no such table\n" };
 const waiting = (reason: string, message = "") => ({ $case: "waiting" as const, value: { reason, message } });
 
-describe("the reason for which a pod waits, and whether it is final", () => {
+describe("the reason why a pod isn't ready, and whether it is final", () => {
   for (const [what, container, message, failure] of [
-    ["it is being created", { state: waiting("ContainerCreating") }, "1 starting", undefined],
+    ["its container is being created", { state: waiting("ContainerCreating") }, "1 starting", undefined],
     [
       "its image is pulled",
       { state: waiting("ImagePull", "12 of 40 MB") },
@@ -23,7 +23,7 @@ describe("the reason for which a pod waits, and whether it is final", () => {
       undefined,
     ],
     [
-      "the registry is away",
+      "the registry is unavailable",
       { state: waiting("ImagePullBackOff", "no route"), restartCount: 9 },
       "1 ImagePullBackOff: no route (on node n1)",
       undefined,
@@ -59,20 +59,25 @@ describe("the reason for which a pod waits, and whether it is final", () => {
       "START",
     ],
     [
-      "it may yet be created",
+      "its creation has failed once",
       { state: waiting("CreateError", "bad mount"), restartCount: 1 },
       "1 CreateError: bad mount",
       undefined,
     ],
-    ["it runs", { state: { $case: "running" as const, value: {} } }, "1 running but not ready", undefined],
     [
-      "it runs again after a signal",
+      "its container runs",
+      { state: { $case: "running" as const, value: {} } },
+      "1 running but not ready",
+      undefined,
+    ],
+    [
+      "its container runs again after a signal",
       { state: { $case: "running" as const, value: {} }, lastTermination: { signal: 9, exitCode: 137 } },
       "1 container main was ended by signal 9",
       undefined,
     ],
     [
-      "it has ended",
+      "its container has ended",
       { state: { $case: "terminated" as const, value: { exitCode: 0, reason: "Completed" } } },
       "1 container main exited with code 0 (Completed)",
       undefined,
@@ -80,7 +85,7 @@ describe("the reason for which a pod waits, and whether it is final", () => {
   ] as readonly (readonly [string, Container, string, string | undefined])[]) {
     test(what, () => {
       const pods = [aPod({ status: { containers: [{ name: "main", ...container }] } })];
-      assert.equal(whatItWaitsFor(pods, input), message);
+      assert.equal(describeWaiting(pods, input), message);
       const found = failureOf(pods, input);
       assert.equal(wordOf(found?.reason), failure);
       if (found !== undefined) assert.equal(found.message, `pod web-1: ${message.slice(2)}`);
@@ -90,10 +95,10 @@ describe("the reason for which a pod waits, and whether it is final", () => {
 
 test("reports a pod's own reason when its containers have none", () => {
   const status = { reason: "NetworkNotReady", message: "no address left" };
-  assert.equal(whatItWaitsFor([aPod({ status })], input), "1 NetworkNotReady: no address left");
+  assert.equal(describeWaiting([aPod({ status })], input), "1 NetworkNotReady: no address left");
 });
 
-test("a container that runs and isn't ready is explained by its pod; an init container that is done needs no word", () => {
+test("explains a running but unready container by the pod's message, and ignores completed init containers", () => {
   const done = { $case: "terminated" as const, value: { exitCode: 0, reason: "Completed" } };
   const containers = [
     { name: "seed", init: true, ready: true, state: done },
@@ -101,18 +106,18 @@ test("a container that runs and isn't ready is explained by its pod; an init con
   ];
   const status = { reason: "ContainersNotReady", message: "container main: readiness probe fails: refused" };
   assert.equal(
-    whatItWaitsFor([aPod({ status: { ...status, containers } })], input),
+    describeWaiting([aPod({ status: { ...status, containers } })], input),
     "1 ContainersNotReady: container main: readiness probe fails: refused",
   );
 });
 
-test("reasons of images and init containers go before those of the containers that wait for them", () => {
+test("prefers reasons of images and init containers to those of containers that wait for them", () => {
   const running = { $case: "running" as const, value: {} };
   const seed = { name: "seed", init: true, state: running };
   const side = { name: "side", state: waiting("PodInitializing") };
   const pulled = waiting("ImagePull", "fetching app:1: 1 of 3 layers, 51 of 80 MiB");
   const message = (containers: readonly Container[]) =>
-    whatItWaitsFor([aPod({ status: { containers: [...containers] } })], input);
+    describeWaiting([aPod({ status: { containers: [...containers] } })], input);
   assert.equal(
     message([seed, side, { name: "main", state: pulled }]),
     "1 ImagePull: fetching app:1: 1 of 3 layers, 51 of 80 MiB (on node n1)",
@@ -120,15 +125,15 @@ test("reasons of images and init containers go before those of the containers th
   assert.equal(message([seed, side, { ...side, name: "main" }]), "1 PodInitializing");
 });
 
-test("pods that wait for the same are counted, and only some causes are named", () => {
+test("counts pods with the same reason, and limits the number of reasons", () => {
   const pods = ["a", "a", "b", "c", "d", "e"].map((reason, index) =>
     aPod({ name: `p${index}`, status: { containers: [{ name: "main", state: waiting(reason) }] } }),
   );
-  assert.equal(whatItWaitsFor(pods, input), "2 a; 1 b; 1 c; and 2 other causes");
+  assert.equal(describeWaiting(pods, input), "2 a; 1 b; 1 c; and 2 other causes");
 });
 
-test("ready pods wait for nothing", () => {
-  assert.equal(whatItWaitsFor([aPod({ status: { ready: true } })], input), "");
+test("gives no reason for ready pods", () => {
+  assert.equal(describeWaiting([aPod({ status: { ready: true } })], input), "");
   assert.equal(failureOf([aPod({ status: { ready: true } })], input), undefined);
 });
 

@@ -5,7 +5,7 @@ import type { PodEntry } from "../../state/entries.ts";
 import type { UnschedulablePod } from "../placement/unschedulable-pods.ts";
 import type { ProgressLimits } from "./progress-limits.ts";
 
-/** The facts that decide whether pods have failed. */
+/** The information that decides whether pods have failed. */
 export interface PodFailureInput {
   readonly unschedulable: (uid: string) => UnschedulablePod | undefined;
   readonly isReady: (pod: PodEntry) => boolean;
@@ -18,14 +18,17 @@ export interface Failure {
   readonly message: string;
 }
 
-/** Restarts after which a crashing container is taken for broken: the first is at once, so two show that it wasn't chance. */
+/**
+ * The number of restarts after which a crashing container counts as failed. The first restart is immediate, so a second
+ * crash shows that the first was no accident.
+ */
 const RESTARTS_OF_A_CRASH = 2;
 /** The reason of containers that wait for init containers. */
 const HELD_BACK = "PodInitializing";
-/** Messages stay readable: this many pods are named, the rest counted. */
+/** The largest number of pods that a message names. The rest is counted. */
 const MAX_NAMED = 3;
 
-/** Returns the reason why the rollout can't succeed without an operator; undefined while it can. */
+/** Returns the reason why the rollout can't succeed without a change by the operator. Undefined: it can. */
 export function failureOf(pods: readonly PodEntry[], input: PodFailureInput): Failure | undefined {
   for (const pod of pods) {
     const waiting = input.unschedulable(pod.record.uid);
@@ -46,10 +49,10 @@ export function failureOf(pods: readonly PodEntry[], input: PodFailureInput): Fa
   return undefined;
 }
 
-/** POD_PHASE_FAILED. */
+/** The value of POD_PHASE_FAILED. */
 const FAILED_PHASE = 4;
 
-/** Reports whether one of the pods can't have its image for now, which says nothing about the version. */
+/** Reports whether a pod waits for an unavailable registry, which is no failure of the revision. */
 export function waitsForRegistry(pods: readonly PodEntry[]): boolean {
   return pods.some(({ status }) =>
     status?.containers.some(
@@ -58,8 +61,8 @@ export function waitsForRegistry(pods: readonly PodEntry[]): boolean {
   );
 }
 
-/** Describes what the pods that aren't ready wait for, most important first. Empty if there is nothing to report. */
-export function whatItWaitsFor(pods: readonly PodEntry[], input: PodFailureInput): string {
+/** Describes the reasons why pods aren't ready, most important first. Empty: there is none. */
+export function describeWaiting(pods: readonly PodEntry[], input: PodFailureInput): string {
   const byMessage = new Map<string, string[]>();
   for (const pod of pods) {
     if (input.isReady(pod)) continue;
@@ -81,15 +84,15 @@ function podMessage(pod: PodEntry, input: PodFailureInput): string {
   if (pod.record.node === "") return "being placed";
   if (pod.status === undefined) return "starting";
   const { reason, message, containers } = pod.status;
-  const told = message === "" ? undefined : `${reason === "" ? "" : `${reason}: `}${message}`;
-  // An init container that is done is no trouble.
+  const reported = message === "" ? undefined : `${reason === "" ? "" : `${reason}: `}${message}`;
+  // A completed init container is no problem.
   const others = containers.filter(({ init, ready }) => !(init && ready));
-  // For a running container only the pod's own message explains why it isn't ready.
+  // For a running container, only the pod's message explains why it isn't ready.
   const down = others.filter(({ state }) => state?.$case !== "running").map(containerMessage);
   const up = others.filter(({ state }) => state?.$case === "running").map(containerMessage);
-  // That a container waits for others says less than what these wait for.
+  // The reason of the init containers is more useful than that of the containers that wait for them.
   const held = others.some(isHeldBack) ? HELD_BACK : undefined;
-  return [...down, told, held, ...up].find((text) => text !== undefined) ?? "starting";
+  return [...down, reported, held, ...up].find((text) => text !== undefined) ?? "starting";
 }
 
 function isHeldBack({ state }: ContainerStatus): boolean {
@@ -121,7 +124,9 @@ function containerFailure(container: ContainerStatus): Failure | undefined {
   return undefined;
 }
 
-/** `exited with code 3 (Error), last lines: …`; empty if it never ended. */
+/**
+ * Formats the last termination, such as `exited with code 3 (Error), last lines: …`. Empty if the container never ended.
+ */
 function terminationText(container: ContainerStatus): string {
   const ended = container.state?.$case === "terminated" ? container.state.value : container.lastTermination;
   if (ended === undefined) return "";

@@ -26,21 +26,27 @@ const IN_PLACE = { type: "RollingUpdate", rollingUpdate: { maxSurge: "0", maxUna
 const BOTH = { type: "RollingUpdate", rollingUpdate: { maxSurge: "1", maxUnavailable: "1" } };
 const SURGE = { type: "RollingUpdate", rollingUpdate: { maxSurge: "1", maxUnavailable: "0" } };
 
-describe("a serving pod gives way when its node has the image", () => {
+describe("a ready pod is stopped only when its node has the new image", () => {
   const two = [old("a", "n1"), old("b", "n2")];
   for (const [what, updateStrategy, pods, images, stopped] of [
-    ["Recreate, none has it", RECREATE, two, { n1: PULLING, n2: PULLING }, []],
-    ["Recreate, one has it", RECREATE, two, { n1: PRESENT, n2: DOWN }, []],
-    ["Recreate, all have it", RECREATE, two, { n1: PRESENT, n2: PRESENT }, ["a", "b"]],
-    ["Recreate, one doesn't answer", RECREATE, two, { n1: PRESENT, n2: SILENT }, ["a", "b"]],
-    ["Recreate, none serves", RECREATE, [idle("a", "n1"), idle("b", "n2")], {}, ["a", "b"]],
-    ["Recreate that has begun", RECREATE, [old("a", "n1"), going("b", "n2")], { n1: DOWN, n2: DOWN }, ["a"]],
-    ["in place, none has it", IN_PLACE, two, { n1: PULLING, n2: DOWN }, []],
-    ["in place, the second has it", IN_PLACE, two, { n1: PULLING, n2: PRESENT }, ["b"]],
-    ["in place, one doesn't serve", IN_PLACE, [old("a", "n1"), idle("b", "n2")], { n1: DOWN }, ["b"]],
-    ["surge and unavailable, none has it", BOTH, two, { n1: PULLING, n2: PULLING }, []],
-    ["surge and unavailable, one has it", BOTH, two, { n1: PRESENT, n2: PULLING }, ["a"]],
-    ["more pods serve than are desired", BOTH, [...two, fresh("c", "n3")], { n1: DOWN, n2: DOWN }, ["a"]],
+    ["Recreate, no node has the image", RECREATE, two, { n1: PULLING, n2: PULLING }, []],
+    ["Recreate, one node has the image", RECREATE, two, { n1: PRESENT, n2: DOWN }, []],
+    ["Recreate, all nodes have the image", RECREATE, two, { n1: PRESENT, n2: PRESENT }, ["a", "b"]],
+    ["Recreate, one node doesn't answer", RECREATE, two, { n1: PRESENT, n2: SILENT }, ["a", "b"]],
+    ["Recreate, no pod is ready", RECREATE, [idle("a", "n1"), idle("b", "n2")], {}, ["a", "b"]],
+    [
+      "Recreate, one pod is already stopping",
+      RECREATE,
+      [old("a", "n1"), going("b", "n2")],
+      { n1: DOWN, n2: DOWN },
+      ["a"],
+    ],
+    ["in place, no node has the image", IN_PLACE, two, { n1: PULLING, n2: DOWN }, []],
+    ["in place, the second node has the image", IN_PLACE, two, { n1: PULLING, n2: PRESENT }, ["b"]],
+    ["in place, one pod is not ready", IN_PLACE, [old("a", "n1"), idle("b", "n2")], { n1: DOWN }, ["b"]],
+    ["surge and unavailable, no node has the image", BOTH, two, { n1: PULLING, n2: PULLING }, []],
+    ["surge and unavailable, one node has the image", BOTH, two, { n1: PRESENT, n2: PULLING }, ["a"]],
+    ["more pods are ready than desired", BOTH, [...two, fresh("c", "n3")], { n1: DOWN, n2: DOWN }, ["a"]],
     ["surge alone", SURGE, [...two, fresh("c", "n3")], { n1: DOWN, n2: DOWN }, ["a"]],
   ] as const) {
     test(what, () => {
@@ -51,35 +57,40 @@ describe("a serving pod gives way when its node has the image", () => {
   }
 });
 
-describe("which nodes are asked", () => {
+describe("nodes that are requested to pull the image", () => {
   const two = [old("a", "n1"), old("b", "n2")];
   for (const [what, updateStrategy, pods, nodes] of [
     ["Recreate", RECREATE, two, ["n1", "n2"]],
-    ["Recreate, as long as one is stopping", RECREATE, [going("a", "n1")], ["n1"]],
+    ["Recreate, while a pod is stopping", RECREATE, [going("a", "n1")], ["n1"]],
     ["in place", IN_PLACE, two, ["n1", "n2"]],
-    ["in place, one is done", IN_PLACE, [old("a", "n1"), fresh("b", "n2")], ["n1"]],
-    ["in place, two on a node of which one is done", IN_PLACE, [old("a", "n1"), fresh("b", "n1")], undefined],
+    ["in place, one pod is replaced", IN_PLACE, [old("a", "n1"), fresh("b", "n2")], ["n1"]],
+    [
+      "in place, one of two pods on a node is replaced",
+      IN_PLACE,
+      [old("a", "n1"), fresh("b", "n1")],
+      undefined,
+    ],
     ["a surge", SURGE, two, undefined],
     ["a pod on an unreachable node", RECREATE, [old("a", "n1"), old("b", "lost")], ["n1"]],
-    ["all is done", RECREATE, [fresh("a", "n1"), fresh("b", "n2")], undefined],
+    ["all pods are replaced", RECREATE, [fresh("a", "n1"), fresh("b", "n2")], undefined],
   ] as const) {
     test(what, () => assert.deepEqual(prefetchRequest(input(updateStrategy, pods, {}))?.nodes, nodes));
   }
 
-  test("not where what runs has the same image, unless its tag may move", () => {
+  test("excludes nodes whose running pods have the image, unless its tag may move", () => {
     const same = { container: { name: "main", image: "app:v1", command: ["other"] } };
     assert.equal(prefetchRequest(input(RECREATE, two, {}, same)), undefined);
     const always = { container: { ...same.container, imagePullPolicy: "Always" } };
     assert.deepEqual(prefetchRequest(input(RECREATE, two, {}, always))?.nodes, ["n1", "n2"]);
   });
 
-  test("not where the new pods' rules may lead elsewhere", () => {
+  test("excludes nodes if changed placement rules may move the new pods elsewhere", () => {
     const podConfig = { nodeSelector: { disk: "ssd" } };
     assert.equal(prefetchRequest(input(RECREATE, two, {}, { podConfig })), undefined);
   });
 });
 
-test("reports an unreachable registry and waits for it", () => {
+test("reports an unavailable registry, and waits for it", () => {
   const given = input(RECREATE, [old("a", "n1"), old("b", "n2")], { n1: DOWN, n2: PULLING });
   assert.equal(
     rolloutView(given)?.prefetchStatus,
@@ -91,7 +102,7 @@ test("reports an unreachable registry and waits for it", () => {
   assert.match(update?.type === "update-rollout" ? update.why : "", /older pods stay until 2 nodes/);
 });
 
-test("an image that doesn't exist fails while all pods still serve", () => {
+test("a missing image fails the rollout before a pod is stopped", () => {
   const given = input(RECREATE, [old("a", "n1"), old("b", "n2")], { n1: MISSING, n2: PULLING });
   const steps = planWorkload(given);
   assert.deepEqual(

@@ -11,40 +11,39 @@ import { rolloutStateOf } from "./rollout-state.ts";
 import { updateLimits } from "./update-limits.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 
-/** The part of a rolling update that prefetching depends on. */
+/** The state of a rolling update that prefetching depends on. */
 export interface PrefetchStatusInput {
   /** The effective workload. */
   readonly workload: Workload;
-  /** Pods that are not stopping and will not be stopped now. */
+  /** Pods that are not stopping and that this evaluation doesn't stop. */
   readonly staying: readonly PodEntry[];
   readonly stopping: readonly PodEntry[];
   readonly hold: Hold;
 }
 
 /**
- * Returns the nodes on which a serving pod stops before its replacement serves, with their progress of pulling the effective
- * revision's images. Leaves out nodes to which the new pod probably won't come, and nodes whose running pods show that the images
- * are present. Pure.
+ * Returns the nodes on which a ready pod stops before its replacement is ready, with their progress of pulling the
+ * effective revision's images. Leaves out nodes where the replacement probably won't run, and nodes whose running pods show
+ * that the images are present. Pure.
  */
 export function prefetchStatus(
-  look: PrefetchStatusInput,
+  status: PrefetchStatusInput,
   input: WorkloadInput,
 ): ReadonlyMap<string, ImagesOnNode> {
   const ahead = new Map<string, ImagesOnNode>();
-  const { staying, stopping } = look;
-  for (const node of nodesAhead(look, input, { giving: staying, running: [staying, stopping] }))
-    ahead.set(node, input.imagesOn(look.workload, node));
+  const { staying, stopping } = status;
+  for (const node of nodesAhead(status, input, { giving: staying, running: [staying, stopping] }))
+    ahead.set(node, input.imagesOn(status.workload, node));
   return ahead;
 }
 
-/** Reports whether pods on the node may stop. A node that does not answer causes no delay. */
+/** Reports whether pods on the node may stop. A node that doesn't answer causes no delay. */
 export function isThere(images: ImagesOnNode | undefined): boolean {
   return images === undefined || images.type === "present" || images.type === "unanswered";
 }
 
 /**
- * Returns the images to request from nodes, or undefined. Pods that have yet to end still count, so that no image is removed
- * meanwhile.
+ * Returns the images to request from nodes. Undefined: none. Stopping pods still count, so that their nodes keep pulling.
  */
 export function prefetchRequest(input: WorkloadInput): PrefetchRequest | undefined {
   const { resource, pods } = input;
@@ -57,7 +56,7 @@ export function prefetchRequest(input: WorkloadInput): PrefetchRequest | undefin
   return nodes.size === 0 ? undefined : { workload, nodes: [...nodes].sort() };
 }
 
-/** `2 nodes don't have the image yet: n1: ImagePullBackOff: …`; empty when there is nothing to wait for. */
+/** Describes what the rollout waits for, such as `older pods stay until 2 nodes have the image; n1: …`. Empty: nothing. */
 export function describePrefetch(ahead: ReadonlyMap<string, ImagesOnNode>): string {
   const missing = [...ahead].filter(([, images]) => !isThere(images));
   if (missing.length === 0) return "";
@@ -66,13 +65,13 @@ export function describePrefetch(ahead: ReadonlyMap<string, ImagesOnNode>): stri
   return `older pods stay until ${nodes} ${missing.length === 1 ? "has" : "have"} the image; ${textOf(worst)}`;
 }
 
-/** Neither waiting nor another node helps; undefined: there is hope. */
+/** Returns the failure of an image that neither waiting nor another node can cure. Undefined: there is none. */
 export function lastingFailure(ahead: ReadonlyMap<string, ImagesOnNode>): string | undefined {
   const found = [...ahead].find(([, images]) => images.type === "failed" && images.reason !== BACK_OFF);
   return found && textOf(found);
 }
 
-/** Reports whether a registry can't be had for now. */
+/** Reports whether a node waits for an unavailable registry. */
 export function waitsForImages(ahead: ReadonlyMap<string, ImagesOnNode>): boolean {
   return [...ahead.values()].some((images) => images.type === "failed" && images.reason === BACK_OFF);
 }
@@ -90,7 +89,7 @@ function textOf(entry: readonly [string, ImagesOnNode] | undefined): string {
 function nodesAhead(
   { workload, hold }: Pick<PrefetchStatusInput, "workload" | "hold">,
   input: WorkloadInput,
-  /** The pods that may replace older ones, and the pods that show which images their nodes have. */
+  /** Returns the pods that may replace older ones, and the pods that show which images their nodes have. */
   {
     giving,
     running,
@@ -100,7 +99,7 @@ function nodesAhead(
   },
 ): Set<string> {
   const limits = updateLimits(workload.strategy, workload.replicas);
-  // If no pod may be missing at any time, a new pod serves before an old one stops.
+  // If no pod may be unavailable, a new pod is ready before an old one stops.
   if (hold.type === "paused" || (limits.type === "RollingUpdate" && limits.unavailable === 0))
     return new Set();
   const old = giving.filter((pod) => !workload.currentHashes.has(pod.record.templateHash));
@@ -112,7 +111,7 @@ function nodesAhead(
   for (const pod of old) {
     const { node, stoppingSince, template } = pod.record;
     if (node === "" || ran.has(node) || nodes.has(node)) continue;
-    // One that is stopping served until a moment ago.
+    // A stopping pod on a reachable node counts as ready, because it was until a moment ago.
     const served = stoppingSince === undefined ? isReady(pod, input.nodeReady) : input.nodeReady(node);
     if (served && rulesOf(template?.podConfig) === rules) nodes.add(node);
   }
@@ -120,8 +119,8 @@ function nodesAhead(
 }
 
 /**
- * Returns the nodes whose running pods prove that every image of the workload is present and won't be pulled again. Pods of a
- * revision share one template, so its common images with the workload are computed once.
+ * Returns the nodes whose running pods prove that every image of the workload is present and won't be pulled again. Pods of
+ * a revision share one template, so it is compared with the workload only once.
  */
 function nodesThatRan(
   workload: Workload,
@@ -154,10 +153,12 @@ function imagesInCommon(template: PodTemplate, wanted: ReadonlySet<string>): rea
   return [...new Set(imagesOf(template).map(({ image }) => image))].filter((image) => wanted.has(image));
 }
 
-/** POD_PHASE_RUNNING. */
+/** The value of POD_PHASE_RUNNING. */
 const RUNNING_PHASE = 2;
 
-/** Returns the rules of a configuration. Pods of a revision share their configuration, which is hashed once for all of them. */
+/**
+ * Returns a cached `placementRules`. Pods of a revision share their configuration, which is hashed once for all of them.
+ */
 function cachedRules(): (config: PodConfig | undefined) => string {
   const known = new Map<PodConfig | undefined, string>();
   return (config) => {
@@ -167,7 +168,10 @@ function cachedRules(): (config: PodConfig | undefined) => string {
   };
 }
 
-/** Returns the rules for placement. If they differ from the old pods' rules, new pods may go to other nodes. */
+/**
+ * Returns the configuration that placement depends on, as a comparable text. If it differs from that of the old pods, new
+ * pods may go to other nodes.
+ */
 function placementRules(config: PodConfig | undefined): string {
   if (config === undefined) return "";
   const { nodeSelector, affinity, tolerations, topologySpreadConstraints, runtimeClassName } = config;

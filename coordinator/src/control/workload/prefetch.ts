@@ -1,14 +1,17 @@
 import type { Workload } from "../../model/workload.ts";
 
-/** A node's progress with the images of one template. */
+/** The progress of a node in pulling the images of one template. */
 export type ImagesOnNode =
   /** The node has no request for the images. */
   | { readonly type: "unasked" }
-  /** The node has the request and has yet to answer, or it is pulling. `message` describes its progress, or is empty. */
+  /**
+   * The node has the request and has not answered yet, or it is pulling. `message` describes its progress, and may be
+   * empty.
+   */
   | { readonly type: "pulling"; readonly message: string }
   | { readonly type: "present" }
   /**
-   * The pull failed and is retried. `reason` is one of a pod's: "ImagePullBackOff", "ErrImageNotFound", "ErrImageDenied",
+   * The pull has failed and is retried. `reason` is one of "ImagePullBackOff", "ErrImageNotFound", "ErrImageDenied" and
    * "ErrImageInvalid".
    */
   | { readonly type: "failed"; readonly reason: string; readonly image: string; readonly message: string }
@@ -24,9 +27,13 @@ export interface PrefetchRequest {
 /** Requests images from nodes before pods need them. Requests are in memory only, and are repeated after a restart. */
 export interface Prefetcher {
   /**
-   * Replaces the requests for this workload (`namespace/kind/name`). Undefined removes them. Repeating a request does nothing.
+   * Replaces the requests of this workload (`namespace/kind/name`). Undefined removes them. Repeating a request has no
+   * effect.
    */
-  want(workloadKey: string, wish: PrefetchRequest | undefined): void;
-  /** Returns the state of the images of the template with this hash. The workload is evaluated again when it changes. */
+  setRequest(workloadKey: string, request: PrefetchRequest | undefined): void;
+  /**
+   * Returns the progress of the node with the images of the template with this hash. The workload is evaluated again when
+   * it changes.
+   */
   imagesOn(workloadKey: string, templateHash: string, node: string): ImagesOnNode;
 }

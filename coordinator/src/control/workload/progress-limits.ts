@@ -1,8 +1,8 @@
 export interface ProgressLimits {
-  /** The progress deadline. A rollout without progress until then has failed. */
+  /** The progress deadline in milliseconds: a rollout that makes no progress for this time fails. */
   readonly deadlineMs: number;
-  /** A pod that no node takes for so long fails its rollout. */
+  /** The time for which a pod may be unschedulable before its rollout fails. */
   readonly placementMs: number;
-  /** The time for which a pod must have been ready to count as done. It excludes a pod that crashes at once. */
+  /** The time for which a pod must have been ready to count as available. It excludes pods that crash at once. */
   readonly stableMs: number;
 }

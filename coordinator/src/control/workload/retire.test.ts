@@ -14,23 +14,23 @@ const NOW_MS = 1_000_000;
 const STOP_A = "stop a: its node n1 is drained";
 const READY = { ready: true, phase: PodPhase.RUNNING };
 
-describe("pods that a workload can spare", () => {
+describe("budgetOf", () => {
   const rolling = (maxUnavailable: string, maxSurge = "") => {
     return { updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable, maxSurge } } };
   };
   for (const [what, replicas, spec, annotation, needed, moving] of [
-    ["a single replica, by default", 1, {}, undefined, 1, 1],
-    ["four, by default", 4, {}, undefined, 3, 1],
-    ["eight, by default", 8, {}, undefined, 6, 2],
+    ["one replica, by default", 1, {}, undefined, 1, 1],
+    ["four replicas, by default", 4, {}, undefined, 3, 1],
+    ["eight replicas, by default", 8, {}, undefined, 6, 2],
     ["by max_unavailable", 10, rolling("50%"), undefined, 5, 5],
-    ["none unavailable", 10, rolling("0", "2"), undefined, 10, 2],
+    ["no unavailable pods", 10, rolling("0", "2"), undefined, 10, 2],
     ["Recreate", 3, { updateStrategy: { type: "Recreate" } }, undefined, 0, 3],
     ["Recreate with a budget", 3, { updateStrategy: { type: "Recreate" } }, "1", 2, 1],
-    ["a budget of its own", 10, rolling("50%"), "1", 9, 3],
+    ["a budget by annotation", 10, rolling("50%"), "1", 9, 3],
     ["a percentage is rounded up", 3, {}, "10%", 2, 1],
-    ["a budget of nothing", 3, {}, "0", 3, 1],
-    ["more than there are", 2, {}, "5", 0, 2],
-    ["none wanted", 0, {}, undefined, 0, 1],
+    ["a budget of 0", 3, {}, "0", 3, 1],
+    ["a budget beyond the replicas", 2, {}, "5", 0, 2],
+    ["no replicas", 0, {}, undefined, 0, 1],
   ] as const)
     test(what, () => {
       const annotations = annotation === undefined ? {} : { "forage.dev/disruption-budget": annotation };
@@ -40,23 +40,33 @@ describe("pods that a workload can spare", () => {
     });
 });
 
-describe("pods that are to leave their nodes", () => {
+describe("stopping pods of drained nodes", () => {
   for (const [what, replicas, pods, steps] of [
-    ["the only replica: another is made first", 1, [leaving("a")], ["create 1"]],
-    ["not before the other is ready", 1, [leaving("a"), pod("b", { status: { ready: false } })], []],
-    ["then it is stopped", 1, [leaving("a"), pod("b")], ["stop a: its node n1 is drained"]],
-    ["one of four may be missing", 4, [leaving("a"), pod("b"), pod("c"), pod("d")], ["create 1", STOP_A]],
-    ["one of four, when one is missing already", 4, [leaving("a"), pod("b"), pod("c")], ["create 2"]],
-    ["no more than can be spared", 4, [leaving("a"), leaving("b"), pod("c"), pod("d")], ["create 2", STOP_A]],
-    ["who doesn't serve goes at once", 1, [leaving("a", { status: { ready: false } })], ["create 1", STOP_A]],
+    ["creates a replacement of the only replica first", 1, [leaving("a")], ["create 1"]],
+    ["waits until the replacement is ready", 1, [leaving("a"), pod("b", { status: { ready: false } })], []],
     [
-      "a pod on a lost node doesn't serve",
+      "stops the pod once the replacement is ready",
+      1,
+      [leaving("a"), pod("b")],
+      ["stop a: its node n1 is drained"],
+    ],
+    ["stops one of four pods at once", 4, [leaving("a"), pod("b"), pod("c"), pod("d")], ["create 1", STOP_A]],
+    ["stops none of four pods while one is missing", 4, [leaving("a"), pod("b"), pod("c")], ["create 2"]],
+    [
+      "stops no more pods than the budget allows",
+      4,
+      [leaving("a"), leaving("b"), pod("c"), pod("d")],
+      ["create 2", STOP_A],
+    ],
+    ["stops an unready pod at once", 1, [leaving("a", { status: { ready: false } })], ["create 1", STOP_A]],
+    [
+      "stops a pod on a lost node at once",
       1,
       [leaving("a", { node: "lost" })],
       ["create 1", "stop a: its node lost is drained"],
     ],
-    ["no replicas are desired", 0, [leaving("a")], [STOP_A]],
-    ["one that is stopping already", 1, [leaving("a", { stopping: true }), pod("b")], []],
+    ["creates no replacement if no replicas are desired", 0, [leaving("a")], [STOP_A]],
+    ["ignores a stopping pod", 1, [leaving("a", { stopping: true }), pod("b")], []],
   ] as const)
     test(what, () => assert.deepEqual(plan(replicas, pods), steps));
 });

@@ -7,9 +7,9 @@ import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
 /**
- * Returns the steps of a workload's plan, and the stops of those pods that are to leave their nodes and can be spared now. The
- * plan has others made in their place and leaves them alone; deciding it in the same look keeps the two from spending one replica
- * twice. Pure.
+ * Returns the steps of a workload's plan with the stops of marked pods that can be spared now added. The plan creates
+ * replacements of marked pods but doesn't stop them; deciding both in one evaluation keeps them from using the same
+ * unavailable replica twice. Pure.
  */
 export function addDrainStops(steps: readonly WorkloadStep[], input: WorkloadInput): WorkloadStep[] {
   const { resource, pods, limits } = input;
@@ -25,8 +25,8 @@ export function addDrainStops(steps: readonly WorkloadStep[], input: WorkloadInp
 }
 
 /**
- * Stops pods for drains. `pods`: those that are not stopping. Pods that don't serve may always stop, and others as far as enough
- * pods stay available. Pure.
+ * Returns the stops of marked pods. `pods` are the pods that are not stopping. Unready pods may always stop, ready pods as
+ * far as enough others stay available. Pure.
  */
 export function stopDrainingPods(
   workload: Workload,
@@ -50,5 +50,5 @@ export function isDraining({ record }: PodEntry): boolean {
 }
 
 function causeOf({ record: { drainCause, node } }: PodEntry): string {
-  return drainCause === "rebalance" ? "it is moved to a better place" : `its node ${node} is drained`;
+  return drainCause === "rebalance" ? "it is moved to a better node" : `its node ${node} is drained`;
 }

@@ -2,18 +2,18 @@ import { type ResourceRecord, RevisionRecord } from "@forage/proto/forage/store/
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { Workload } from "../../model/workload.ts";
 
-/** The number of revisions kept: enough to find the last that worked. Each holds a whole resource. */
+/** The number of revisions that are kept, to find the last good one. Each holds a whole resource. */
 const KEPT_REVISIONS = 10;
 
 export interface NewRevision {
   readonly revision: RevisionRecord;
-  /** The number that the same content had before. */
+  /** The number under which the same content was stored before. */
   readonly replaces: number | undefined;
 }
 
 /**
- * Returns the revision of the specification. The newest one keeps its number while the template stays the same. A template that
- * returns gets a new number and has to succeed again, because its success may be out of date.
+ * Returns the revision of the specification. The newest revision keeps its number while the template stays the same. A
+ * template that is applied again later gets a new number and has to succeed again, because its success may be out of date.
  */
 export function revisionFor(
   record: ResourceRecord,
@@ -44,8 +44,8 @@ export function revisionFor(
 }
 
 /**
- * Returns the target of a rollback from a revision: the newest earlier one that has succeeded, unless the revision itself has
- * succeeded.
+ * Returns the target of a rollback from a revision: the newest earlier revision that has succeeded. Undefined if the
+ * revision itself has succeeded.
  */
 export function lastGood(
   revisions: readonly RevisionRecord[],
@@ -58,7 +58,10 @@ export function lastGood(
   );
 }
 
-/** Numbers that the history has no room for once the new one is in; the one to go back to always stays. */
+/**
+ * Returns the numbers of the revisions beyond the limit of the history once the new one is added. The rollback target
+ * always stays.
+ */
 export function outdated(
   revisions: readonly RevisionRecord[],
   added: RevisionRecord,

@@ -12,30 +12,30 @@ import type { WorkloadStep } from "./workload-step.ts";
 export interface Roll {
   /** The effective workload. */
   readonly workload: Workload;
-  /** The good one before it, which pods are made of while the change is held. */
+  /** The last good workload, from which pods are created while the rollout is held. */
   readonly before: Workload | undefined;
-  /** Pods that are not stopping and will not be stopped now. */
+  /** Pods that are not stopping and that this evaluation doesn't stop. */
   readonly staying: readonly PodEntry[];
   readonly stopping: readonly PodEntry[];
   /** Returns the pods of `staying` that have the workload's revision. */
   readonly current: () => readonly PodEntry[];
   readonly hold: Hold;
   readonly stableMs: number;
-  /** The images of the present revision on nodes whose pods give way. */
+  /** Returns the progress of image pulls on nodes whose pods are replaced. */
   readonly ahead: () => ReadonlyMap<string, ImagesOnNode>;
 }
 
-/** The pods of a roll, by what happens to them. */
+/** The pods of a rollout, by what happens to them. */
 interface Sides {
   readonly current: readonly PodEntry[];
   readonly old: readonly PodEntry[];
-  /** The pods of older revisions that their nodes have yet to remove. Pods on lost nodes don't count. */
+  /** The stopping pods of older revisions on reachable nodes. */
   readonly leaving: readonly PodEntry[];
 }
 
 /**
- * Returns the next steps from older revisions to the effective one, which never leave too many pods or too few serving ones.
- * Pure.
+ * Returns the next steps from older revisions to the effective one. They keep the numbers of existing and ready pods within
+ * the update limits. Pure.
  */
 export function rollForward(roll: Roll, input: WorkloadInput): WorkloadStep[] {
   const { workload } = roll;
@@ -51,13 +51,13 @@ export function rollForward(roll: Roll, input: WorkloadInput): WorkloadStep[] {
   return rolling(roll, sides, { surge, unavailable }, input);
 }
 
-/** Stops all pods of older revisions before the first new pod is made. */
+/** Stops all pods of older revisions before the first new pod is created. */
 function recreate(roll: Roll, { current, old, leaving }: Sides, input: WorkloadInput): WorkloadStep[] {
   const { workload } = roll;
   const steps = keepCurrent(roll, current, input);
   if (old.length > 0 || leaving.length > 0) {
     const begun = leaving.length > 0 || current.length > 0;
-    // Serving pods stay until the images are present, so that only the replacement itself takes time.
+    // Ready pods stay until the images are present, so that only the replacement itself takes time.
     if (!begun && ![...roll.ahead().values()].every(isThere)) return steps;
     const why = "an older revision, and Recreate stops all of it first";
     return [...steps, ...old.map((pod): WorkloadStep => ({ type: "stop-pod", pod, why }))];
@@ -89,7 +89,7 @@ function rolling(
   if (before !== undefined)
     steps.push(...create(again, "too few replicas while the rollout is held", before));
   if (hold.type === "paused" || hold.type === "held") {
-    // Of either side, what is of least use first: that they are held must not cost those that serve.
+    // The least useful pods of either revision are stopped first, so that ready pods stay.
     const surplus = staying.length - replicas - (old.length > 0 ? surge : 0);
     return [...steps, ...relabel(roll, current, victims(staying, surplus, input))];
   }
@@ -100,11 +100,11 @@ function rolling(
   ];
 }
 
-/** Returns the desired number of pods of the effective revision at this point. */
+/** Returns the desired number of pods of the effective revision at this point of the rollout. */
 function newPods({ workload, before, hold }: Roll, current: number, old: number): number {
   const { replicas } = workload;
   if (hold.type === "held") return Math.min(replicas, current);
-  // Without a good revision before there is nothing that the rest could be of.
+  // Without a good revision and old pods, the rest of the pods could have no other revision.
   if (hold.type === "none" || (before === undefined && old === 0)) return replicas;
   if (hold.type === "canary") return Math.min(replicas, Math.max(hold.pods, current));
   return Math.min(replicas, old === 0 && current >= replicas ? replicas : current);
@@ -123,7 +123,7 @@ function keepCurrent(roll: Roll, current: readonly PodEntry[], input: WorkloadIn
   return relabel(roll, current, victims(current, current.length - roll.workload.replicas, input));
 }
 
-/** Stops the surplus, and gives the rest their labels: a pod is written once in a transaction, and one that goes needs no new ones. */
+/** Stops the surplus pods and updates the labels of the others, so that no pod is written twice in a transaction. */
 function relabel(
   { workload }: Roll,
   current: readonly PodEntry[],
@@ -140,9 +140,9 @@ function relabel(
 }
 
 /**
- * Stops old pods. Those that don't serve stop at once. Serving ones stop as far as enough others are available: first those on
- * unreachable nodes, then those of revisions between the good and the present one. Where the update leaves fewer serving pods
- * than desired, only pods on nodes with the new images stop.
+ * Stops old pods. Unready pods stop at once. Ready pods stop as far as enough others are available: first pods on
+ * unreachable nodes, then pods of revisions between the good and the effective one. If the update reduces the number of
+ * ready pods, only pods on nodes with the new images stop.
  */
 function retireOld(
   roll: Roll,
@@ -166,7 +166,7 @@ function retireOld(
   return going.slice(0, Math.max(0, old.length - oldTarget)).map((pod) => stop(pod, "an older revision"));
 }
 
-/** Selects pods to stop. Pods of revisions between the good one and the present one go first. */
+/** Selects ready pods to stop, pods of revisions between the good and the effective one first. */
 function servingVictims(
   pods: readonly PodEntry[],
   count: number,
@@ -181,7 +181,7 @@ function servingVictims(
   return [...first, ...input.pickVictims(base, count - first.length)];
 }
 
-/** Returns which serving pods may stop. Surplus pods may stop without the image on their node. */
+/** Returns the ready pods that may stop. Surplus pods may stop even if their node lacks the image. */
 function mayGo(
   busy: readonly PodEntry[],
   most: number,
@@ -195,7 +195,9 @@ function mayGo(
     : { pods: busy, count: spare };
 }
 
-/** Selects the least useful pods first: unplaced ones, then unready ones, then those whose removal keeps the rest spread. */
+/**
+ * Selects the least useful pods: unplaced ones first, then unready ones, then those without which the rest is spread best.
+ */
 function victims(pods: readonly PodEntry[], count: number, input: WorkloadInput): PodEntry[] {
   if (count <= 0) return [];
   const unschedulable = pods.filter((pod) => pod.record.node === "");

@@ -5,7 +5,7 @@ import { RolloutPlay } from "../../../test/support/rollout-play.ts";
 
 const DEADLINE_MS = 600_000;
 
-/** Two pods of app:v1 run, and have proved themselves. */
+/** Returns a rollout with two pods of app:v1 that has succeeded. */
 function running(spec: object = {}): RolloutPlay {
   const play = new RolloutPlay();
   play.apply("app:v1", spec);
@@ -14,7 +14,7 @@ function running(spec: object = {}): RolloutPlay {
   return play;
 }
 
-/** Returns the input of `running` after the first pod of app:v2 (p2) was created. */
+/** Returns the rollout of `running` after the first pod of app:v2 (p2) was created. */
 function changing(annotations: Readonly<Record<string, string>> = {}, spec: object = {}): RolloutPlay {
   const play = running();
   play.apply("app:v2", spec, annotations);
@@ -22,7 +22,7 @@ function changing(annotations: Readonly<Record<string, string>> = {}, spec: obje
   return play;
 }
 
-test("a first rollout writes its revision down, which is good once all pods are available", () => {
+test("records the revision of a first rollout, and marks it good once all pods are available", () => {
   const play = new RolloutPlay();
   play.apply("app:v1", {}, { "forage.dev/change-cause": "Open the shop" });
   assert.deepEqual(play.settle(), ["start revision 1", "create 2 app:v1"]);
@@ -33,12 +33,12 @@ test("a first rollout writes its revision down, which is good once all pods are 
   assert.equal(play.revisions[0]?.good, true);
 });
 
-describe("a version that fails", () => {
-  test("is rolled back: its pods go, those of before stay", () => {
+describe("a revision that fails", () => {
+  test("is rolled back by stopping its pods and keeping the old ones", () => {
     const play = changing();
     play.crashes("p2");
     const [back, stop] = play.settle();
-    assert.match(back ?? "", /^ROLLING_BACK: back to revision 1: 0\/2 ready; pod p2: CrashLoopBackOff/);
+    assert.match(back ?? "", /^ROLLING_BACK: roll back to revision 1: 0\/2 ready; pod p2: CrashLoopBackOff/);
     assert.equal(stop, "stop p2");
     assert.deepEqual(play.picture(), ["p0 app:v1 ready", "p1 app:v1 ready", "p2 app:v2 stopping"]);
     assert.equal(play.state(), "ROLLED_BACK");
@@ -59,7 +59,7 @@ describe("a version that fails", () => {
     assert.equal(play.state(), "ROLLED_BACK");
   });
 
-  test("stays rolled back over lost pods and scaling by hand of others", () => {
+  test("stays rolled back when a pod is lost", () => {
     const play = changing();
     play.crashes("p2");
     play.finish();
@@ -80,9 +80,9 @@ describe("a version that fails", () => {
 
   for (const [what, annotations, before] of [
     ["when rollback is off", { "forage.dev/rollback": "off" }, true],
-    ["when nothing good was there before", {}, false],
+    ["when there is no good revision", {}, false],
   ] as const) {
-    test(`stays for a look ${what}`, () => {
+    test(`keeps its failed pods ${what}`, () => {
       const play = before ? changing(annotations) : new RolloutPlay();
       if (!before) {
         play.apply("app:v2", { scaling: { replicas: 1 } });
@@ -97,7 +97,7 @@ describe("a version that fails", () => {
     });
   }
 
-  test("may come good after all where it was left", () => {
+  test("may still succeed if it was not rolled back", () => {
     const play = changing({ "forage.dev/rollback": "off" });
     play.crashes("p2");
     play.settle();
@@ -106,7 +106,7 @@ describe("a version that fails", () => {
     assert.equal(play.state(), "SUCCEEDED");
   });
 
-  test("that was left is tried with new pods when it is applied again", () => {
+  test("gets new pods when it is applied again", () => {
     const play = new RolloutPlay();
     play.apply("app:v1");
     play.settle();
@@ -117,7 +117,7 @@ describe("a version that fails", () => {
     assert.equal(play.state(), "PROGRESSING");
   });
 
-  test("doesn't take down what it can't be rolled back to either", () => {
+  test("keeps the pods of the good revision when the rollback fails too", () => {
     const play = changing();
     play.crashes("p2");
     play.says("p0", { ready: false });
@@ -126,12 +126,12 @@ describe("a version that fails", () => {
     play.nowMs += DEADLINE_MS;
     play.settle();
     assert.equal(play.state(), "FAILED");
-    assert.match(play.attempt.message, /revision 1, to which it is rolled back, doesn't come up either/);
+    assert.match(play.attempt.message, /the rollback to revision 1 fails too/);
     play.finish();
     assert.equal(play.state(), "ROLLED_BACK");
   });
 
-  test("isn't rolled back where it was good before and only more of it doesn't come up", () => {
+  test("isn't rolled back if it was good before and only additional replicas fail", () => {
     const play = changing();
     play.finish();
     play.apply("app:v2", { scaling: { replicas: 3 } });
@@ -152,7 +152,7 @@ describe("a version that fails", () => {
     ["ErrImageDenied", RolloutReason.IMAGE],
     ["ErrImageInvalid", RolloutReason.IMAGE],
   ] as const) {
-    test(`${reason} is one at once`, () => {
+    test(`fails at once with ${reason}`, () => {
       const play = changing();
       play.waits("p2", reason, "registry.example/app:v2");
       play.settle();
@@ -160,7 +160,7 @@ describe("a version that fails", () => {
     });
   }
 
-  test("can be one that no agent can run", () => {
+  test("fails at once with InvalidSpec", () => {
     const play = changing();
     play.says("p2", { phase: 4, reason: "InvalidSpec", message: "no such seccomp profile" });
     play.settle();
@@ -169,7 +169,7 @@ describe("a version that fails", () => {
 });
 
 describe("the progress deadline", () => {
-  test("rolls back what doesn't come further", () => {
+  test("rolls back a rollout without progress", () => {
     const play = changing();
     play.nowMs += DEADLINE_MS - 1;
     assert.deepEqual(play.settle(), []);
@@ -186,7 +186,7 @@ describe("the progress deadline", () => {
     assert.match(play.attempt.message, /no progress for 90 s/);
   });
 
-  test("restarts with each pod that becomes available", () => {
+  test("restarts for each pod that becomes available", () => {
     const play = running({ scaling: { replicas: 4 } });
     play.apply("app:v2", {
       scaling: { replicas: 4 },
@@ -202,7 +202,7 @@ describe("the progress deadline", () => {
     assert.equal(play.state(), "SUCCEEDED");
   });
 
-  test("doesn't restart with a flapping pod", () => {
+  test("doesn't restart for a flapping pod", () => {
     const play = running({ scaling: { replicas: 4 } });
     play.apply("app:v2", {
       scaling: { replicas: 4 },
@@ -218,7 +218,7 @@ describe("the progress deadline", () => {
     assert.notEqual(play.state(), "PROGRESSING");
   });
 
-  test("doesn't count while no coordinator was there", () => {
+  test("excludes time without a coordinator", () => {
     const play = changing();
     play.nowMs += 2 * DEADLINE_MS;
     play.upSinceMs = play.nowMs;
@@ -228,7 +228,7 @@ describe("the progress deadline", () => {
     assert.equal(play.state(), "ROLLED_BACK");
   });
 
-  test("is six times as long for a registry that doesn't answer", () => {
+  test("is six times as long while a registry doesn't answer", () => {
     const play = changing();
     play.waits("p2", "ImagePullBackOff", "registry.example doesn't answer");
     play.nowMs += 6 * DEADLINE_MS - 1;
@@ -240,9 +240,9 @@ describe("the progress deadline", () => {
   });
 });
 
-describe("a pod that no node takes", () => {
+describe("an unschedulable pod", () => {
   const waits = { summary: "0/1 nodes: 1 port in use", sinceMs: 0 };
-  test("fails the version when that lasts, counted from the rollout's beginning", () => {
+  test("fails the rollout after the placement limit, counted from the rollout's start", () => {
     const play = changing();
     play.unschedulable.set("uid-p2", waits);
     assert.deepEqual(play.settle(), []);
@@ -250,7 +250,7 @@ describe("a pod that no node takes", () => {
     play.settle();
     assert.deepEqual([play.state(), play.attempt.reason], ["ROLLED_BACK", RolloutReason.UNSCHEDULABLE]);
   });
-  test("is waited with while a pod of before still stops", () => {
+  test("doesn't fail the rollout while an old pod is stopping", () => {
     const spec = { updateStrategy: { rollingUpdate: { maxSurge: "100%", maxUnavailable: "100%" } } };
     const play = changing({}, spec);
     play.unschedulable.set("uid-p2", waits);

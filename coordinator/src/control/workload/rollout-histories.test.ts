@@ -11,27 +11,27 @@ import { updateLimits } from "./update-limits.ts";
 
 const SEEDS = 200;
 const ROUNDS = 60;
-/** Long enough for six times every deadline, of a version and of the one that it is rolled back to. */
+/** Enough rounds without faults for six progress deadlines, of a revision and of its rollback. */
 const CALM_ROUNDS = 150;
 const CALM_STEP_MS = 60_000;
 
-test("limits hold and every rollout ends under any applies, pauses, losses and failures", () => {
+test("every rollout keeps its limits and ends under random applies, pauses, losses and failures", () => {
   const ends = new Map<AttemptState, number>();
   for (let seed = 0; seed < SEEDS; seed++) {
     const story = new Story(randomOf(seed));
     for (let round = 0; round < ROUNDS; round++) {
       story.happen();
-      story.look(`seed ${seed} round ${round}`);
+      story.evaluate(`seed ${seed} round ${round}`);
     }
     for (let round = 0; round < CALM_ROUNDS; round++) {
       story.calmDown();
-      story.look(`seed ${seed} calm round ${round}`);
+      story.evaluate(`seed ${seed} calm round ${round}`);
     }
     const { attempt } = story.play;
     story.checkEnd(`seed ${seed}`);
     ends.set(attempt.state, (ends.get(attempt.state) ?? 0) + 1);
   }
-  // Or the histories wouldn't be worth much.
+  // Asserts that the random histories reach all of these states.
   for (const state of [AttemptState.SUCCEEDED, AttemptState.ROLLED_BACK, AttemptState.FAILED])
     assert.ok((ends.get(state) ?? 0) > SEEDS / 50, `${ends.get(state)} ended in state ${state}`);
 });
@@ -59,7 +59,7 @@ class Story {
     for (const pod of play.pods) if (random.chance(0.4)) this.#live(pod, random.chance(0.8));
   }
 
-  /** Stops all faults but those of a version itself. */
+  /** Stops all faults except those of a revision itself. */
   calmDown(): void {
     const { play } = this;
     play.away.clear();
@@ -69,15 +69,15 @@ class Story {
     for (const pod of play.pods) this.#live(pod, true);
   }
 
-  look(where: string): void {
+  evaluate(where: string): void {
     const { play } = this;
     const view = rolloutView(play.input());
     const { workload } = play.resource;
     assert.ok(workload);
     const limits = updateLimits(workload.strategy, workload.replicas);
     const before = { pods: play.pods, serving: this.#serving() };
-    const steps = play.look();
-    // The evaluation itself may have changed the effective revision.
+    const steps = play.evaluate();
+    // The evaluation may have changed the effective revision.
     if (play.resource.workload?.templateHash !== workload.templateHash) return;
     const held = view !== undefined && view.hold.type !== "none";
     const surge = limits.type === "Recreate" ? 0 : limits.surge;
@@ -98,13 +98,13 @@ class Story {
     const needed = workload.replicas - limits.unavailable;
     assert.ok(
       this.#serving() >= Math.min(before.serving, needed),
-      `${where}: ${this.#serving()} of ${needed} serve, ${before.serving} did: ${steps.join(", ")}`,
+      `${where}: ${this.#serving()} of ${needed} serve, ${before.serving} served before: ${steps.join(", ")}`,
     );
   }
 
   checkEnd(where: string): void {
     const { play } = this;
-    assert.deepEqual(play.look(), [], `${where}: there is nothing left to do`);
+    assert.deepEqual(play.evaluate(), [], `${where}: there is nothing left to do`);
     const { state, rolledBackTo } = play.attempt;
     assert.ok(
       state !== AttemptState.PROGRESSING && state !== AttemptState.ROLLING_BACK,
@@ -152,7 +152,7 @@ class Story {
     play.decide({ attempt: { ...play.attempt, promoted: true, progressedAt: toTimestamp(play.nowMs) } });
   }
 
-  /** One step further in a pod's life, or back. */
+  /** Moves the pod to its next phase, or to an earlier one. */
   #live({ record }: PodEntry, well: boolean): void {
     const { play } = this;
     const image = record.template?.container?.image;

@@ -18,17 +18,17 @@ import type { WorkloadStep } from "./workload-step.ts";
 /** The state of a workload's rollout. */
 export interface RolloutState {
   readonly attempt: RolloutAttempt;
-  /** Set when it begins only now. */
+  /** The step that begins the attempt. Undefined: it has begun before. */
   readonly start: WorkloadStep | undefined;
   /** The revision of the resource's specification. */
   readonly own: RevisionRecord | undefined;
-  /** The good revision to hold on to meanwhile, and to go back to. */
+  /** The last good revision: pods are created from it while the rollout is held, and it is the target of a rollback. */
   readonly before: Workload | undefined;
   readonly beforeNumber: number;
   readonly hold: Hold;
 }
 
-/** Returns the rollout attempt for the resource's specification: the present one, or a new one. */
+/** Returns the rollout attempt for the resource's specification: the current one, or a new one. */
 export function rolloutStateOf(
   input: WorkloadInput,
   resource: ResourceEntry,
@@ -38,14 +38,14 @@ export function rolloutStateOf(
   const start = known === undefined ? begin(input, resource, wanted) : undefined;
   const attempt = known ?? start?.attempt ?? RolloutAttempt.fromPartial({});
   const own = start?.revision ?? input.revisions.find(({ number }) => number === attempt.revision);
-  // A revision that has succeeded is not held back, and needs no rollback target.
+  // A revision that has succeeded is not held, and needs no rollback target.
   const good = own?.good ? undefined : lastGood(input.revisions, { number: attempt.revision });
   const before = good && workloadOfRevision(wanted, good);
   const hold = holdOf(attempt, input.status, wanted, before);
   return { attempt, start, own, before, beforeNumber: good?.number ?? 0, hold };
 }
 
-/** Returns what holds the change back. A failing version is never held. */
+/** Returns the limit of the rollout for now. A failing revision is never held. */
 export function holdOf(
   { state, promoted, rolledBackTo }: RolloutAttempt,
   status: ContainerServiceStatus | undefined,

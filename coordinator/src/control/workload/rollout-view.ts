@@ -7,20 +7,20 @@ import { describePrefetch, prefetchStatus } from "./prefetch-status.ts";
 import { rolloutStateOf } from "./rollout-state.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 
-/** The state of a container service's rollout attempt, for reports. */
+/** The state of a container service's rollout attempt, as reported to clients. */
 export interface RolloutView {
-  /** Undefined until the first attempt begins. */
+  /** The current attempt. Undefined: none has begun. */
   readonly attempt: RolloutAttempt | undefined;
   readonly hold: Hold;
-  /** A canary has all its pods. */
+  /** Whether all pods of a canary are available and it waits for its promotion. */
   readonly waitsForPromotion: boolean;
-  /** The reason why older pods have to stay for now. Empty without one. */
+  /** The reason why older pods stay until images are pulled. Empty: none. */
   readonly prefetchStatus: string;
-  /** The revision that a rollback would return to. 0 if there is none. */
+  /** The revision that a rollback would return to. 0: there is none. */
   readonly goodRevision: number;
 }
 
-/** Undefined when the resource is no container service, or is being deleted. */
+/** Returns the state. Undefined if the resource is no container service, or is being deleted. */
 export function rolloutView(input: WorkloadInput): RolloutView | undefined {
   const { resource, pods } = input;
   if (resource?.workload === undefined || resource.wanted === undefined || resource.record.deleting)
@@ -30,11 +30,11 @@ export function rolloutView(input: WorkloadInput): RolloutView | undefined {
   const { workload } = resource;
   const ahead = prefetchStatus({ workload, staying, stopping: [], hold: rolloutState.hold }, input);
   const current = (): readonly PodEntry[] => currentPods(workload, staying);
-  const look = { rolloutState, workload, staying, stopping: [], current, ahead: () => ahead };
+  const context = { rolloutState, workload, staying, stopping: [], current, ahead: () => ahead };
   return {
     attempt: rolloutState.start === undefined ? rolloutState.attempt : undefined,
     hold: rolloutState.hold,
-    waitsForPromotion: waitsForPromotion(look, input),
+    waitsForPromotion: waitsForPromotion(context, input),
     prefetchStatus: describePrefetch(ahead),
     goodRevision: rolloutState.beforeNumber,
   };

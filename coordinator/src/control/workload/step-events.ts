@@ -3,7 +3,7 @@ import type { EventInput } from "../../model/event.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
-/** The limit of names in the message; more would not help the reader. */
+/** The largest number of names in a message. */
 const MAX_NAMED = 5;
 
 /** Returns the events of the executed steps. Pure. */
@@ -14,13 +14,13 @@ export function stepEvents(
 ): EventInput[] {
   const { namespace, kind, name, rolloutId } = record;
   const about = { namespace, kind, name, rolloutId };
-  const told = steps.flatMap((step) => told1(step, before));
-  return [...told, ...stops(steps)].map((event) => ({ ...about, ...event }));
+  const begun = steps.flatMap((step) => eventsOf(step, before));
+  return [...begun, ...stops(steps)].map((event) => ({ ...about, ...event }));
 }
 
 type RolloutEvent = Pick<EventInput, "type" | "reason" | "message">;
 
-function told1(step: WorkloadStep, before: RolloutAttempt | undefined): RolloutEvent[] {
+function eventsOf(step: WorkloadStep, before: RolloutAttempt | undefined): RolloutEvent[] {
   switch (step.type) {
     case "start-rollout": {
       const superseded =
@@ -58,7 +58,7 @@ function ended(
   }
 }
 
-/** Together by why they stop: a large workload would drown all else. */
+/** Returns one event for each reason of stops, because an event for each pod of a large workload would hide all others. */
 function stops(steps: readonly WorkloadStep[]): RolloutEvent[] {
   const byWhy = new Map<string, string[]>();
   for (const step of steps) {

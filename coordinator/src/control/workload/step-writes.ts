@@ -24,7 +24,7 @@ import type { WorkloadStep } from "./workload-step.ts";
 
 export interface StepContext {
   readonly resource: ResourceEntry | undefined;
-  /** The stored status so far. */
+  /** The stored status. */
   readonly status: WorkloadStatusRecord | undefined;
   readonly nowMs: number;
   readonly randomName: (length: number) => string;
@@ -89,7 +89,7 @@ function startOps(
   return [
     putStatus(attempt, context),
     putRevision(revision),
-    ...forget.map((number): Op => ({ kind: "delete", key: revisionKey(namespace, kind, name, number) })),
+    ...forget.map((number): Op => ({ type: "delete", key: revisionKey(namespace, kind, name, number) })),
   ];
 }
 
@@ -99,7 +99,7 @@ function putStatus(attempt: RolloutAttempt, { resource, status }: StepContext): 
   const paused = before.status?.$case === "containerService" && before.status.value.paused;
   const record = { ...before, status: { $case: "containerService", value: { paused, attempt } } } as const;
   return {
-    kind: "put",
+    type: "put",
     key: workloadStatusKey(namespace, kind, name),
     value: encodeRecord(WorkloadStatusRecord, record),
   };
@@ -108,7 +108,7 @@ function putStatus(attempt: RolloutAttempt, { resource, status }: StepContext): 
 function putRevision(revision: RevisionRecord): Op {
   const { namespace, kind, name, number } = revision;
   const value = encodeRecord(RevisionRecord, revision);
-  return { kind: "put", key: revisionKey(namespace, kind, name, number), value };
+  return { type: "put", key: revisionKey(namespace, kind, name, number), value };
 }
 
 function create(
@@ -130,15 +130,15 @@ function create(
   return createPod(pod, nowMs);
 }
 
-/** Returns the operations that delete the resource with everything recorded about it. */
+/** Returns the operations that delete the resource with all its records. */
 function forgetOps({ key, record: { namespace, kind, name } }: ResourceEntry): Op[] {
-  const ops: Op[] = [{ kind: "delete", key }];
+  const ops: Op[] = [{ type: "delete", key }];
   if (kind !== "container_service") return ops;
   return [
     ...ops,
-    { kind: "delete", key: workloadStatusKey(namespace, kind, name) },
-    { kind: "delete", key: scaleKey(namespace, name) },
-    { kind: "deletePrefix", prefix: `${PREFIXES.revisions}${namespace}/${kind}/${name}/` },
+    { type: "delete", key: workloadStatusKey(namespace, kind, name) },
+    { type: "delete", key: scaleKey(namespace, name) },
+    { type: "delete-prefix", prefix: `${PREFIXES.revisions}${namespace}/${kind}/${name}/` },
   ];
 }
 

@@ -3,12 +3,12 @@ import { describe, test } from "node:test";
 import { UpdateStrategy } from "@forage/proto/forest/v1/forage";
 import { canarySize, countedSurge, updateLimits } from "./update-limits.ts";
 
-test("a stored surge that is no number does not count against quotas", () => {
+test("ignores an invalid stored surge in quotas", () => {
   const strategy = UpdateStrategy.fromPartial({ type: "RollingUpdate", rollingUpdate: { maxSurge: "many" } });
   assert.equal(countedSurge(strategy, 4), 0);
 });
 
-describe("how far a rolling update may go", () => {
+describe("updateLimits of a rolling update", () => {
   for (const [maxSurge, maxUnavailable, replicas, surge, unavailable] of [
     ["", "", 1, 1, 0],
     ["", "", 3, 1, 0],
@@ -38,7 +38,7 @@ describe("how far a rolling update may go", () => {
       assert.deepEqual(updateLimits(strategy, replicas), { type: "RollingUpdate", surge, unavailable });
     });
   }
-  test("without a strategy the defaults hold", () => {
+  test("uses the defaults without a strategy", () => {
     assert.deepEqual(updateLimits(undefined, 4), { type: "RollingUpdate", surge: 1, unavailable: 1 });
     assert.deepEqual(updateLimits(UpdateStrategy.fromPartial({ type: "RollingUpdate" }), 4), {
       type: "RollingUpdate",
@@ -46,12 +46,12 @@ describe("how far a rolling update may go", () => {
       unavailable: 1,
     });
   });
-  test("Recreate has none", () => {
+  test("Recreate has no limits", () => {
     assert.deepEqual(updateLimits(UpdateStrategy.fromPartial({ type: "Recreate" }), 4), { type: "Recreate" });
   });
 });
 
-describe("how many pods a canary has", () => {
+describe("canarySize", () => {
   for (const [canary, replicas, expected] of [
     ["1", 5, 1],
     ["3", 2, 2],

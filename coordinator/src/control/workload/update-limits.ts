@@ -1,22 +1,22 @@
 import type { UpdateStrategy } from "@forage/proto/forest/v1/forage";
 
-/** The limits of an update's deviation from the desired number of replicas. */
+/** The limits on how far an update may deviate from the desired number of replicas. */
 export type UpdateLimits =
   | { readonly type: "Recreate" }
   | {
       readonly type: "RollingUpdate";
-      /** The number of pods beyond the replicas. */
+      /** The number of pods that may exist beyond the replicas. */
       readonly surge: number;
-      /** Replicas that needn't be available. */
+      /** The number of replicas that may be unavailable. */
       readonly unavailable: number;
     };
 
-/** Kubernetes' default for both. */
+/** Kubernetes' default of both limits. */
 const DEFAULT_SHARE = "25%";
 
 /**
- * Returns the limits as Kubernetes resolves them: percentages of the replicas, the surge rounded up, the unavailable ones
- * rounded down. If both are 0, one pod may be unavailable, because otherwise nothing could ever be replaced.
+ * Returns the limits as Kubernetes resolves them: as percentages of the replicas, the surge rounded up, the unavailable
+ * pods rounded down. If both are 0, one pod may be unavailable, because otherwise no pod could be replaced.
  */
 export function updateLimits(strategy: UpdateStrategy | undefined, replicas: number): UpdateLimits {
   if (strategy?.type === "Recreate") return { type: "Recreate" };
@@ -30,11 +30,11 @@ export function updateLimits(strategy: UpdateStrategy | undefined, replicas: num
   };
 }
 
-/** Returns the surge of the pods beyond that of the default, which quotas leave out. */
+/** Returns by how much the surge exceeds the default, which quotas don't count. */
 export function countedSurge(strategy: UpdateStrategy | undefined, pods: number): number {
   const [own, usual] = [updateLimits(strategy, pods), updateLimits(undefined, pods)];
   if (own.type === "Recreate" || usual.type === "Recreate") return 0;
-  // A record of an earlier version may hold a share that is no number.
+  // A record of an earlier version may hold an invalid percentage.
   return Number.isNaN(own.surge) ? 0 : Math.max(0, own.surge - usual.surge);
 }
 

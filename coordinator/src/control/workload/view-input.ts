@@ -12,15 +12,15 @@ import type { WorkloadInput } from "./workload-input.ts";
 export interface ViewOptions {
   readonly state: ClusterView;
   readonly unschedulable: Pick<UnschedulablePods, "get">;
-  /** Undefined: nodes have every image. */
+  /** The image prefetcher. Undefined: nodes have every image. */
   readonly prefetcher?: Pick<Prefetcher, "imagesOn"> | undefined;
   readonly limits: ProgressLimits;
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
 }
 
 /**
- * Returns the facts about a workload, by its key `namespace/kind/name`. To simulate an apply, replace `resource` in the result:
- * by an entry with the proposed record, a generation that is higher by one, and its `workloadOf`.
+ * Returns the input for planning a workload with the key `namespace/kind/name`. To simulate an apply, replace `resource` in
+ * the result with an entry that has the proposed record, a generation that is higher by one, and its `workloadOf`.
  */
 export function workloadInput(key: string, moment: Moment, options: ViewOptions): WorkloadInput {
   const { state, unschedulable, prefetcher, limits, pickVictims } = options;

@@ -6,35 +6,40 @@ import type { Since } from "./availability.ts";
 import type { ImagesOnNode } from "./prefetch.ts";
 import type { ProgressLimits } from "./progress-limits.ts";
 
-/** Everything that `planWorkload` decides by. `workloadInput` builds it from the view. */
+/** The input of `planWorkload`, which `workloadInput` builds from the view. */
 export interface WorkloadInput {
-  /** The resource. Undefined: its record is removed, and pods are left. */
+  /** The resource. Undefined: its record is removed, but pods are left. */
   readonly resource: ResourceEntry | undefined;
   /** The workload's pods of all revisions, including stopping ones. */
   readonly pods: readonly PodEntry[];
   /** The stored decisions. */
   readonly status: ContainerServiceStatus | undefined;
-  /** The number of failed pods of the present rollout attempt that are kept already. Undefined: none. */
+  /** The number of failed pods of the current rollout attempt that are kept already. Undefined: none. */
   readonly keptPods?: number;
   /** The revisions, in any order. */
   readonly revisions: readonly RevisionRecord[];
-  /** A dependency is missing, so no new revision begins. */
+  /** Whether dependencies are unmet, so that no new revision begins. */
   readonly held?: boolean;
-  /** Reports whether a node is there to stop the pod; a node that was forgotten has taken its pods with it. */
+  /** Reports whether the node exists. A removed node can't stop its pods any more. */
   readonly nodeExists: (name: string) => boolean;
-  /** Reports whether the node is reachable, so that its last status is current. */
+  /** Reports whether the node is reachable, so that the last status of its pods is current. */
   readonly nodeReady: (name: string) => boolean;
-  /** Returns the reason why a pod has no node yet. */
+  /** Returns the reason why a pod is unschedulable. Undefined: it is not, or it has not been tried yet. */
   readonly unschedulable: (uid: string) => UnschedulablePod | undefined;
   /** Returns the node's progress with the images of the workload's pods. */
   readonly imagesOn: (workload: Workload, node: string) => ImagesOnNode;
-  /** The time by the clock of pods' times. */
+  /** The time of the clock that recorded the pods' times. */
   readonly nowMs: number;
-  /** The present time less the time in which this coordinator could act. Without a coordinator no rollout could progress. */
+  /**
+   * The current time minus the time for which this coordinator could act, in milliseconds since the epoch. Without a
+   * coordinator no rollout could progress.
+   */
   readonly upSinceMs: number;
-  /** Translates a time on record: leaves out the time in which the coordinator could not act. Default: all time counts. */
+  /**
+   * Moves a recorded time forward by the time in which the coordinator could not act. Default: all time counts.
+   */
   readonly since?: Since;
   readonly limits: ProgressLimits;
-  /** Returns the pods to stop for an even spread of the rest. */
+  /** Returns the pods to stop so that the rest is spread evenly. */
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
 }

@@ -8,18 +8,23 @@ import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { StepDescription } from "../step-sink.ts";
 
-/** A step for one workload. The same objects are executed and printed. */
+/** A step for one workload. A dry run prints the same objects. */
 export type WorkloadStep =
-  /** The workload was applied or its template changed: a new rollout attempt begins, of a new revision or the present one. */
+  /**
+   * Begins a rollout attempt, of a new revision or the current one, because the workload was applied or its template
+   * changed.
+   */
   | {
       readonly type: "start-rollout";
       readonly attempt: RolloutAttempt;
       readonly revision: RevisionRecord;
-      /** Numbers of the revisions to remove: the history has no room for them, or this one replaces them. */
+      /**
+       * Numbers of the revisions to remove: those beyond the limit of the history, and the one that this revision replaces.
+       */
       readonly forget: readonly number[];
       readonly why: string;
     }
-  /** The try came further or ended; undefined for `good` leaves the revision as it is. */
+  /** Records that the rollout attempt progressed or ended. Undefined `good` leaves the revision as it is. */
   | {
       readonly type: "update-rollout";
       readonly attempt: RolloutAttempt;
@@ -31,20 +36,20 @@ export type WorkloadStep =
       readonly type: "create-pods";
       readonly count: number;
       readonly why: string;
-      /** The workload to create them from: the effective revision, or the good one before it. */
+      /** The workload to create the pods from: the effective revision, or the good one before it. */
       readonly of: Workload;
     }
   | {
       readonly type: "stop-pod";
       readonly pod: PodEntry;
       readonly why: string;
-      /** The pod failed in this rollout attempt: its status and logs are kept for a while. */
+      /** Set if the pod failed in this rollout attempt: its status and logs are kept for a while. */
       readonly keep?: Pick<KeptPodRecord, "attemptStartedAt">;
     }
   | { readonly type: "relabel-pod"; readonly pod: PodEntry }
-  /** The pod never was on a node, so its record is removed. */
+  /** Removes the record of a pod that never was on a node, or whose node has removed it. */
   | { readonly type: "forget-pod"; readonly pod: PodEntry; readonly why: string }
-  /** The last pod of a deleted resource is gone. */
+  /** Deletes the records of a deleted resource after its last pod is gone. */
   | { readonly type: "forget-resource" };
 
 const STATES: Readonly<Record<AttemptState, string>> = {

@@ -2,10 +2,10 @@ import type { Certificate } from "@forage/proto/forage/operator/v1/operator";
 import { toEpochMs } from "../../model/timestamp.ts";
 import type { CertificateRow, Tone } from "./rows.ts";
 
-/** Certificates of the cluster, where it has an issuer. */
+/** The certificates of the cluster, if it has an issuer. */
 export interface LiveCertificates {
   hostnames(): readonly string[];
-  /** Returns undefined for a hostname that needs no certificate and has none. */
+  /** Returns the certificate of a hostname; undefined if the hostname needs none and has none. */
   viewOf(hostname: string): Certificate | undefined;
 }
 

@@ -74,7 +74,7 @@ function aFeed(
   return { fed, clock, tables, reasons, feed, over, next };
 }
 
-test("sends all rows first and then what has changed", async () => {
+test("sends all rows first and then the changed ones", async () => {
   const web = aPod({ status: READY });
   const { fed, feed, next } = aFeed({
     nodes: [aNode()],
@@ -93,7 +93,7 @@ test("sends all rows first and then what has changed", async () => {
   const second = await next();
   assert.equal(second.pods?.["shop/web-1"]?.state, "NotReady");
   assert.equal(second.reset, undefined);
-  // Rows that depend on a pod come with it.
+  // Rows that depend on a pod are sent together with it.
   assert.deepEqual(Object.keys(second.resources ?? {}).sort(), [
     "shop/container_service/web",
     "shop/service/web",
@@ -103,7 +103,7 @@ test("sends all rows first and then what has changed", async () => {
   await feed.return(undefined);
 });
 
-test("a slow reader gets the newest state of each object once, whatever happened meanwhile", async () => {
+test("sends a slow reader the newest state of each object once, regardless of the number of changes", async () => {
   const { fed, feed, next } = aFeed({ pods: [aPod(), aPod({ name: "web-2" })] });
   await next();
   for (let restarts = 1; restarts <= 1_000; restarts++) {
@@ -116,7 +116,7 @@ test("a slow reader gets the newest state of each object once, whatever happened
   await feed.return(undefined);
 });
 
-test("a fleet of 10,000 pods comes in messages of limited size, and a change of one pod is one row", async () => {
+test("sends 10,000 pods in messages of limited size, and the change of one pod as one row", async () => {
   const pods = Array.from({ length: 10_000 }, (_, index) =>
     aPod({ name: `web-${index}`, node: `n${index % 1_000}`, status: READY }),
   );
@@ -139,7 +139,7 @@ test("a fleet of 10,000 pods comes in messages of limited size, and a change of 
   await feed.return(undefined);
 });
 
-test("rows of namespaces that the caller may not see are not sent, nor nodes without the right to them", async () => {
+test("omits rows of namespaces and nodes that the caller may not see", async () => {
   const { fed, feed, next } = aFeed(
     { nodes: [aNode()], pods: [aPod(), aPod({ name: "b-1", namespace: "bank" })] },
     { seesNodes: false, seesNamespace: (namespace) => namespace === "shop" },
@@ -151,7 +151,7 @@ test("rows of namespaces that the caller may not see are not sent, nor nodes wit
   await feed.return(undefined);
 });
 
-test("instances of workspaces come with their changes, to those who may see them", async () => {
+test("sends changed workspace instances to callers that may see them", async () => {
   const phases = new Map<string, WorkspacePhase>([["i-1", WorkspacePhase.RUNNING]]);
   const listeners = new Set<(id: string) => void>();
   const workspaces = {
@@ -181,7 +181,7 @@ test("instances of workspaces come with their changes, to those who may see them
   await other.feed.return(undefined);
 });
 
-test("objects come without their values, with the pods that refer to them, and go", async () => {
+test("sends objects without values and with the number of their pods, and removes deleted objects", async () => {
   const { fed, feed, next } = aFeed(
     { nodes: [aNode()] },
     { seesNamespace: (namespace) => namespace === "shop" },
@@ -189,7 +189,7 @@ test("objects come without their values, with the pods that refer to them, and g
   assert.equal((await next()).objects, undefined, "priority classes belong to no namespace");
   const name = { namespace: "shop", kind: "secret", name: "db" } as const;
   const record = ObjectRecord.fromPartial({ ...name, sizes: { password: 12 }, versions: ["v1"] });
-  fed.write({ kind: "put", key: objectKey(name), value: encodeRecord(ObjectRecord, record) });
+  fed.write({ type: "put", key: objectKey(name), value: encodeRecord(ObjectRecord, record) });
   const row = (await next()).objects?.["shop/secret/db"];
   assert.deepEqual(row, { ...name, about: "", sizes: { password: 12 }, usedBy: 0, updatedMs: 0 });
   fed.remove(objectKey(name));
@@ -197,7 +197,7 @@ test("objects come without their values, with the pods that refer to them, and g
   await feed.return(undefined);
 });
 
-test("certificates come, change and go without an event, to those who may see them", async () => {
+test("sends certificates that appear, change and disappear without an event to callers that may see them", async () => {
   const states = new Map([["a.example", "issuing"]]);
   const certificates = {
     hostnames: () => [...states.keys()],
@@ -219,7 +219,7 @@ test("certificates come, change and go without an event, to those who may see th
   await other.feed.return(undefined);
 });
 
-test("the next run of a cron job moves on with the time", async () => {
+test("updates the next run of a cron job as time passes", async () => {
   const { feed, next, clock } = aFeed({ resources: [aCronJobEntry({ spec: { schedule: "* * * * *" } })] });
   const nextMs = async () => (await next()).resources?.["shop/cron_job/nightly"]?.nextMs ?? 0;
   const first = await nextMs();
@@ -229,7 +229,7 @@ test("the next run of a cron job moves on with the time", async () => {
   await feed.return(undefined);
 });
 
-test("a row says that its rollout is paused", async () => {
+test("marks the row of a paused rollout", async () => {
   const { fed, feed, next } = aFeed({ resources: [aWorkloadEntry()] });
   const key = "shop/container_service/web";
   assert.equal((await next()).resources?.[key]?.paused, undefined);
@@ -238,12 +238,12 @@ test("a row says that its rollout is paused", async () => {
     status: { $case: "containerService", value: { paused: true } },
   });
   const statusKey = workloadStatusKey("shop", "container_service", "web");
-  fed.write({ kind: "put", key: statusKey, value: encodeRecord(WorkloadStatusRecord, record) });
+  fed.write({ type: "put", key: statusKey, value: encodeRecord(WorkloadStatusRecord, record) });
   assert.equal((await next()).resources?.[key]?.paused, true);
   await feed.return(undefined);
 });
 
-test("a replica is followed from its place over the pull of its image to its readiness", async () => {
+test("reports a replica as it is placed, pulls its image, starts and becomes ready", async () => {
   const waiting = (more: object) => ({
     phase: PodPhase.PENDING,
     containers: [{ name: "main", state: { $case: "waiting", value: { reason: "ImagePull", ...more } } }],
@@ -257,14 +257,14 @@ test("a replica is followed from its place over the pull of its image to its rea
   ];
   const { fed, feed, next } = aFeed({ nodes: [aNode()], pods: [aPod()] });
   const shown: (string | undefined)[] = [];
-  const take = async (): Promise<void> => {
+  const receive = async (): Promise<void> => {
     const { state, tone, pulledPercent } = (await next()).pods?.["shop/web-1"] ?? {};
     shown.push([state, tone, pulledPercent].filter((it) => it !== undefined).join(" "));
   };
-  await take();
+  await receive();
   for (const status of statuses) {
     fed.put({ pods: [aPod({ status: status as never })] });
-    await take();
+    await receive();
   }
   assert.deepEqual(shown, [
     "Placed busy",
@@ -277,7 +277,7 @@ test("a replica is followed from its place over the pull of its image to its rea
   await feed.return(undefined);
 });
 
-test("a reason that changes without an event of the pod is sent", async () => {
+test("sends a reason that changes without an event of the pod", async () => {
   const { reasons, feed, next } = aFeed({ pods: [aPod({ node: "" })] });
   assert.equal((await next()).pods?.["shop/web-1"]?.state, "Pending");
   reasons.set("uid-web-1", "insufficient cpu on 3 nodes");
@@ -286,7 +286,7 @@ test("a reason that changes without an event of the pod is sent", async () => {
   await feed.return(undefined);
 });
 
-test("without readers nothing is held and no timer waits", async () => {
+test("holds no rows and no timer without readers", async () => {
   const { feed, tables, clock, next, over } = aFeed({ nodes: [aNode()] });
   await next();
   assert.equal(tables.readers, 1);

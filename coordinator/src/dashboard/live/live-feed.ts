@@ -7,23 +7,27 @@ import { LIVE_TOPICS, type LiveTopic } from "./rows.ts";
 export interface LiveFeedOptions {
   readonly tables: LiveTables;
   readonly clock: MonotonicClock;
-  /** Reports whether the caller may see nodes, which belong to no namespace. */
+  /** Reports whether the caller may see nodes, which are cluster-scoped. */
   readonly seesNodes: boolean;
-  /** Reports whether the caller may see workspaces, which all belong to one namespace. */
+  /** Reports whether the caller may see workspaces, which all share one namespace. */
   readonly seesWorkspaces: boolean;
-  /** Reports whether the caller may see certificates, which belong to no namespace. */
+  /** Reports whether the caller may see certificates, which are cluster-scoped. */
   readonly seesCertificates: boolean;
   readonly seesNamespace: (namespace: string) => boolean;
 }
 
-/** About 100 KB. A message is made when the browser has taken the last one. */
+/**
+ * The most rows in one message, about 100 KB. A message is built once the browser has read the last
+ * one.
+ */
 export const MAX_ROWS = 400;
-/** Changes of pods come by the hundred; people read less often. */
+/** The pause between messages. Hundreds of pods may change at once, faster than anyone reads. */
 const PAUSE_MS = 250;
 
 /**
- * Yields the tables and then their changes, as JSON texts of `LiveMessage`. It keeps the keys of what has changed since, and makes
- * rows when they are sent, so that a slow browser gets the newest state, and at most one row of each object waits for it.
+ * Yields the tables and then their changes, as `LiveMessage` in JSON. Only the keys of changed rows
+ * are queued, and rows are built when they are sent. A slow browser therefore receives the newest
+ * state, with at most one row for each object.
  */
 export async function* liveFeed(options: LiveFeedOptions, signal: AbortSignal): AsyncGenerator<string> {
   const { tables, clock } = options;
@@ -50,7 +54,7 @@ export async function* liveFeed(options: LiveFeedOptions, signal: AbortSignal): 
     for (const topic of LIVE_TOPICS) for (const key of tables.keys(topic)) note(topic, key);
     let [first, complete] = [true, false];
     while (!signal.aborted) {
-      const rows = take(waiting, tables);
+      const rows = drainRows(waiting, tables);
       const more = LIVE_TOPICS.some((topic) => waiting[topic].size > 0);
       const marks = [first ? ['"reset":true'] : [], complete || more ? [] : ['"complete":true']].flat();
       if (rows.length > 0 || marks.length > 0) yield `{${[...marks, ...rows].join(",")}}`;
@@ -65,8 +69,8 @@ export async function* liveFeed(options: LiveFeedOptions, signal: AbortSignal): 
   }
 }
 
-/** Takes at most MAX_ROWS keys out of the sets and returns members of the message. */
-function take(waiting: Readonly<Record<LiveTopic, Set<string>>>, tables: LiveTables): string[] {
+/** Removes at most MAX_ROWS keys from the sets, and returns their rows as members of a message. */
+function drainRows(waiting: Readonly<Record<LiveTopic, Set<string>>>, tables: LiveTables): string[] {
   let room = MAX_ROWS;
   return LIVE_TOPICS.flatMap((topic) => {
     const members: string[] = [];

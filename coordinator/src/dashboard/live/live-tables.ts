@@ -18,28 +18,40 @@ import { type LiveWorkspaces, workspaceRow } from "./workspace-row.ts";
 
 export interface LiveTablesOptions extends ResourceViewOptions {
   readonly unschedulable: Pick<UnschedulablePods, "get">;
-  /** Undefined: the coordinator serves no workspaces. */
+  /** The workspaces; undefined if the coordinator serves none. */
   readonly workspaces?: LiveWorkspaces | undefined;
-  /** Undefined: the cluster has no issuer of certificates. */
+  /** The certificates; undefined if the cluster has no issuer. */
   readonly liveCertificates?: LiveCertificates | undefined;
 }
 
-/** A reader of the tables. `changed` is called in the turn of the change and must only take a note. */
+/**
+ * A reader of the tables. `changed` is called synchronously with the change, and must only record
+ * it.
+ */
 export interface LiveReader {
   changed(topic: LiveTopic, key: string): void;
 }
 
-/** The interval at which rows are compared whose inputs change without an event: usage of nodes, reasons of waiting pods. */
+/**
+ * The interval of comparisons for rows that change without an event: node usage, and the reasons
+ * why pods wait.
+ */
 const REFRESH_MS = 3_000;
-/** Reasons of more waiting pods than this are not compared; they come with the next change of the pod. */
+/**
+ * The most waiting pods whose reasons are compared. The reasons of others are updated with the next
+ * change of the pod.
+ */
 const MAX_REFRESHED_PODS = 1_000;
-/** Pods that refer to more objects than this are counted again only when the object changes. */
+/**
+ * The most referenced objects whose pods are counted at each comparison. The counts of others are
+ * updated when the object changes.
+ */
 const MAX_REFRESHED_OBJECTS = 1_000;
 const PRIORITY_CLASS = "priority_class";
 
 /**
- * Holds the rows of all topics as JSON. A row is made once for all readers, when the first one needs it. Without
- * readers it is empty and has no subscription and no timer.
+ * Holds the rows of all tables as JSON. A row is built once for all readers, when it is first
+ * needed. Without readers the tables are empty, and have no subscription and no timer.
  */
 export class LiveTables {
   readonly #options: LiveTablesOptions;
@@ -62,7 +74,7 @@ export class LiveTables {
     return this.#readers.size;
   }
 
-  /** Reports changes to the reader from now on. Returns how to stop. */
+  /** Reports changes to the reader from now on. Returns a function that stops this. */
   follow(reader: LiveReader): () => void {
     this.#readers.add(reader);
     if (this.#readers.size === 1) this.#start();
@@ -74,8 +86,8 @@ export class LiveTables {
   }
 
   /**
-   * Returns the keys of all rows: a node's name, `namespace/name` or `namespace/kind/name`, an instance's id, and a certificate's
-   * hostname.
+   * Returns the keys of all rows: a node's name, `namespace/name` or `namespace/kind/name`, an
+   * instance's id, or a certificate's hostname.
    */
   keys(topic: LiveTopic): string[] {
     const { state } = this.#options;
@@ -100,7 +112,7 @@ export class LiveTables {
     }
   }
 
-  /** Returns the row as JSON, or undefined if the object is gone. */
+  /** Returns the row as JSON, or undefined if the object no longer exists. */
   row(topic: LiveTopic, key: string): string | undefined {
     const known = this.#rows[topic].get(key);
     if (known !== undefined) return known;
@@ -182,7 +194,7 @@ export class LiveTables {
   }
 
   #take(change: Change): void {
-    switch (change.kind) {
+    switch (change.type) {
       case "node":
         this.#takeNode(change.before, change.after);
         return;
@@ -221,7 +233,7 @@ export class LiveTables {
     const name = (after ?? before)?.name ?? "";
     this.#changed("nodes", name);
     if (before?.health.ready === after?.health.ready) return;
-    // Readiness of a node decides about the readiness of its pods.
+    // The readiness of pods depends on that of their node.
     for (const pod of this.#options.state.podsOnNode(name)) this.#changedPod(pod);
   }
 
@@ -229,7 +241,7 @@ export class LiveTables {
     const pod = after ?? before;
     if (pod === undefined) return;
     this.#changedPod(pod);
-    // A change of its status alone changes nothing about its node.
+    // A changed status of a pod does not affect the row of its node.
     if (before?.record !== after?.record)
       for (const node of new Set([before?.record.node, after?.record.node]))
         if (node !== undefined && node !== "") this.#changed("nodes", node);
@@ -247,7 +259,7 @@ export class LiveTables {
     for (const reader of this.#readers) reader.changed(topic, key);
   }
 
-  /** Compares rows that can change without an event. */
+  /** Compares the rows that can change without an event. */
   #refresh(): void {
     const { state, autoscale } = this.#options;
     for (const { name } of state.nodes()) this.#compare("nodes", name);
@@ -263,7 +275,7 @@ export class LiveTables {
     }
   }
 
-  /** Rows of certificates come and go without an event. */
+  /** Compares all certificates, which are added and removed without an event. */
   #refreshCertificates(): void {
     const rows = this.#rows.certificates;
     for (const key of new Set([...this.keys("certificates"), ...rows.keys()])) {
@@ -276,7 +288,7 @@ export class LiveTables {
 
   #compare(topic: LiveTopic, key: string): void {
     const known = this.#rows[topic].get(key);
-    // A row that no reader has needed yet is made when one does.
+    // A row that was never requested is built when a reader requests it.
     if (known === undefined || this.#make(topic, key) === known) return;
     this.#changed(topic, key);
   }

@@ -30,7 +30,10 @@ export function nodeRow(node: Node, usage: NodeHealth["usage"]): NodeRow {
   };
 }
 
-/** An amount that is missing or can't be read counts as 0: the row shows the rest of the node. */
+/**
+ * Parses an amount. Returns 0 for a missing or invalid one, so that the rest of the node is still
+ * shown.
+ */
 function amount(text: string | undefined): number {
   if (text === undefined) return 0;
   try {

@@ -2,7 +2,7 @@ import type { Object as ObjectView } from "@forage/proto/forage/operator/v1/oper
 import { toEpochMs } from "../../model/timestamp.ts";
 import type { ObjectRow } from "./rows.ts";
 
-/** Returns the row of an object. It never has a value, only names and sizes. */
+/** Returns the row of an object, with names and sizes but never with values. */
 export function objectRow(view: ObjectView): ObjectRow {
   const { namespace, name, usedBy, updatedAt } = view;
   return { namespace, name, ...contentOf(view), usedBy: usedBy.length, updatedMs: toEpochMs(updatedAt) ?? 0 };

@@ -3,7 +3,10 @@ import type { Pod } from "@forage/proto/forage/operator/v1/operator";
 import { toEpochMs } from "../../model/timestamp.ts";
 import type { PodRow, Tone } from "./rows.ts";
 
-/** Messages of containers hold output; a row shows one line. The page of the pod shows all of it. */
+/**
+ * The length limit of a message in a row. Messages of containers can contain output; the page of
+ * the pod shows them in full.
+ */
 const MAX_MESSAGE_CHARACTERS = 200;
 const REVISION_CHARACTERS = 6;
 
@@ -55,7 +58,7 @@ function stateOf(pod: Pod): string {
   }
 }
 
-/** Reasons of containers that are on their way. Every other reason to wait is a trouble. */
+/** The reasons to wait during a normal start. Any other reason counts as a problem. */
 const ON_THE_WAY = new Set(["ContainerCreating", "PodInitializing", "ImagePull", ""]);
 
 function toneOf(pod: Pod): Tone {

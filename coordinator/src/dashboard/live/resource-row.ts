@@ -3,11 +3,11 @@ import type { ForageResource } from "@forage/proto/forest/v1/forage";
 import { toEpochMs } from "../../model/timestamp.ts";
 import type { ResourceRow, Tone } from "./rows.ts";
 
-/** A message is shown in one line; the page of the resource shows all of it. */
+/** The length limit of a message in a row. The page of the resource shows it in full. */
 const MAX_MESSAGE_CHARACTERS = 200;
 const MAX_HOSTNAMES = 3;
 
-/** The reasons for which the rollout of a container service waits. */
+/** The reasons why the rollout of a container service is on hold. */
 export interface RolloutHold {
   readonly paused: boolean;
   readonly canary: boolean;
@@ -65,7 +65,9 @@ function toneOf({
   return readyReplicas === 0 && message !== "" ? "bad" : "busy";
 }
 
-/** "Conflicted" is the one condition that is bad when it holds. */
+/**
+ * Reports whether a condition is good. "Conflicted" is the only condition that is bad when true.
+ */
 function isFulfilled({ type, status }: { readonly type: string; readonly status: boolean }): boolean {
   return type === "Conflicted" ? !status : status;
 }

@@ -1,23 +1,29 @@
-/** The rows of the live tables, as the coordinator sends them and pages show them. Times are milliseconds since the epoch. */
+/**
+ * The rows of the live tables, as sent by the coordinator and shown by pages. Times are
+ * milliseconds since the epoch.
+ */
 
 export interface NodeRow {
   readonly name: string;
   readonly zone: string;
-  /** One word: "Ready", "NotReady", "Unreachable". */
+  /** The state in one word: "Ready", "NotReady", "Unreachable". */
   readonly state: string;
   readonly message: string;
   readonly cordoned: boolean;
-  /** "", "draining", "drained" or "failed". */
+  /** The state of a drain: "", "draining", "drained" or "failed". */
   readonly drain: string;
   readonly version: string;
   readonly architecture: string;
   readonly pods: number;
   readonly maxPods: number;
   readonly gateway: boolean;
-  /** Requested and allocatable, in thousandths of a processor and in bytes. */
+  /** Requested and allocatable CPU, in thousandths of a processor, and memory in bytes. */
   readonly cpu: readonly [requested: number, allocatable: number];
   readonly memory: readonly [requested: number, allocatable: number];
-  /** Measured by the node: thousandths of a processor, and bytes. Absent: not reported. */
+  /**
+   * The use measured by the node, in thousandths of a processor and in bytes. Absent if not
+   * reported.
+   */
   readonly usage?: readonly [cpuMilli: number, memoryBytes: number];
 }
 
@@ -25,22 +31,25 @@ export interface PodRow {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
-  /** "container_service/web". */
+  /** The workload, such as "container_service/web". */
   readonly workload: string;
   readonly node: string;
-  /** One word: "Running", "ImagePull", "CrashLoopBackOff". */
+  /** The state in one word: "Running", "ImagePull", "CrashLoopBackOff". */
   readonly state: string;
-  /** Ready, still on the way, at its end, or in trouble. */
+  /** Whether the pod is ready, starting, completed, or has a problem. */
   readonly tone: Tone;
-  /** The reason why it is not ready; empty without one. */
+  /** The reason why the pod is not ready, or empty. */
   readonly message: string;
-  /** The progress of the image that it pulls. Absent: it pulls none, or the progress is not known. */
+  /**
+   * The progress of the image pull in percent. Absent if no image is pulled or the progress is
+   * unknown.
+   */
   readonly pulledPercent?: number;
   readonly ready: number;
   readonly containers: number;
   readonly restarts: number;
   readonly createdMs: number;
-  /** The first characters of the hash of its template. */
+  /** The first characters of the template's hash. */
   readonly revision: string;
   readonly ip: string;
 }
@@ -63,11 +72,16 @@ export interface ResourceRow {
   readonly generation: number;
   readonly updatedMs: number;
   readonly deleting: boolean;
-  /** A short text about its kind: a schedule, hostnames, ports, or how far a job is. */
+  /**
+   * A short text that depends on the kind: a schedule, hostnames, ports, or the progress of a job.
+   */
   readonly about: string;
-  /** The next run of a cron job. Absent: there is none. */
+  /** The next run of a cron job. Absent if there is none. */
   readonly nextMs?: number;
-  /** The rollout of a container service waits: an operator has paused it, or its canary waits for a promotion. */
+  /**
+   * Whether the rollout of a container service is on hold: an operator has paused it, or its canary
+   * waits for a promotion.
+   */
   readonly paused?: true;
   readonly canary?: true;
   readonly autoscaling?: {
@@ -79,55 +93,55 @@ export interface ResourceRow {
   };
 }
 
-/** An object that pods refer to by name, without its values. */
+/** An object to which pods refer by name, without its values. */
 export interface ObjectRow {
-  /** Empty for priority classes. */
+  /** The namespace; empty for priority classes. */
   readonly namespace: string;
-  /** "secret", "config_map", "registry_credential", "claim" or "priority_class". */
+  /** The kind: "secret", "config_map", "registry_credential", "claim" or "priority_class". */
   readonly kind: string;
   readonly name: string;
-  /** Bytes of each value of a secret or a config map. */
+  /** The size in bytes of each value of a secret or a config map. */
   readonly sizes?: Readonly<Record<string, number>>;
-  /** A short text about the other kinds. */
+  /** A short text about objects of other kinds. */
   readonly about: string;
-  /** The number of pods that refer to it. */
+  /** The number of pods that refer to the object. */
   readonly usedBy: number;
   readonly updatedMs: number;
 }
 
-/** A certificate that a route needs, or that is kept. */
+/** A certificate that a route needs, or that is stored. */
 export interface CertificateRow {
   readonly hostname: string;
   readonly state: string;
   readonly tone: Tone;
   readonly message: string;
-  /** 0: there is no certificate yet. */
+  /** The time at which the certificate expires; 0 if there is none yet. */
   readonly notAfterMs: number;
 }
 
-/** An instance of a workspace. */
+/** A workspace instance. */
 export interface WorkspaceRow {
   readonly id: string;
   readonly namespace: string;
-  /** The workspace whose content it has. */
+  /** The workspace to which the instance belongs. */
   readonly workspace: string;
   readonly owner: string;
-  /** One word: "Running", "Stopping". */
+  /** The phase in one word: "Running", "Stopping". */
   readonly phase: string;
   readonly tone: Tone;
   readonly message: string;
-  /** Empty: a browser can't open it. */
+  /** The URL; empty if a browser can't open it. */
   readonly url: string;
   readonly pod: string;
   readonly node: string;
   readonly startedMs: number;
 }
 
-/** A part of what changed since the last message. Keys are those of the rows. */
+/** Some of the changes since the last message. Keys are those of the rows. */
 export interface LiveMessage {
-  /** All rows of before are void: the first message of a connection. */
+  /** Set in the first message of a connection: all earlier rows are invalid. */
   readonly reset?: true;
-  /** The browser now has everything. Sent once. */
+  /** Set once, when the browser has received all rows. */
   readonly complete?: true;
   readonly nodes?: Rows<NodeRow>;
   readonly pods?: Rows<PodRow>;
@@ -137,7 +151,7 @@ export interface LiveMessage {
   readonly certificates?: Rows<CertificateRow>;
 }
 
-/** Rows by key; null: it is gone. */
+/** Rows by key; null means that the object no longer exists. */
 export type Rows<Row> = Readonly<Record<string, Row | null>>;
 
 export const LIVE_TOPICS = ["nodes", "resources", "pods", "workspaces", "objects", "certificates"] as const;

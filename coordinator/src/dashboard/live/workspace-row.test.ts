@@ -7,7 +7,7 @@ type Fields = Parameters<typeof WorkspaceStatus.fromPartial>[0];
 const rowOf = (fields: Fields) =>
   workspaceRow(WorkspaceStatus.fromPartial({ id: "i-1", ...fields }), "workspaces");
 
-test("a running workspace has its owner, node, pod and URL, and no owner token", () => {
+test("returns the owner, node, pod and URL of a running workspace without its owner token", () => {
   const row = rowOf({
     phase: WorkspacePhase.RUNNING,
     metadata: { metaId: "try", owner: "ada", startedAt: new Date(5_000) } as never,
@@ -42,12 +42,12 @@ const phases: readonly (readonly [what: string, fields: Fields, tone: string, me
 ];
 
 for (const [what, fields, tone, message] of phases)
-  test(`a ${what} workspace is shown as ${tone}${message === "" ? "" : " with its message"}`, () => {
+  test(`shows a ${what} workspace as ${tone}${message === "" ? "" : " with its message"}`, () => {
     const row = rowOf(fields);
     assert.deepEqual([row.tone, row.message], [tone, message]);
   });
 
-test("has no link to a URL that is none of the web", () => {
+test("returns no link for a URL that browsers can't open", () => {
   for (const url of ["javascript:alert(1)", "data:text/html,x", "ws.example", ""])
     assert.equal(rowOf({ spec: { url } } as Fields).url, "", url);
 });

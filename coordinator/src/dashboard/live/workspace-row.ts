@@ -2,14 +2,17 @@ import { WorkspacePhase, type WorkspaceStatus } from "@forage/proto/core";
 import { toEpochMs } from "../../model/timestamp.ts";
 import type { Tone, WorkspaceRow } from "./rows.ts";
 
-/** The instances of workspaces, where the coordinator serves them. */
+/** The workspace instances, if the coordinator serves workspaces. */
 export interface LiveWorkspaces {
-  /** The namespace of all workspaces, which decides who may see them. */
+  /** The namespace of all workspaces, to which permissions refer. */
   readonly namespace: string;
   ids(): string[];
-  /** Returns the status without the owner token, or undefined if the instance is gone. */
+  /** Returns the status without the owner token, or undefined if the instance no longer exists. */
   statusOf(id: string): WorkspaceStatus | undefined;
-  /** Calls with the id of each instance whose status has changed. Returns how to stop. */
+  /**
+   * Calls the listener with the id of each instance whose status changes. Returns a function that
+   * removes the listener.
+   */
   subscribe(changed: (id: string) => void): () => void;
 }
 
@@ -42,7 +45,10 @@ function toneOf(phase: WorkspacePhase, hasFailed: boolean): Tone {
   return phase === WorkspacePhase.STOPPED ? "off" : "busy";
 }
 
-/** Returns the URL if a browser can open it. The template of URLs is a setting, and could hold anything. */
+/**
+ * Returns the URL if a browser can open it. URLs come from a template in the settings, which may
+ * contain anything.
+ */
 function webUrl(text: string): string {
   const url = URL.parse(text);
   return url?.protocol === "https:" || url?.protocol === "http:" ? text : "";

@@ -1,7 +1,9 @@
 import { createHash, timingSafeEqual } from "node:crypto";
+import { linkSignals } from "@forage/common/link-signals";
 import { CoordinatorError } from "../../errors.ts";
 import type { Clock } from "../../time/clock.ts";
 import type { DashboardSession } from "../sessions.ts";
+import type { StoredPort, StoredPorts } from "../stored-browsers.ts";
 
 /** A port of a pod. */
 export interface PodPort {
@@ -11,9 +13,9 @@ export interface PodPort {
   readonly port: number;
 }
 
-/** A port of a pod that a browser may reach under a host name of its own, until its session ends. */
+/** A port of a pod that a browser can reach under its own host name until the session ends. */
 export interface OpenedPort extends PodPort {
-  /** The first label of the host name. */
+  /** The id, which is the first label of the host name. */
   readonly id: string;
   readonly session: DashboardSession;
   /** Aborts when the port is closed. */
@@ -22,46 +24,56 @@ export interface OpenedPort extends PodPort {
 
 interface Kept extends OpenedPort {
   readonly closing: AbortController;
-  /** Undefined: it has been used. */
+  /** The one-time ticket; undefined once it was used. */
   ticket: { readonly digest: Buffer; readonly untilMs: number } | undefined;
-  /** Undefined until the ticket is used. */
+  /** The secret for the cookie; undefined until the ticket is used. */
   secret: Buffer | undefined;
 }
 
 export interface OpenedPortsOptions {
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly randomBytes: (count: number) => Uint8Array;
+  /** The stored ports. Default: ports end with the process. */
+  readonly stored?: Pick<StoredPorts, "drain" | "put" | "delete"> | undefined;
+  /** Returns the session with the key; undefined if it has ended. */
+  readonly sessionOf: (key: string) => DashboardSession | undefined;
 }
 
-/** Each takes a few kilobytes while nothing is open. */
+/** The most opened ports. Each uses a few kilobytes while it has no requests. */
 export const MAX_OPENED_PORTS = 128;
-/** A session that opens more closes its own oldest one. */
+/** The most opened ports of one session. When it opens another one, its oldest port is closed. */
 export const MAX_OPENED_PORTS_OF_SESSION = 16;
-/** The browser opens the address at once. */
+/** The lifetime of a ticket. The browser uses it immediately. */
 const TICKET_LIFE_MS = 60_000;
 const ID_BYTES = 10;
 const SECRET_BYTES = 32;
-/** The characters of a secret in a cookie. */
+/** The length of a secret in a cookie, in characters. */
 export const SECRET_LENGTH = Math.ceil((SECRET_BYTES * 8) / 6);
 
 /**
- * Holds the ports that browsers have opened, in memory only. A ticket in the first address is used once, and exchanged for a secret,
- * which the browser keeps in a cookie of that host alone.
+ * Holds the ports that browsers have opened. The first address contains a one-time ticket, which is
+ * exchanged for a secret in a cookie of that host alone. From then on, a stored port survives a
+ * restart of this coordinator.
  */
 export class OpenedPorts {
   readonly #options: OpenedPortsOptions;
-  /** Keyed by id, oldest first. */
+  /** Ports by id, oldest first. */
   readonly #ports = new Map<string, Kept>();
+  #isOver = false;
 
   constructor(options: OpenedPortsOptions) {
     this.#options = options;
+    for (const [id, stored] of options.stored?.drain() ?? []) this.#adopt(id, stored);
   }
 
   get size(): number {
     return this.#ports.size;
   }
 
-  /** Throws RESOURCE_EXHAUSTED when other sessions have taken all places. */
+  /**
+   * Opens a port, and returns it with its ticket. Throws RESOURCE_EXHAUSTED if other sessions use
+   * all slots.
+   */
   open(session: DashboardSession, target: PodPort): { readonly opened: OpenedPort; readonly ticket: string } {
     const own = [...this.#ports.values()].filter((port) => port.session === session);
     if (own.length >= MAX_OPENED_PORTS_OF_SESSION || (own.length > 0 && this.#ports.size >= MAX_OPENED_PORTS))
@@ -73,30 +85,50 @@ export class OpenedPorts {
       );
     const id = `p-${this.#random(ID_BYTES, "hex")}`;
     const ticket = this.#random(SECRET_BYTES, "hex");
+    const untilMs = this.#options.clock.monotonicMs() + TICKET_LIFE_MS;
+    const proof = { ticket: { digest: digestOf(ticket), untilMs }, secret: undefined };
+    return { opened: this.#keep(id, session, target, proof), ticket };
+  }
+
+  /** Restores a port that was opened at another coordinator, or at this one before its restart. */
+  #adopt(id: string, { session: key, secretDigest, namespace, pod, podUid, port }: StoredPort): void {
+    const session = this.#options.sessionOf(key);
+    if (session === undefined || this.#ports.size >= MAX_OPENED_PORTS) {
+      this.#options.stored?.delete(id);
+      return;
+    }
+    const proof = { ticket: undefined, secret: Buffer.from(secretDigest, "hex") };
+    this.#keep(id, session, { namespace, pod, podUid, port }, proof);
+  }
+
+  #keep(
+    id: string,
+    session: DashboardSession,
+    target: PodPort,
+    proof: Pick<Kept, "ticket" | "secret">,
+  ): OpenedPort {
     const closing = new AbortController();
-    const kept: Kept = {
-      ...{ ...target, id, session, closing, secret: undefined },
-      signal: AbortSignal.any([closing.signal, session.signal]),
-      ticket: {
-        digest: digestOf(ticket),
-        untilMs: this.#options.clock.monotonicMs() + TICKET_LIFE_MS,
-      },
-    };
+    const { signal } = linkSignals(closing.signal, session.signal);
+    const kept: Kept = { ...target, id, session, closing, signal, ...proof };
     this.#ports.set(id, kept);
-    // The session's signal holds it no longer than this port: both end with the first of them.
+    // The listener is removed to release a closed port.
     const ended = (): void => {
       kept.signal.removeEventListener("abort", ended);
       this.#ports.delete(id);
+      if (kept.secret !== undefined && !this.#isOver) this.#options.stored?.delete(id);
     };
     kept.signal.addEventListener("abort", ended);
-    return { opened: kept, ticket };
+    return kept;
   }
 
   find(id: string): OpenedPort | undefined {
     return this.#ports.get(id);
   }
 
-  /** Returns the secret for the cookie. Undefined: the ticket is another one's, was used, or is too old. */
+  /**
+   * Exchanges the ticket for the secret of the cookie. Returns undefined if the ticket belongs to
+   * another port, was used, or has expired.
+   */
   exchange(id: string, ticket: string): string | undefined {
     const kept = this.#ports.get(id);
     if (kept?.ticket === undefined || !isSame(kept.ticket.digest, ticket)) return undefined;
@@ -105,6 +137,9 @@ export class OpenedPorts {
     if (isLate) return undefined;
     const secret = this.#random(SECRET_BYTES, "base64url");
     kept.secret = digestOf(secret);
+    const { namespace, pod, podUid, port, session } = kept;
+    const secretDigest = kept.secret.toString("hex");
+    this.#options.stored?.put(id, { session: session.key, namespace, pod, podUid, port, secretDigest });
     return secret;
   }
 
@@ -117,7 +152,9 @@ export class OpenedPorts {
     this.#ports.get(id)?.closing.abort();
   }
 
+  /** Closes all ports of this process. Stored ports continue at the next coordinator. */
   closeAll(): void {
+    this.#isOver = true;
     for (const id of [...this.#ports.keys()]) this.close(id);
   }
 

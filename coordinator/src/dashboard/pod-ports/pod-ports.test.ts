@@ -20,7 +20,7 @@ const LIMIT = { timeout: 60_000 };
 const EDITOR = caller("editor");
 
 test(
-  "an opened port leads to the pod for the browser that opened it, without cookies of Forage",
+  "forwards requests of the browser that opened the port to the pod, without cookies of Forage",
   LIMIT,
   async (t) => {
     const { open, get, enter, seen } = await aServer(t);
@@ -43,7 +43,7 @@ test(
   },
 );
 
-test("a ticket is used once, and not after a minute", LIMIT, async (t) => {
+test("accepts a ticket once and within a minute", LIMIT, async (t) => {
   const { open, get, enter, clock } = await aServer(t);
   const first = open();
   await enter(first);
@@ -54,7 +54,7 @@ test("a ticket is used once, and not after a minute", LIMIT, async (t) => {
   assert.equal((await get(second.host, second.path)).status, 403);
 });
 
-test("pages of other hosts can't use the cookie, and links may lead there", LIMIT, async (t) => {
+test("refuses requests of other hosts' pages with the cookie, and allows links", LIMIT, async (t) => {
   const { open, get, enter } = await aServer(t);
   const address = open();
   const cookie = await enter(address);
@@ -73,7 +73,7 @@ test("pages of other hosts can't use the cookie, and links may lead there", LIMI
     );
 });
 
-test("WebSockets are joined with the pod, and end with the session", LIMIT, async (t) => {
+test("forwards WebSockets to the pod, and ends them with the session", LIMIT, async (t) => {
   const { open, enter, upgrade, session } = await aServer(t);
   const address = open();
   const cookie = await enter(address);
@@ -90,7 +90,7 @@ test("WebSockets are joined with the pod, and end with the session", LIMIT, asyn
   await closed;
 });
 
-test("a cookie of the same name from another pod does not hide the one of the port", LIMIT, async (t) => {
+test("accepts the port's cookie even if another pod has set a cookie of the same name", LIMIT, async (t) => {
   const { open, get, enter } = await aServer(t);
   const { host, path } = open();
   const cookie = await enter({ host, path });
@@ -102,7 +102,7 @@ test("a cookie of the same name from another pod does not hide the one of the po
   assert.equal(await status(`__Host-${cookie}`), 403, "without TLS it has another name");
 });
 
-test("over TLS the cookie is bound to its host and to TLS, and no other name counts", LIMIT, async (t) => {
+test("accepts over TLS only the cookie that is bound to its host and to TLS", LIMIT, async (t) => {
   const authority = await CertificateAuthority.create("test", { nowMs: Date.now, randomBytes });
   const names = { dnsNames: ["localhost"], ipAddresses: ["127.0.0.1"] };
   const { open, get } = await aServer(t, await authority.issueServer(names));
@@ -117,7 +117,7 @@ test("over TLS the cookie is bound to its host and to TLS, and no other name cou
   assert.equal(await status(foreign), 403);
 });
 
-test("an upload takes as long as it takes, and ends after a minute without a byte", LIMIT, async (t) => {
+test("allows an upload of any duration, and ends it after a minute without data", LIMIT, async (t) => {
   const { open, enter, upload, clock, received } = await aServer(t);
   const address = open();
   const cookie = await enter(address);
@@ -137,7 +137,7 @@ test("an upload takes as long as it takes, and ends after a minute without a byt
   await until("the pod's connection has ended", () => received() === 0);
 });
 
-test("a request that is under way is cut when the session ends", LIMIT, async (t) => {
+test("closes a request in progress when the session ends", LIMIT, async (t) => {
   const { open, enter, upload, received, session } = await aServer(t);
   const address = open();
   const { asking, answer } = upload(address.host, { cookie: await enter(address) });
@@ -147,7 +147,7 @@ test("a request that is under way is cut when the session ends", LIMIT, async (t
   await assert.rejects(answer, { code: "ECONNRESET" });
 });
 
-test("an upload without the cookie has 10 seconds", LIMIT, async (t) => {
+test("ends an upload without the cookie after 10 seconds", LIMIT, async (t) => {
   const { open, upload, clock } = await aServer(t);
   const { asking, answer } = upload(open().host, {});
   asking.write("beans");
@@ -157,7 +157,7 @@ test("an upload without the cookie has 10 seconds", LIMIT, async (t) => {
   await ended;
 });
 
-test("it ends with the session, its rights and the pod", LIMIT, async (t) => {
+test("closes a port with its session, its permissions and its pod", LIMIT, async (t) => {
   const world = await aServer(t);
   const { open, get, enter } = world;
   const address = open();
@@ -178,7 +178,7 @@ test("it ends with the session, its rights and the pod", LIMIT, async (t) => {
   assert.throws(() => open(caller("viewer")), { code: "PERMISSION_DENIED" });
 });
 
-test("a session that opens many ports closes its oldest one", LIMIT, async (t) => {
+test("closes the oldest port of a session that opens too many", LIMIT, async (t) => {
   const { open, get, enter } = await aServer(t);
   const first = open();
   const cookie = await enter(first);
@@ -189,10 +189,13 @@ test("a session that opens many ports closes its oldest one", LIMIT, async (t) =
 });
 
 function caller(role: "viewer" | "editor"): Caller {
-  return { kind: "user", name: "token:a", grants: [{ role, namespaces: "*" }], tokenId: "a" };
+  return { type: "user", name: "token:a", grants: [{ role, namespaces: "*" }], tokenId: "a" };
 }
 
-/** The HTTP port of a coordinator, and a pod that answers with the request and echoes over WebSockets. */
+/**
+ * Starts the HTTP port of a coordinator, and a pod that returns the request and echoes over
+ * WebSockets.
+ */
 async function aServer(t: TestContext, tls?: HttpTls) {
   const seen: IncomingMessage["headers"][] = [];
   let bytes = 0;
@@ -227,6 +230,7 @@ async function aServer(t: TestContext, tls?: HttpTls) {
     ...{ domain: "localhost", clock },
     randomBytes: (count) => Buffer.alloc(count, `${++made} `),
     dial: (_, to) => new TunnelStream(tunnelToPort(to), () => {}),
+    sessionOf: () => undefined,
     callerOf: () => state.caller,
     findPod: () => {
       if (!state.hasPod) throw new CoordinatorError("NOT_FOUND", "there is no such pod");
@@ -246,7 +250,7 @@ async function aServer(t: TestContext, tls?: HttpTls) {
     pod.closeAllConnections();
     pod.close();
   });
-  const own = { tokenId: "a", signal: session.signal };
+  const own = { tokenId: "a", key: "0a", signal: session.signal };
   const open = (by: Caller = EDITOR) => podPorts.open(own, by, { namespace: "shop", pod: "web-1", port });
   const get = (host: string, path: string, headers: Readonly<Record<string, string>> = {}) =>
     ask(server.address.port, path, { ...headers, host }, tls !== undefined);
@@ -275,7 +279,7 @@ async function ask(port: number, path: string, headers: Readonly<Record<string, 
   return { status: response.statusCode ?? 0, body, cookies: response.headers["set-cookie"] ?? [] };
 }
 
-/** Begins a request whose body comes later. */
+/** Begins a request whose body is sent later. */
 function startUpload(port: number, headers: Readonly<Record<string, string>>) {
   const asking = request({ host: "127.0.0.1", port, path: "/", method: "POST", headers, agent: false });
   asking.flushHeaders();

@@ -14,32 +14,37 @@ import { Shares } from "../../rpc/shares.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { Clock } from "../../time/clock.ts";
 import type { DashboardSession } from "../sessions.ts";
-import { type OpenedPort, OpenedPorts, SECRET_LENGTH } from "./opened-ports.ts";
+import { type OpenedPort, OpenedPorts, type OpenedPortsOptions, SECRET_LENGTH } from "./opened-ports.ts";
 
-export interface PodPortsOptions {
-  /** Ports are reached under host names below it. */
+export interface PodPortsOptions extends Pick<OpenedPortsOptions, "stored" | "sessionOf"> {
+  /** The domain of the ports' host names. */
   readonly domain: string;
   readonly clock: Clock;
   readonly randomBytes: (count: number) => Uint8Array;
   readonly dial: DialPod;
-  /** Returns the caller with the present rights of the session's token; undefined: the session or its token has ended. */
+  /**
+   * Returns the caller with the session's current permissions; undefined if the session or its
+   * token has ended.
+   */
   readonly callerOf: (session: DashboardSession) => Caller | undefined;
-  /** Finds the pod. Throws unless the caller may open sessions in it. */
+  /** Returns the pod. Throws unless the caller may open sessions in it. */
   readonly findPod: (namespace: string, pod: string, caller: Caller) => PodEntry;
-  /** Notes that people use the pod. Returns how to end the use. */
+  /** Records the start of a use of the pod. Returns a function that records its end. */
   readonly beginUse: (pod: PodEntry) => () => void;
 }
 
-/** The address that a browser opens first. */
+/** The path that a browser opens first. */
 const ENTER_PATH = "/.forage/enter";
 const METHOD = "/forage.operator.v1.OperatorService/PortForward";
 const COOKIE = /^(__Host-)?forage-/;
-/** Requests and WebSockets in progress, well below the limit of all sessions of agents. */
+/** The most requests and WebSockets in progress, well below the limit of all agent sessions. */
 const PLACES = 256;
 const PLACES_PER_PORT = 64;
 const CONNECTIONS_PER_PORT = 32;
 const MAX_PORT = 65_535;
-/** More values of this length don't fit into the headers of a request, which have 16 KB. */
+/**
+ * The most cookie values that are compared. More do not fit into the 16 KB of a request's headers.
+ */
 const MAX_SECRETS = 300;
 
 const RULES: ForwardRules = {
@@ -67,8 +72,8 @@ interface Refusal {
 }
 
 /**
- * Serves ports of pods to browsers that are logged in at the dashboard. Each opened port has a host name of its own, so that content
- * of pods shares no origin and no cookie with the dashboard or with other pods.
+ * Serves ports of pods to browsers that are logged in to the dashboard. Each opened port has its
+ * own host name, so that pods share no origin and no cookie with the dashboard or with other pods.
  */
 export class PodPorts implements OtherHosts {
   readonly #options: PodPortsOptions;
@@ -87,7 +92,10 @@ export class PodPorts implements OtherHosts {
     this.#agent = new PodAgent(options.dial, CONNECTIONS_PER_PORT, options.clock);
   }
 
-  /** Opens a port for the session. Returns the host name and the path of the address that the browser opens first. Throws. */
+  /**
+   * Opens a port for the session. Returns host name and path of the address that the browser opens
+   * first. Throws CoordinatorError.
+   */
   open(
     session: DashboardSession,
     caller: Caller,
@@ -173,7 +181,7 @@ export class PodPorts implements OtherHosts {
   #admitTo(opened: OpenedPort, pod: PodEntry): Admitted | Refusal {
     const { node, uid } = pod.record;
     if (node === "") return { status: 503, message: `pod ${opened.pod} has no node yet` };
-    const giveBack = this.#shares.tryTake(opened.id);
+    const giveBack = this.#shares.tryAcquire(opened.id);
     if (giveBack === undefined)
       return { status: 503, message: "this port has too many open requests: try again later" };
     const endUse = this.#options.beginUse(pod);
@@ -206,7 +214,8 @@ export class PodPorts implements OtherHosts {
     const secure = proto === "https" ? "; Secure" : "";
     response.writeHead(303, {
       location: "/",
-      // Not "Strict": the dashboard is another site, from which the browser comes.
+      // "Strict" would drop the cookie, because the browser comes from the dashboard, which is
+      // another site.
       "set-cookie": `${cookieName(proto)}=${secret}; Path=/; HttpOnly; SameSite=Lax${secure}`,
       "cache-control": "no-store",
       "referrer-policy": "no-referrer",
@@ -215,14 +224,17 @@ export class PodPorts implements OtherHosts {
   }
 }
 
-/** Browsers take a cookie with this prefix from its own host only, and only over TLS. */
+/**
+ * Returns the name of the cookie. Browsers accept a cookie with this prefix only from its own host
+ * and only over TLS.
+ */
 function cookieName(proto: Arrival["proto"]): string {
   return proto === "https" ? "__Host-forage-port" : "forage-port";
 }
 
 /**
- * Returns all values of the cookie. Without TLS, a pod under the same domain can set one that browsers send to this host too, and
- * before its own.
+ * Returns all values of the cookie. Without TLS, a pod under the same domain can set a cookie that
+ * browsers also send to this host, before its own one.
  */
 function secretsOf({ headers, socket }: IncomingMessage): string[] {
   const prefix = `${cookieName("encrypted" in socket ? "https" : "http")}=`;
@@ -234,10 +246,10 @@ function secretsOf({ headers, socket }: IncomingMessage): string[] {
     .map((cookie) => cookie.slice(prefix.length));
 }
 
-/** Reports whether a page of another host sends the request. A link may lead here from anywhere. */
+/** Reports whether a page of another host sent the request. A link from anywhere is allowed. */
 function isFromElsewhere({ headers, method }: IncomingMessage): boolean {
   const { origin } = headers;
-  // Pages that hide their address send "null" to their own host, too.
+  // Pages that hide their origin send "null" even to their own host.
   const isHidden = origin === "null" && headers["sec-fetch-site"] === "same-origin";
   if (origin !== undefined && !isHidden && URL.parse(origin)?.host !== headers.host) return true;
   const site = headers["sec-fetch-site"] ?? "same-origin";

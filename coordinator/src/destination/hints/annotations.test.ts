@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { noHints, readAnnotations } from "./annotations.ts";
 import { isOpaque, protocolOfPort } from "./hints-of.ts";
 
-test("a service that says nothing has no hints, the usual opaque ports and the usual budget", () => {
+test("returns the default opaque ports and budget, and no other hints, without annotations", () => {
   assert.deepEqual(readAnnotations({ "example.com/owner": "x" }), { hints: noHints, problems: [] });
   for (const port of [25, 587, 3306, 4444, 5432, 6379, 9300, 11_211])
     assert.ok(isOpaque(noHints, { port, name: "" }), String(port));

@@ -22,12 +22,12 @@ import {
 
 type Annotations = Readonly<Record<string, string>>;
 
-/** Keys below this prefix are ours; one that isn't known is a mistake. */
+/** The prefix of Forage's own annotations. An unknown key with this prefix is an error. */
 const PREFIX = "forage.dev/";
 const MAX_WINDOW = 2 ** 31 - 1;
 const MAX_DURATION_MS = 24 * 3_600_000;
 
-/** The readers of all annotations that Destination supports. */
+/** The parsers of all annotations that Destination supports. */
 const readers = {
   "opaque-ports": parsePorts,
   protocol: parseProtocols,
@@ -35,10 +35,10 @@ const readers = {
   "tls-identity": (text: string) => (text.startsWith("spiffe:") ? parseSpiffeId(text) : parseDnsName(text)),
   "tls-server-name": parseDnsName,
   "authority-override": parseAuthority,
-  // Kubernetes takes both spellings.
+  // Kubernetes accepts both spellings.
   "topology-mode": (text: string) => parseChoice(text === "auto" ? "Auto" : text, ["Auto", "Disabled"]),
   retry: (text: string): Parsed<Retry> => parseChoice(text, ["none", "safe", "all"]),
-  // The range that proxies accept. With any other value they drop the whole budget.
+  // The range that proxies accept. They ignore the whole budget if the value is outside of it.
   "retry-ratio": (text: string) => parseDecimal(text, 0, 1000),
   "retry-min-per-second": (text: string) => parseInteger(text, 0, 2 ** 32 - 1),
   "retry-ttl": (text: string) => parseDuration(text, 1000, 60_000),
@@ -56,7 +56,7 @@ const readers = {
 type Name = keyof typeof readers;
 type Value<N extends Name> = Extract<ReturnType<(typeof readers)[N]>, { value: unknown }>["value"];
 
-/** Other projects' names for the same annotations. Forage's own take precedence. */
+/** Other projects' names of the same annotations. Forage's own names take precedence. */
 const ALIASES: Readonly<Record<string, Name>> = {
   "config.linkerd.io/opaque-ports": "opaque-ports",
   "service.kubernetes.io/topology-mode": "topology-mode",
@@ -64,7 +64,7 @@ const ALIASES: Readonly<Record<string, Name>> = {
   "mirror.linkerd.io/remote-svc-fq-name": "authority-override",
 };
 
-/** Names of annotations that are used only together with another. */
+/** Pairs of annotations of which the first one requires the second. */
 const NEEDS: readonly (readonly [Name, Name])[] = [
   ["tls-server-name", "tls-identity"],
   ["http2-connection-window", "http2-stream-window"],
@@ -75,8 +75,8 @@ const NEEDS: readonly (readonly [Name, Name])[] = [
 ];
 
 /**
- * Returns a service's annotations in our terms, and what is wrong with them. Wrong ones count as absent; others' are left alone.
- * Pure.
+ * Parses a service's annotations. Returns the hints, and a problem for each invalid annotation,
+ * which counts as absent. Annotations of other projects are ignored.
  */
 export function readAnnotations(annotations: Annotations): {
   readonly hints: ServiceHints;
@@ -88,7 +88,10 @@ export function readAnnotations(annotations: Annotations): {
     const name = nameOf(key);
     if (name === undefined) {
       if (key.toLowerCase().startsWith(PREFIX))
-        problems.push({ key, problem: `is not known; known are ${Object.keys(readers).join(", ")}` });
+        problems.push({
+          key,
+          problem: `is unknown; the known annotations are ${Object.keys(readers).join(", ")}`,
+        });
       continue;
     }
     if (key !== PREFIX + name && annotations[PREFIX + name] !== undefined) continue;
@@ -137,13 +140,13 @@ function missing(annotations: Annotations): AnnotationProblem[] {
     ([name, other]) => ({ key: PREFIX + name, problem: `needs ${PREFIX}${other}` }),
   );
   const identity = annotations[`${PREFIX}tls-identity`] ?? "";
-  // Proxies drop an identity of this form that comes without a name to ask for.
+  // Proxies ignore an identity of this form without a server name.
   if (identity.startsWith("spiffe:") && !given.has("tls-server-name"))
     problems.push({ key: `${PREFIX}tls-identity`, problem: `needs ${PREFIX}tls-server-name` });
   return problems;
 }
 
-/** `http2` for all ports, or `80=http2,mysql=opaque`. */
+/** Parses `http2` for all ports, or a list such as `80=http2,mysql=opaque`. */
 function parseProtocols(text: string): Parsed<ReadonlyMap<string, Protocol>> {
   const protocols = new Map<string, Protocol>();
   for (const item of text.split(",").map((part) => part.trim())) {

@@ -3,7 +3,7 @@ import { defaultOpaquePorts, hasPort } from "../../endpoints/ports.ts";
 import { readAnnotations } from "./annotations.ts";
 import type { Protocol, ServiceHints } from "./service-hints.ts";
 
-/** Caches services' hints. Each record is parsed once. */
+/** Caches the hints of services. Each version of a record is parsed once. */
 export class HintsCache {
   readonly #known = new WeakMap<ResourceRecord, ServiceHints>();
 
@@ -18,21 +18,24 @@ export class HintsCache {
   }
 }
 
-/** A service's port as a look-up means it. */
+/** A port of a service, as in a look-up. */
 export interface NamedPort {
   readonly port: number;
   readonly name: string;
 }
 
-/** Returns the protocol that the service's annotations give the port. */
+/**
+ * Returns the protocol that the service's annotations set for the port; undefined if they set none.
+ */
 export function protocolOfPort(hints: ServiceHints, { port, name }: NamedPort): Protocol | undefined {
   const named = name === "" ? undefined : hints.protocols.get(name);
   return hints.protocols.get(String(port)) ?? named ?? hints.protocols.get("");
 }
 
 /**
- * Reports whether proxies pass the port's bytes on without protocol detection. The service's annotation about the port's protocol
- * takes precedence, then the pod's about its own port, then lists of ports.
+ * Reports whether proxies forward the port's bytes without protocol detection. The service's
+ * protocol annotation for the port takes precedence, then the pod's annotation of its own port,
+ * then lists of ports.
  */
 export function isOpaque(hints: ServiceHints, port: NamedPort, byPod?: boolean): boolean {
   const protocol = protocolOfPort(hints, port);

@@ -5,7 +5,7 @@ import { DEFAULT_RETRY_BUDGET, type ServiceHints } from "../hints/service-hints.
 import { endpointLabels, weightedAddress } from "../weighted-address.ts";
 import { emptyProfile } from "./service-profile.ts";
 
-/** One pod's port, at the address that was asked about. */
+/** One port of a pod at the address of the look-up. */
 export interface ProfiledPod {
   readonly address: TcpAddress;
   readonly namespace: string;
@@ -13,15 +13,15 @@ export interface ProfiledPod {
   readonly node: string;
   readonly zone: string;
   readonly workload: string;
-  /** The port under the name by which a service refers to it, else the container's number. */
+  /** The port, with the name that its service uses, or the container's port number. */
   readonly port: NamedPort;
-  /** The hints of the service in front of the pod. Undefined if there is none. */
+  /** The hints of the service in front of the pod; undefined if there is none. */
   readonly hints: ServiceHints | undefined;
-  /** Whether the pod itself calls the port opaque; undefined: it doesn't say. */
+  /** Whether the pod's annotation declares the port opaque; undefined without the annotation. */
   readonly opaque: boolean | undefined;
 }
 
-/** Returns the profile of a connection to one pod, which is not balanced. Pure. */
+/** Returns the profile of a connection to one pod, which is not balanced. */
 export function endpointProfile(pod: ProfiledPod, opaqueByDefault: ServiceHints): DestinationProfile {
   const labels = { namespace: pod.namespace, ...endpointLabels(pod, undefined) };
   const endpoint: WeightedAddr = weightedAddress(pod.address, labels, pod.hints, pod.port, pod.opaque);
@@ -29,7 +29,7 @@ export function endpointProfile(pod: ProfiledPod, opaqueByDefault: ServiceHints)
     ...emptyProfile,
     opaqueProtocol: isOpaque(pod.hints ?? opaqueByDefault, pod.port, pod.opaque),
     retryBudget: pod.hints?.retryBudget ?? DEFAULT_RETRY_BUDGET,
-    // The authority is that of balanced traffic; a connection to one pod keeps its own.
+    // The authority applies to balanced traffic only; a connection to one pod keeps its own.
     endpoint: { ...endpoint, authorityOverride: undefined },
   };
 }

@@ -1,6 +1,9 @@
 import type { PathMatch } from "@forage/proto/forest/v1/forage";
 
-/** Returns a route's path as a regular expression for the path as a whole; undefined: any path. Pure. */
+/**
+ * Converts a route's path match to a regular expression for the whole path; undefined matches any
+ * path.
+ */
 export function pathRegex(path: PathMatch | undefined): string | undefined {
   if (path === undefined || path.value === "") return undefined;
   switch (path.type) {

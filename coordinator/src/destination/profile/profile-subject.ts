@@ -23,26 +23,31 @@ import { type Target, targetOfAddress, targetOfName } from "./target.ts";
 
 /** The state of a stream of profiles. */
 export interface PublishedProfile {
-  /** The owner's namespace. Undefined if there is none; then every client may see the profile. */
+  /**
+   * The owner's namespace. Undefined if there is no owner; then every client may see the profile.
+   */
   readonly namespace: string | undefined;
   readonly bytes: Buffer;
-  /** Set when there is no answer; the stream ends with it. */
+  /** The error that ends the stream, if there is no answer. */
   readonly problem: string | undefined;
 }
 
-/** The profile of a service or of the one pod that a path leads to. Its key can change with what is at an address. */
+/**
+ * Returns the topic of the profile for the service or pod to which a path leads. The topic changes
+ * when an address gets another owner.
+ */
 export function profileSubject(
   path: ServicePath | AddressPath,
   clientNode: string,
   directory: Directory,
 ): Subject<PublishedProfile> {
-  const node = path.kind === "address" && nodeDecides(path, directory) ? clientNode : "";
+  const node = path.type === "address" && nodeDecides(path, directory) ? clientNode : "";
   return {
     key: keyOf(path, node),
-    look: (previous) => {
+    evaluate: (previous) => {
       const target =
-        path.kind === "service" ? targetOfName(path, directory) : targetOfAddress(path, node, directory);
-      return lookAt(target, path, directory, previous);
+        path.type === "service" ? targetOfName(path, directory) : targetOfAddress(path, node, directory);
+      return evaluate(target, path, directory, previous);
     },
     messages: (from, to) => {
       // A subscriber may come from another topic with an equal profile.
@@ -54,26 +59,26 @@ export function profileSubject(
 }
 
 /**
- * Reports whether the answer depends on the node: each host has its own pod network, so a pod's IP means another pod
- * elsewhere. All other answers are the same for everyone.
+ * Reports whether the answer depends on the client's node. Each host has its own pod network, so
+ * the same pod IP can mean another pod on another host. All other answers are equal for all nodes.
  */
 function nodeDecides({ ip }: AddressPath, { virtualIps, addresses }: Directory): boolean {
   return virtualIps(ip).length === 0 && addresses.podsAt(ip).length > 0;
 }
 
 function keyOf(path: ServicePath | AddressPath, clientNode: string): string {
-  if (path.kind === "address") return `profile/${path.ip}/${path.port}/${clientNode}`;
+  if (path.type === "address") return `profile/${path.ip}/${path.port}/${clientNode}`;
   return `profile/${path.namespace}/${path.service}/${path.hostname}/${path.port}`;
 }
 
-function lookAt(
+function evaluate(
   target: Target,
   path: ServicePath | AddressPath,
   directory: Directory,
   previous: PublishedProfile | undefined,
 ): Evaluation<PublishedProfile> {
   const namespace = namespaceOf(target);
-  const problem = target.kind === "ambiguous" ? target.problem : undefined;
+  const problem = target.type === "ambiguous" ? target.problem : undefined;
   const bytes = Buffer.from(DestinationProfile.encode(profileOf(target, directory)).finish());
   const next = { namespace, problem, bytes };
   const state = previous !== undefined && sameProfile(previous, next) ? previous : next;
@@ -90,7 +95,7 @@ function dependenciesOf(
   { state, virtualIps }: Directory,
 ): string[] {
   const keys: string[] = [];
-  if (path.kind === "address") {
+  if (path.type === "address") {
     keys.push(dependency.address(path.ip));
     for (const { namespace, service } of virtualIps(path.ip))
       keys.push(dependency.service(namespace, service));
@@ -101,9 +106,9 @@ function dependenciesOf(
       keys.push(dependency.workload(workloadKey(path.namespace, "container_service", service.spec.target)));
     }
   }
-  if (target.kind === "service") keys.push(dependency.routes(target.service.record.namespace));
-  // Another service may come to stand before the pod, and the node's zone may change.
-  if (target.kind === "pod") {
+  if (target.type === "service") keys.push(dependency.routes(target.service.record.namespace));
+  // Another service may select the pod, and the zone of the node may change.
+  if (target.type === "pod") {
     keys.push(dependency.services(target.pod.record.namespace), dependency.node(target.pod.record.node));
     keys.push(dependency.workload(target.pod.workloadKey));
   }
@@ -111,12 +116,12 @@ function dependenciesOf(
 }
 
 function namespaceOf(target: Target): string | undefined {
-  if (target.kind === "service") return target.service.record.namespace;
-  return target.kind === "pod" ? target.pod.record.namespace : undefined;
+  if (target.type === "service") return target.service.record.namespace;
+  return target.type === "pod" ? target.pod.record.namespace : undefined;
 }
 
 function profileOf(target: Target, directory: Directory): DestinationProfile {
-  switch (target.kind) {
+  switch (target.type) {
     case "service":
       return profileOfService(target.service, target.port, directory);
     case "pod":
@@ -132,7 +137,7 @@ function profileOf(target: Target, directory: Directory): DestinationProfile {
 function profileOfService(entry: ServiceEntry, port: number, { state, hints, domain }: Directory) {
   const { namespace, name } = entry.record;
   const listed = listedPort(entry.spec.ports, port);
-  // Proxies speak TCP; ports of other protocols are none to them.
+  // Proxies support TCP only, so a port of another protocol counts as missing.
   if (listed === undefined || protocolOf(listed) !== "TCP") return emptyProfile;
   const known = hints.of(entry.record);
   return serviceProfile(
@@ -148,7 +153,7 @@ function profileOfService(entry: ServiceEntry, port: number, { state, hints, dom
   );
 }
 
-function profileOfPod(target: Extract<Target, { kind: "pod" }>, { state, hints }: Directory) {
+function profileOfPod(target: Extract<Target, { type: "pod" }>, { state, hints }: Directory) {
   const { pod, containerPort, ip, port } = target;
   const address = toTcpAddress(ip, port);
   if (address === undefined) return unknownProfile;

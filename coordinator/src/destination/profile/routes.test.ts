@@ -9,7 +9,7 @@ import type { ServiceRoute } from "./service-routes.ts";
 
 type Rule = Parameters<typeof RouteRule.fromPartial>[0];
 
-describe("a path as a regular expression for the whole path", () => {
+describe("converts a path match to a regular expression for the whole path", () => {
   for (const [type, value, expected, matches, not] of [
     ["Exact", "/a.b", "/a\\.b", ["/a.b"], ["/axb", "/a.b/", "/a.b/c"]],
     ["PathPrefix", "/a", "/a(/.*)?", ["/a", "/a/", "/a/b"], ["/ab", "/", "/b/a"]],
@@ -29,7 +29,7 @@ describe("a path as a regular expression for the whole path", () => {
   }
 });
 
-describe("routes, in the order in which they are tried", () => {
+describe("returns routes in the order of precedence", () => {
   const prefix = (value: string) => ({ path: { type: "PathPrefix", value } });
   for (const [what, routes, expected] of [
     ["none", [], []],
@@ -84,7 +84,7 @@ describe("routes, in the order in which they are tried", () => {
   }
 });
 
-test("a route contains its timeout, its failure classes and whether it may be retried", () => {
+test("includes timeout, failure classes and retry permission of a route", () => {
   const matches = [{ method: "GET" }, { method: "POST" }];
   const routes = [aRoute("a", [{ matches, timeout: { seconds: 3n } }])];
   for (const [retry, expected] of [
@@ -104,12 +104,12 @@ test("a route contains its timeout, its failure classes and whether it may be re
   }
 });
 
-test("a profile has no more routes than anyone reads", () => {
+test("limits the number of routes in a profile", () => {
   const rules = Array.from({ length: 600 }, (_, n) => ({ matches: [{ path: { value: `/${n}` } }] }));
   assert.equal(profileRoutes([aRoute("a", rules)], "none").length, 500);
 });
 
-describe("backends that all traffic is split over", () => {
+describe("returns the backends among which all traffic is split", () => {
   const backends = [
     { service: "v1", port: 80, weight: 90 },
     { service: "v2", port: 0, weight: 10 },
@@ -165,7 +165,7 @@ describe("backends that all traffic is split over", () => {
       ),
     );
   }
-  test("are looked up by name, at their own port or the requested one", () => {
+  test("converts backends with their own port or the requested one", () => {
     const [first, second] = overridesOf(backends, { namespace: "shop", domain: "cluster.local", port: 8080 });
     assert.equal(first?.authority, "v1.shop.svc.cluster.local:80");
     assert.equal(second?.authority, "v2.shop.svc.cluster.local:8080");

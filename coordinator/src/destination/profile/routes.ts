@@ -12,10 +12,10 @@ import type { Retry } from "../hints/service-hints.ts";
 import { pathRegex } from "./path-regex.ts";
 import type { ServiceRoute } from "./service-routes.ts";
 
-/** A profile is one message, so the number of its rules is limited. */
+/** The most routes of a profile, because a profile is a single message. */
 const MAX_ROUTES = 500;
 const SAFE_METHODS = ["GET", "HEAD", "OPTIONS", "TRACE"];
-/** Responses that count as failed, and are repeated where requests may be. */
+/** The responses that count as failures, which are retried if the request permits it. */
 const FAILURES: ResponseClass = {
   condition: { match: { $case: "status", value: { min: 500, max: 599 } } },
   isFailure: true,
@@ -28,18 +28,21 @@ interface Candidate {
 }
 
 /**
- * Returns the routes of a profile, in the order of precedence of gateways. Each match of a rule becomes a route. A match on
- * headers or queries can't be expressed in a profile. It is left out, because without its condition it would match too much.
- * Pure.
+ * Returns the routes of a profile, in the order of precedence of gateways. Each match of a rule
+ * becomes a route. Matches on headers or query parameters are omitted: a profile can't express
+ * them, and without the condition they would match too much.
  */
 export function profileRoutes(routes: readonly ServiceRoute[], retry: Retry): ProfileRoute[] {
   const candidates = routes.flatMap(candidatesOf);
-  // The sort is stable, so equal ones stay in order.
+  // The sort is stable, so equal routes keep their order.
   candidates.sort((a, b) => compareMatches(a.match, b.match) || compareRoutes(a.route, b.route));
   return candidates.slice(0, MAX_ROUTES).map((candidate) => profileRoute(candidate, retry));
 }
 
-/** Returns no candidates for encrypted streams that pass through, because they have no readable requests. */
+/**
+ * Returns the candidates of a route. There are none for passed-through TLS, because its requests
+ * can't be read.
+ */
 function candidatesOf({ route, rules }: ServiceRoute): Candidate[] {
   if (route.tls?.mode === "Passthrough") return [];
   return rules.flatMap((rule) =>
@@ -51,18 +54,18 @@ function candidatesOf({ route, rules }: ServiceRoute): Candidate[] {
 }
 
 /**
- * Returns the backends over which all of the service's traffic is split: those of a rule that matches everything. A profile can't
- * express split traffic of single paths. Empty if there are none. Pure.
+ * Returns the backends among which all traffic of the service is split, from a rule that matches
+ * everything; empty if there is none. A profile can't split the traffic of single paths.
  */
 export function splitBackends(routes: readonly ServiceRoute[]): readonly RouteBackend[] {
   const rules = routes.filter(({ own }) => own).flatMap(({ rules }) => rules);
   const backends = rules.find((rule) => rule.backends.length > 0 && takesAll(rule))?.backends ?? [];
-  // Without any weight all count the same.
+  // If all weights are zero, the backends share the traffic equally.
   if (backends.every(({ weight }) => weight === 0)) return backends.map((b) => ({ ...b, weight: 1 }));
   return backends.filter(({ weight }) => weight > 0);
 }
 
-/** Returns backends in proxies' form. A backend without a port means the requested port. Pure. */
+/** Converts backends to the form of profiles. A backend without a port uses the requested port. */
 export function overridesOf(
   backends: readonly RouteBackend[],
   { namespace, domain, port }: { readonly namespace: string; readonly domain: string; readonly port: number },

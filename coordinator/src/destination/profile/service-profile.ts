@@ -4,7 +4,7 @@ import { WEIGHT } from "../weighted-address.ts";
 import { overridesOf, profileRoutes, splitBackends } from "./routes.ts";
 import type { ServiceRoute } from "./service-routes.ts";
 
-/** One port of a service that there is. */
+/** One port of an existing service. */
 export interface ProfiledService {
   readonly namespace: string;
   readonly service: string;
@@ -26,17 +26,21 @@ export const emptyProfile: DestinationProfile = {
   profileRef: undefined,
 };
 
-/** The profile of an unknown destination: traffic continues to its original address. An error would make proxies hold it back. */
+/**
+ * The profile of an unknown destination: traffic continues to its original address. After an error,
+ * proxies would delay the traffic.
+ */
 export const unknownProfile: DestinationProfile = { ...emptyProfile, retryBudget: DEFAULT_RETRY_BUDGET };
 
-/** Returns a service's profile. Pure. */
+/** Returns the profile of a service. */
 export function serviceProfile(
   { namespace, service, port, opaque, hints, routes }: ProfiledService,
   domain: string,
 ): DestinationProfile {
   const reference = { name: service, namespace, section: "" };
   const split = splitBackends(routes);
-  // Proxies of these days balance over a service's endpoints only if a profile sends them somewhere by name: to itself.
+  // Current proxies balance over a service's endpoints only if the profile names a backend, so the
+  // service itself is named.
   const backends = split.length > 0 ? split : [{ service, port, weight: WEIGHT }];
   const source = routes.find(({ own, route }) => own && route.kind === "route")?.route;
   return {

@@ -3,17 +3,17 @@ import { compareRoutes, type Route, routeOf } from "../../gateway/route.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 
-/** The part of a route that concerns requests to one service. */
+/** The part of a route that applies to requests to one service. */
 export interface ServiceRoute {
   readonly route: Route;
   readonly rules: readonly RouteRule[];
-  /** Whether it is the service's own, and may say where all that is sent to the service goes. */
+  /** Whether the route targets the service itself, and so may redirect all of its traffic. */
   readonly own: boolean;
 }
 
 /**
- * Routes that target a service, its inline one among them, and of others the rules that name it among their backends; in the
- * order in which gateways have them.
+ * Returns the routes that target a service, including its inline route, and the rules of other
+ * routes with the service as a backend, in the order of precedence of gateways.
  */
 export function routesOf(state: ClusterView, namespace: string, service: string): ServiceRoute[] {
   const found = state.resources(namespace).flatMap((entry): ServiceRoute[] => {
@@ -32,7 +32,10 @@ function rulesOf({ record }: ResourceEntry): readonly RouteRule[] {
   return spec?.$case === "service" ? (spec.value.inlineRoute?.rules ?? []) : [];
 }
 
-/** Rules that rewrite the path don't describe the requests that the service receives. */
+/**
+ * Reports whether the rule sends unmodified requests to the service. If a rule rewrites the path,
+ * its match does not describe the requests that the service receives.
+ */
 function leadsTo({ backends, filters }: RouteRule, service: string): boolean {
   const rewritten = filters.some(
     ({ filter }) => filter?.$case === "urlRewrite" && filter.value.path !== undefined,

@@ -15,25 +15,25 @@ import type { AddressPath, ServicePath } from "../path.ts";
 
 /** The target of a path. */
 export type Target =
-  | { readonly kind: "service"; readonly service: ServiceEntry; readonly port: number }
+  | { readonly type: "service"; readonly service: ServiceEntry; readonly port: number }
   | {
-      readonly kind: "pod";
+      readonly type: "pod";
       readonly pod: PodEntry;
       readonly containerPort: number;
       /** The address in the profile's endpoint. */
       readonly ip: string;
       readonly port: number;
     }
-  | { readonly kind: "unknown" }
-  | { readonly kind: "ambiguous"; readonly problem: string };
+  | { readonly type: "unknown" }
+  | { readonly type: "ambiguous"; readonly problem: string };
 
-const UNKNOWN: Target = { kind: "unknown" };
+const UNKNOWN: Target = { type: "unknown" };
 
-/** A service, or one pod of it by its hostname. */
+/** Returns the service with the name, or one of its pods by its hostname. */
 export function targetOfName(path: ServicePath, { state }: Directory): Target {
   const service = findService(state, path.namespace, path.service);
   if (service === undefined) return UNKNOWN;
-  if (path.hostname === "") return { kind: "service", service, port: path.port };
+  if (path.hostname === "") return { type: "service", service, port: path.port };
   const pod = state.pod(path.namespace, path.hostname);
   const behind = workloadKey(path.namespace, "container_service", service.spec.target);
   if (service.spec.type !== "Headless" || pod?.workloadKey !== behind || !isRunning(pod)) return UNKNOWN;
@@ -45,12 +45,12 @@ export function targetOfName(path: ServicePath, { state }: Directory): Target {
   const ip = addressOfNode(state.node(pod.record.node));
   return port === undefined || addressKey(ip) === undefined
     ? UNKNOWN
-    : { kind: "pod", pod, containerPort, ip, port };
+    : { type: "pod", pod, containerPort, ip, port };
 }
 
 /**
- * A service by its virtual IP, a pod by its host's address and port or by its own IP. Pods of several hosts can have the
- * same IP, so `clientNode` decides between them.
+ * Returns the service with the virtual IP, or the pod with this host address and port or pod IP.
+ * Pods of different hosts can have the same IP; `clientNode` then decides.
  */
 export function targetOfAddress(path: AddressPath, clientNode: string, directory: Directory): Target {
   const services = directory.virtualIps(path.ip);
@@ -58,13 +58,13 @@ export function targetOfAddress(path: AddressPath, clientNode: string, directory
   const [named] = services;
   if (named !== undefined) {
     const service = findService(directory.state, named.namespace, named.service);
-    return service === undefined ? UNKNOWN : { kind: "service", service, port: path.port };
+    return service === undefined ? UNKNOWN : { type: "service", service, port: path.port };
   }
   const onHosts = podsByHostPort(path, directory);
   const found = onHosts.length > 0 ? onHosts : podsByIp(path, clientNode, directory);
   if (found.length > 1) return ambiguous(path, "pods; the context token can name the node that is meant");
   const [only] = found;
-  return only === undefined ? UNKNOWN : { kind: "pod", ...only, ip: path.ip, port: path.port };
+  return only === undefined ? UNKNOWN : { type: "pod", ...only, ip: path.ip, port: path.port };
 }
 
 interface Found {
@@ -89,13 +89,13 @@ function podsByIp({ ip, port }: AddressPath, clientNode: string, { addresses, st
 }
 
 /**
- * Reports whether the pod runs, even if it is not ready or stops: a client that connects to a pod's own address means exactly
- * this pod.
+ * Reports whether the pod runs, even if it is not ready or is stopping: a client that connects to a
+ * pod's own address means exactly this pod.
  */
 function isRunning({ status }: PodEntry): boolean {
   return status?.phase === PodPhase.RUNNING;
 }
 
 function ambiguous({ ip, port }: AddressPath, what: string): Target {
-  return { kind: "ambiguous", problem: `${ip}:${port} belongs to several ${what}` };
+  return { type: "ambiguous", problem: `${ip}:${port} belongs to several ${what}` };
 }

@@ -16,17 +16,23 @@ export interface ApiCallOptions {
   readonly observe: (method: string, code: number, seconds: number) => void;
   readonly monotonicMs: () => number;
   readonly audit?: Pick<CallAudit, "begin">;
-  /** Returns whether this coordinator has everything that was acknowledged, see ServeOptions. Default: it has. */
+  /**
+   * Reports whether this coordinator has every acknowledged write, see ServeOptions. Default:
+   * always true.
+   */
   readonly mayDeny?: (() => boolean) | undefined;
 }
 
 export type Bound = Context<{ Bindings: HttpBindings }>;
 
 const SERVICE = "/forage.operator.v1.OperatorService";
-/** A method that requires credentials. Its refusal names what is missing. */
+/** A method that requires credentials, by which callers without credentials are refused. */
 const ANY_METHOD = `${SERVICE}/PutObject`;
 
-/** Runs one call as a gRPC client with the same token would: the same checks, the same metrics. `name` is the method's, `listEvents`. */
+/**
+ * Runs one call with the same checks and metrics as a gRPC client with the same token. `name` is
+ * the method's name in camelCase, such as `listEvents`.
+ */
 export async function callAs<Request, Response>(
   c: Bound,
   name: string,
@@ -37,7 +43,7 @@ export async function callAs<Request, Response>(
   return runCall(contextOf(c, name, options.identify), request, handler, options);
 }
 
-/** Runs one call of an identified caller, with checks, metrics and the audit log. */
+/** Runs one call of an identified caller, with checks, metrics and audit records. */
 export async function runCall<Request, Response>(
   context: CallContext,
   request: Request,
@@ -64,7 +70,7 @@ export async function runCall<Request, Response>(
   }
 }
 
-/** Returns the caller and the method. The method's access is checked later. */
+/** Identifies the caller, and returns the context of the call. The permission is checked later. */
 export function contextOf(c: Bound, name: string, how: IdentifyOptions): CallContext {
   const { remoteAddress = "" } = c.env.incoming.socket;
   return contextFor(c, name, callerOf(c, remoteAddress, how));
@@ -77,14 +83,17 @@ export function contextFor(c: Bound, name: string, caller: Caller): CallContext 
   return { method: methodOf(name), caller, peer, signal: c.req.raw.signal };
 }
 
-/** Answers callers without accepted credentials before any of their body is read, and limits the body of the others. */
+/**
+ * Refuses callers without valid credentials before their body is read, and limits the body of
+ * others.
+ */
 export function limitBody(maxSize: number, how: IdentifyOptions): MiddlewareHandler {
   const tooLong = `the body must not be longer than ${maxSize} bytes`;
   const limited = bodyLimit({ maxSize, onError: (c) => failed(c, new CoordinatorError("INVALID", tooLong)) });
   return async (c, next) => {
     try {
       const { caller } = contextOf(c, "", how);
-      if (caller.kind === "anonymous") assertMayCall(caller, ANY_METHOD, undefined);
+      if (caller.type === "anonymous") assertMayCall(caller, ANY_METHOD, undefined);
     } catch (error) {
       return failed(c, error);
     }
@@ -92,7 +101,7 @@ export function limitBody(maxSize: number, how: IdentifyOptions): MiddlewareHand
   };
 }
 
-/** Throws FAILED_PRECONDITION where others could listen. */
+/** Throws FAILED_PRECONDITION for a plain-text connection from another host. */
 export function assertPrivate(c: Bound): void {
   const { socket } = c.env.incoming;
   const address = (socket.localAddress ?? "").replace(/^::ffff:/, "");
@@ -107,7 +116,7 @@ export async function bodyOf(c: Bound): Promise<unknown> {
   try {
     return await c.req.json();
   } catch {
-    // The parser's error quotes the body, which holds secrets.
+    // The parser's error quotes the body, which may contain secrets.
     throw new CoordinatorError("INVALID", "the body must be JSON");
   }
 }
@@ -124,7 +133,7 @@ const HTTP_STATUS: Partial<Record<Code, 400 | 401 | 403 | 404 | 409 | 412 | 429 
   [Code.UNAVAILABLE]: 503,
 };
 
-/** The error as JSON, with the status that fits it. */
+/** Returns the error as JSON with the corresponding status. */
 export function failed(c: Context, error: unknown): Response {
   const { code, details } = toServiceError(error);
   const violations = error instanceof CoordinatorError ? error.violations : [];
@@ -140,5 +149,5 @@ function callerOf(c: Bound, remoteAddress: string, how: IdentifyOptions): Caller
   const metadata = new Metadata();
   const header = c.req.header("authorization");
   if (header !== undefined) metadata.set("authorization", header);
-  return identify(metadata, { kind: "anonymous", remoteAddress }, how);
+  return identify(metadata, { type: "anonymous", remoteAddress }, how);
 }

@@ -11,8 +11,9 @@ export interface CertificateRouteOptions extends ApiCallOptions {
 }
 
 /**
- * Certificates that the coordinator gets by itself: JSON below `/api/v1/certificates`. The same tokens, roles and checks as by
- * gRPC; over loopback or TLS only, since the token goes with it.
+ * Adds the routes for certificates of the cluster's issuer: JSON below `/api/v1/certificates`.
+ * Tokens, roles and checks are the same as for gRPC. Only loopback and TLS connections are served,
+ * because requests contain the token.
  */
 export function addCertificateRoutes(
   app: Hono<{ Bindings: HttpBindings }>,

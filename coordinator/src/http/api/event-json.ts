@@ -2,7 +2,7 @@ import type { Event, EventFilter } from "@forage/proto/forage/operator/v1/operat
 import { CoordinatorError } from "../../errors.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 
-/** Returns the event as the API answers it. Fields that don't apply are left out. */
+/** Returns the event in the JSON form of the API. Fields that do not apply are omitted. */
 export function eventJson(event: Event): Record<string, unknown> {
   const { namespace, workloadKind, workloadName, node, rolloutId } = event;
   const time = (ms: number | undefined): string | undefined =>
@@ -24,7 +24,10 @@ export function eventJson(event: Event): Record<string, unknown> {
   };
 }
 
-/** Reads the filter from the query: `kind`, `name`, `type`, `reason`, `since` (RFC 3339). Throws INVALID. */
+/**
+ * Parses the filter in the query: `kind`, `name`, `type`, `reason`, `since` (RFC 3339). Throws
+ * INVALID.
+ */
 export function eventFilterOf(query: (name: string) => string | undefined): EventFilter {
   const {
     kind = "",
@@ -41,7 +44,7 @@ export function eventFilterOf(query: (name: string) => string | undefined): Even
   return { kind, name, type, reason, since: since === undefined ? undefined : toTimestamp(timeOf(since)) };
 }
 
-/** A whole number that is not negative; undefined when there is none. Throws INVALID. */
+/** Parses a non-negative whole number; undefined if there is none. Throws INVALID. */
 export function numberOf(what: string, text: string | undefined): number | undefined {
   if (text === undefined || text === "") return undefined;
   if (/^\d{1,15}$/.test(text)) return Number(text);

@@ -1,3 +1,4 @@
+import { linkSignals } from "@forage/common/link-signals";
 import type { ListEventsRequest, WatchEventsResponse } from "@forage/proto/forage/operator/v1/operator";
 import type { HttpBindings } from "@hono/node-server";
 import type { Hono } from "hono";
@@ -11,18 +12,22 @@ import { eventFilterOf, eventJson, numberOf } from "./event-json.ts";
 
 export interface EventRouteOptions extends ApiCallOptions, EventOptions {
   readonly schedule: (delayMs: number, run: () => void) => () => void;
-  /** Ends streams whose caller's token ends. */
+  /** Ends streams when the token of their caller ends. */
   readonly tokens: Pick<TokenWatch, "watch">;
   /** Aborts when the server stops. */
   readonly stopping: AbortSignal;
 }
 
-/** A part of the connections that the port accepts, so that health and metrics always get an answer. */
+/**
+ * The most event streams: a part of the connections that the port accepts, so that health and
+ * metrics always get an answer.
+ */
 const MAX_STREAMS = 64;
 
 /**
- * Serves events as JSON, and with `Accept: text/event-stream` as a stream (server-sent events) whose ids are sequence numbers,
- * so that `Last-Event-ID` resumes it. Tokens, roles and checks are the same as for gRPC. Over loopback or TLS only.
+ * Adds the routes for events: JSON, or with `Accept: text/event-stream` a stream of server-sent
+ * events. Their ids are sequence numbers, so `Last-Event-ID` resumes a stream. Tokens, roles and
+ * checks are the same as for gRPC. Only loopback and TLS connections are served.
  */
 export function addEventRoutes(app: Hono<{ Bindings: HttpBindings }>, options: EventRouteOptions): void {
   const streams = { open: 0 };
@@ -72,7 +77,7 @@ function stream(c: Bound, streams: { open: number }, options: EventRouteOptions)
     );
   streams.open++;
   const gone = new AbortController();
-  const signal = AbortSignal.any([gone.signal, context.signal, options.stopping]);
+  const { signal } = linkSignals(gone.signal, context.signal, options.stopping);
   const end = (): void => {
     unwatch();
     if (gone.signal.aborted) return;
@@ -89,7 +94,10 @@ function stream(c: Bound, streams: { open: number }, options: EventRouteOptions)
   );
 }
 
-/** Formats a batch as server-sent events. A batch without events still carries an id that says how far it reaches. */
+/**
+ * Formats a batch as server-sent events. A batch without events still contains the id of its
+ * position.
+ */
 function blocksOf({ events, sequence, gap }: WatchEventsResponse): string {
   const missing = gap ? "event: gap\ndata: {}\n\n" : "";
   const blocks = events.map(

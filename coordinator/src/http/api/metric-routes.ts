@@ -31,8 +31,9 @@ const body = z.strictObject({
 });
 
 /**
- * Accepts pushed values of custom metrics for the autoscaler: JSON below `/api/v1/namespaces/NAMESPACE/metrics`. Tokens, roles
- * and checks are the same as for gRPC. Over loopback or TLS only, because the request carries the token.
+ * Adds the routes by which custom metrics for the autoscaler are pushed: JSON below
+ * `/api/v1/namespaces/NAMESPACE/metrics`. Tokens, roles and checks are the same as for gRPC. Only
+ * loopback and TLS connections are served, because requests contain the token.
  */
 export function addMetricRoutes(app: Hono<{ Bindings: HttpBindings }>, options: MetricRouteOptions): void {
   const collection = "/api/v1/namespaces/:namespace/metrics";
@@ -93,8 +94,8 @@ function read(given: unknown): z.infer<typeof body> {
   const violations = result.error.issues.map(({ path, message }) => {
     return { field: path.join("."), description: message };
   });
-  const said = violations.map(({ field, description }) => `${field || "body"}: ${description}`).slice(0, 5);
-  throw new CoordinatorError("INVALID", `the body is invalid: ${said.join("; ")}`, { violations });
+  const texts = violations.map(({ field, description }) => `${field || "body"}: ${description}`).slice(0, 5);
+  throw new CoordinatorError("INVALID", `the body is invalid: ${texts.join("; ")}`, { violations });
 }
 
 function isQuantity(text: string): boolean {

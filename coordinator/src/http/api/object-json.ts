@@ -8,7 +8,7 @@ const labels = z.record(z.string(), z.string()).default({});
 const texts = z.record(z.string(), z.string()).default({});
 const content = z.strictObject({ labels, data: texts, stringData: texts });
 
-/** The allowed bodies of a PUT. `data` is base64, as in Kubernetes. */
+/** The schemas of PUT bodies. `data` is in base64, as in Kubernetes. */
 const schemas = {
   secret: content,
   config_map: content,
@@ -28,7 +28,7 @@ const schemas = {
   }),
 } as const satisfies Record<ObjectKind, z.ZodType>;
 
-/** Reads a body. Throws INVALID with every violation by its path; none of them says a value. */
+/** Parses a body. Throws INVALID with the path of every violation, and without any value. */
 export function objectOf(name: ObjectName, body: unknown): ObjectMessage {
   return ObjectMessage.fromPartial({
     namespace: name.namespace,
@@ -68,10 +68,10 @@ function read<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {
   const violations = result.error.issues.map(({ path, message }) => {
     return { field: path.join("."), description: message };
   });
-  const said = violations.map(({ field, description }) =>
+  const texts = violations.map(({ field, description }) =>
     field === "" ? description : `${field}: ${description}`,
   );
-  throw new CoordinatorError("INVALID", `the body is invalid: ${said.slice(0, 5).join("; ")}`, {
+  throw new CoordinatorError("INVALID", `the body is invalid: ${texts.slice(0, 5).join("; ")}`, {
     violations,
   });
 }
@@ -95,7 +95,7 @@ function fromText(data: Readonly<Record<string, string>>): Record<string, Buffer
   return Object.fromEntries(Object.entries(data).map(([key, text]) => [key, Buffer.from(text)]));
 }
 
-/** Returns the response body. Fields that don't apply or that the caller may not read are left out. */
+/** Returns the response body. Omits fields that do not apply or that the caller may not read. */
 export function jsonOf(object: ObjectMessage): Record<string, unknown> {
   const { namespace, name, labels, createdAt, updatedAt, version, generation, usedBy, spec } = object;
   const time = (ms: number | undefined): string | undefined =>

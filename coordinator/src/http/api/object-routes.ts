@@ -8,11 +8,11 @@ import { type ApiCallOptions, assertPrivate, type Bound, bodyOf, callAs, failed,
 import { jsonOf, objectOf } from "./object-json.ts";
 
 export interface ObjectRouteOptions extends ApiCallOptions {
-  /** A coordinator that follows has those only that read. */
+  /** The handlers. A follower has only those that read. */
   readonly handlers: Pick<ObjectHandlers, "getObject" | "listObjects"> & Partial<ObjectHandlers>;
 }
 
-/** Keyed by the word in the path. */
+/** Kinds by their names in paths. */
 const KINDS: Readonly<Record<string, ObjectKind>> = {
   secrets: "secret",
   configmaps: "config_map",
@@ -20,22 +20,23 @@ const KINDS: Readonly<Record<string, ObjectKind>> = {
   persistentvolumeclaims: "claim",
 };
 
-/** A megabyte in base64, and its keys. */
+/** The size limit of a body: a megabyte of data in base64, with its keys. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
 
 type Method = keyof ObjectHandlers;
 type Work = (name: ObjectName, c: Bound, call: Call) => Promise<Record<string, unknown>>;
-/** Calls a handler as a gRPC client with the same token would. */
+/** Calls a handler with the same checks as a gRPC client with the same token. */
 type Call = <M extends Method>(
   method: M,
   request: Parameters<ObjectHandlers[M]>[0],
 ) => Promise<Awaited<ReturnType<ObjectHandlers[M]>>>;
-/** A handler of any method. `Call` has the types of its request and response. */
+/** A handler of any method. `Call` has the precise types. */
 type Handler = (request: unknown, context: CallContext) => Promise<never>;
 
 /**
- * Secrets, config maps and the like as JSON below `/api/v1`. The same tokens, roles and checks as by gRPC: each route is one
- * of its calls. Values never cross a network in plain text: without TLS only connections over loopback are served.
+ * Adds the routes for secrets, config maps and other objects: JSON below `/api/v1`. Tokens, roles
+ * and checks are the same as for gRPC, because each route makes one of its calls. Only loopback and
+ * TLS connections are served, so that values never cross a network in plain text.
  */
 export function addObjectRoutes(app: Hono<{ Bindings: HttpBindings }>, options: ObjectRouteOptions): void {
   const limited = limitBody(MAX_BODY_BYTES, options.identify);

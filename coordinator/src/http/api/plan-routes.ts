@@ -8,12 +8,12 @@ import { messageJson } from "./message-json.ts";
 
 export interface PlanRouteOptions extends ApiCallOptions, PlanHandlerOptions {}
 
-/** The limit of the body. The largest accepted request takes more room as JSON. */
+/** The size limit of a body. The largest accepted request is longer in JSON. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /**
- * Serves plans: takes a bundle in its proto-JSON form, with the namespace in the path, and returns what an apply would do. It
- * changes nothing.
+ * Adds the route for plans. Its body is a bundle in proto-JSON form, and its path contains the
+ * namespace. Returns what an apply would do, and changes nothing.
  */
 export function addPlanRoutes(app: Hono<{ Bindings: HttpBindings }>, options: PlanRouteOptions): void {
   app.post("/api/v1/namespaces/:namespace/plan", limitBody(MAX_BODY_BYTES, options.identify), async (c) => {

@@ -1,6 +1,6 @@
 import type { HttpHeader } from "@forage/proto/forage/coordinator/v1/coordinator";
 
-/** Headers of one connection. They say nothing about the next one. */
+/** Headers that apply to a single connection and must not be forwarded. */
 const OF_CONNECTION: ReadonlySet<string> = new Set([
   ...[
     "connection",
@@ -14,7 +14,7 @@ const OF_CONNECTION: ReadonlySet<string> = new Set([
   ],
 ]);
 
-/** Returns the headers that reach the other end. */
+/** Returns the headers to forward. */
 export function endToEnd(headers: readonly HttpHeader[]): [string, string][] {
   return headers.flatMap(({ name, value }) =>
     OF_CONNECTION.has(name.toLowerCase()) ? [] : [[name, value] as [string, string]],

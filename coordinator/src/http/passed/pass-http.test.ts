@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { type EventEmitter, once as onceEvent } from "node:events";
+import { request as httpRequest, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
 import {
@@ -6,17 +8,26 @@ import {
   type HttpRequest,
   type HttpResponse,
 } from "@forage/proto/forage/coordinator/v1/coordinator";
-import { Client, credentials, Server, ServerCredentials, type ServerDuplexStream } from "@grpc/grpc-js";
-import { Hono } from "hono";
+import {
+  Client,
+  credentials,
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  status,
+} from "@grpc/grpc-js";
+import type { Hono } from "hono";
 import { CoordinatorError } from "../../errors.ts";
 import { OpenCalls } from "../../rpc/open-calls.ts";
 import { requestsOf } from "../../rpc/stream.ts";
 import { type Bound, failed } from "../api/call.ts";
+import type { OtherHosts } from "../other-hosts.ts";
 import { startHttpServer } from "../server.ts";
+import { passHosts } from "./pass-hosts.ts";
 import { passHttp } from "./pass-http.ts";
 import { serveHttp } from "./serve-http.ts";
 
-test("a request passes with its body, cookies and connection, and the response comes back", async (t) => {
+test("passes a request on with its body, cookies and addresses, and returns the response", async (t) => {
   const { url, reached } = await start(t, (app) => {
     app.post("/echo/:name", async (c: Bound) => {
       const { remoteAddress, localPort } = c.env.incoming.socket;
@@ -44,7 +55,7 @@ test("a request passes with its body, cookies and connection, and the response c
   assert.deepEqual(reached, [7], "the answer to a write waits for what it wrote");
 });
 
-test("a stream passes as it comes, and ends at the leader when the client leaves", async (t) => {
+test("passes a stream on without buffering, and ends it at the leader when the client disconnects", async (t) => {
   const ended = Promise.withResolvers<void>();
   const { url } = await start(t, (app) => {
     app.get("/events", (c) => {
@@ -63,7 +74,7 @@ test("a stream passes as it comes, and ends at the leader when the client leaves
   await ended.promise;
 });
 
-test("a client that leaves amid its request ends it at the leader, and nothing else", async (t) => {
+test("ends only the request of a client that disconnects during its request at the leader", async (t) => {
   const read = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<string>();
   const { url } = await start(t, (app) => {
@@ -87,7 +98,7 @@ test("a client that leaves amid its request ends it at the leader, and nothing e
   assert.equal(await (await fetch(`${url}/here`)).text(), "here");
 });
 
-test("a leader that is lost or older is an error that says so", async (t) => {
+test("reports that the leader was lost or is older", async (t) => {
   const { url, leader } = await start(t, () => {});
   assert.equal((await fetch(`${url}/none`)).status, 404, "the leader's answer");
   leader.removeService(CoordinatorServiceService);
@@ -98,23 +109,131 @@ test("a leader that is lost or older is an error that says so", async (t) => {
   assert.equal((await fetch(`${url}/none`)).status, 503);
 });
 
-/** A leader with these routes, and a coordinator that passes all requests on to it. */
-async function start(t: TestContext, routes: (app: Hono<never>) => void) {
-  const app = new Hono();
-  routes(app as never);
+test("passes the connection on for a pod's host name, and never serves the request itself", async (t) => {
+  const seen: unknown[] = [];
+  const gone = Promise.withResolvers<void>();
+  const { url, leader } = await start(t, (app) => app.get("*", (c) => c.text("route")), {
+    ...NO_UPGRADE,
+    serve: async (request, response, arrival, allowLong) => {
+      if (request.url === "/cut") return void response.destroy();
+      allowLong();
+      let length = 0;
+      if (request.url === "/held") response.on("close", gone.resolve).write("begun");
+      for await (const chunk of request) length += chunk.length;
+      const { host, cookie, origin } = request.headers;
+      seen.push({
+        arrival,
+        host,
+        cookie,
+        origin,
+        url: request.url,
+        length,
+        encrypted: "encrypted" in request.socket,
+      });
+      if (request.url !== "/held")
+        response.setHeader("set-cookie", ["forage-port=1", "b=2"]).end("of the pod");
+    },
+  });
+  const headers = { host: POD, cookie: "forage-port=s", origin: `http://${POD}` };
+  const body = "x".repeat(3_000_000);
+
+  const response = await ask(`${url}/a?b=1`, { method: "POST", headers }, body);
+
+  assert.equal(await textOf(response), "of the pod");
+  assert.deepEqual(response.headers["set-cookie"], ["forage-port=1", "b=2"]);
+  const arrival = { address: "127.0.0.1", proto: "http" };
+  assert.deepEqual(seen, [{ arrival, ...headers, url: "/a?b=1", length: body.length, encrypted: false }]);
+  assert.equal(await textOf(await ask(`${url}/a`, {})), "route");
+
+  assert.equal((await ask(`${url}/cut`, { headers })).statusCode, 502);
+
+  const held = await ask(`${url}/held`, { headers });
+  assert.equal((await once(held, "data")).toString(), "begun");
+  held.destroy();
+  await gone.promise;
+
+  leader.forceShutdown();
+  const lost = await ask(`${url}/a`, { headers });
+  assert.equal(lost.statusCode, 502);
+  assert.match(await textOf(lost), /the coordinator that leads can't be reached/);
+});
+
+test("passes a WebSocket to a pod's host name on in both directions until one end closes", async (t) => {
+  const { url } = await start(t, () => {}, {
+    ...NO_UPGRADE,
+    upgrade: async (request, client) => {
+      client.write(
+        `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${request.headers.upgrade}\r\n\r\n`,
+      );
+      client.pipe(client);
+    },
+  });
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  t.after(() => socket.destroy());
+  socket.write(`GET /ws HTTP/1.1\r\nHost: ${POD}\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n`);
+  assert.match((await once(socket, "data")).toString(), /^HTTP\/1.1 101 [\s\S]*Upgrade: echo\r\n/);
+  socket.write("ping");
+  assert.equal((await once(socket, "data")).toString(), "ping");
+  const ended = once(socket, "end");
+  socket.end();
+  await ended;
+});
+
+const POD = "p-0123456789abcdef0123.localhost";
+const PORT = {
+  listen: { host: "127.0.0.1", port: 0 },
+  metrics: {} as never,
+  readiness: () => ({ ready: true, reasons: [] }),
+};
+const owns = (host: string | undefined): boolean => host === POD;
+const NO_UPGRADE: OtherHosts = {
+  owns,
+  serve: async (_request, response) => void response.destroy(),
+  upgrade: async (_request, client) => void client.destroy(),
+  close: () => {},
+};
+
+function ask(
+  url: string,
+  options: Parameters<typeof httpRequest>[1],
+  body?: string,
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const asked = httpRequest(url, { ...options, agent: false }, resolve);
+    asked.on("error", reject);
+    asked.end(body);
+  });
+}
+
+/** Returns the data of the emitter's next event with this name. */
+async function once(emitter: EventEmitter, name: string): Promise<Buffer> {
+  const [value] = await onceEvent(emitter, name);
+  return value;
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of response) text += chunk;
+  return text;
+}
+
+/** Starts a leader with these routes, and a coordinator that passes all requests on to it. */
+async function start(t: TestContext, routes: (app: Hono<never>) => void, otherHosts?: OtherHosts) {
+  const own = await startHttpServer({ ...PORT, otherHosts, routes: (app) => routes(app as never) });
   const leader = new Server();
   const calls = new OpenCalls(new AbortController().signal);
   const http = async (call: ServerDuplexStream<HttpRequest, HttpResponse>): Promise<void> => {
     const { signal, abort } = calls.open();
     call.on("cancelled", abort);
     call.on("error", abort);
-    const options = { fetch: (request: Request, env: object) => app.fetch(request, env), revision: () => 7 };
+    const options = { fetch: own.fetch, accept: { http: own.accept }, revision: () => 7 };
     for await (const part of serveHttp(requestsOf(call, signal), { signal }, options)) call.write(part);
     call.end();
   };
   leader.addService(CoordinatorServiceService, {
     report: () => {},
-    http: (call: ServerDuplexStream<HttpRequest, HttpResponse>) => void http(call).catch(() => {}),
+    http: (call: ServerDuplexStream<HttpRequest, HttpResponse>) =>
+      void http(call).catch(() => call.emit("error", { code: status.UNKNOWN })),
   });
   const port = await new Promise<number>((resolve, reject) =>
     leader.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
@@ -130,11 +249,10 @@ async function start(t: TestContext, routes: (app: Hono<never>) => void) {
     },
   };
   const server = await startHttpServer({
-    listen: { host: "127.0.0.1", port: 0 },
-    metrics: {} as never,
-    readiness: () => ({ ready: true, reasons: [] }),
-    routes: (own) => {
-      own.use("*", (c) =>
+    ...PORT,
+    otherHosts: passHosts({ ...options, owns }),
+    routes: (app) => {
+      app.use("*", (c) =>
         passHttp(c, options).catch((error: unknown) => {
           assert.ok(error instanceof CoordinatorError);
           return failed(c, error);
@@ -145,7 +263,7 @@ async function start(t: TestContext, routes: (app: Hono<never>) => void) {
   t.after(async () => {
     client.close();
     leader.forceShutdown();
-    await server.close();
+    await Promise.all([server.close(), own.close()]);
   });
   return { url: `http://127.0.0.1:${server.address.port}`, leader, reached };
 }

@@ -9,7 +9,10 @@ import type { Bound } from "../api/call.ts";
 import { endToEnd } from "./headers.ts";
 
 export interface PassHttpOptions {
-  /** Returns a channel to the coordinator that leads. Waits for it this long, or for the usual time. */
+  /**
+   * Returns a channel to the leader. Waits for a leader for the given time, or for the default
+   * time.
+   */
   readonly client: (signal: AbortSignal, patienceMs?: number) => Promise<Client>;
   /** Waits a moment until this coordinator has the leader's writes up to the revision. */
   readonly reached: (revision: number) => Promise<void>;
@@ -17,19 +20,19 @@ export interface PassHttpOptions {
 
 type Call = ClientDuplexStream<HttpRequest, HttpResponse>;
 
-/** Statuses without a body. */
+/** The statuses of responses without a body. */
 const EMPTY: ReadonlySet<number> = new Set([101, 204, 205, 304]);
 
 /**
- * Passes a request on to the coordinator that leads, with the client's credentials and its connection's ends, and returns the response.
- * @throws CoordinatorError UNAVAILABLE when the leader can't be reached.
+ * Passes a request on to the leader, with the client's credentials and address, and returns the
+ * response. @throws CoordinatorError UNAVAILABLE if the leader can't be reached.
  */
 export async function passHttp(c: Bound, options: PassHttpOptions, patienceMs?: number): Promise<Response> {
   const { signal, body } = c.req.raw;
   const channel = await options.client(signal, patienceMs);
   const { path, requestSerialize, responseDeserialize } = CoordinatorServiceService.http;
   const call = channel.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, new Metadata());
-  // The reader of the response gets it.
+  // The reader of the response receives the error.
   call.on("error", () => {});
   const leave = (): void => call.cancel();
   signal.addEventListener("abort", leave, { once: true });

@@ -9,24 +9,39 @@ import { CoordinatorError } from "../../errors.ts";
 import type { CallContext } from "../../rpc/caller.ts";
 import type { HttpFetch } from "../server.ts";
 import { endToEnd } from "./headers.ts";
+import { type AcceptConnection, passedPort, serveConnection } from "./serve-connection.ts";
 
 export interface ServeHttpOptions {
-  /** Answers a request, as the port does. */
+  /** Answers a request like the port. */
   readonly fetch: HttpFetch;
+  readonly accept: AcceptConnection;
   /** Returns the store's newest revision. */
   readonly revision: () => number;
 }
 
-/** Serves an HTTP request that another coordinator passes on. The request holds the client's credentials, and they are checked here. */
+/**
+ * Serves an HTTP request that another coordinator passed on. The client's credentials in the
+ * request are checked here.
+ */
 export async function* serveHttp(
   requests: AsyncIterable<HttpRequest>,
   { signal }: Pick<CallContext, "signal">,
-  { fetch, revision }: ServeHttpOptions,
+  { fetch, accept, revision }: ServeHttpOptions,
 ): AsyncGenerator<HttpResponse> {
   const parts = requests[Symbol.asyncIterator]();
   const first = await parts.next();
   const head = first.done ? undefined : first.value.part;
   if (head?.$case !== "head") throw new CoordinatorError("INVALID", "the first message must be the head");
+  const port = passedPort(head.value.method);
+  if (port !== undefined) {
+    const acceptAt = accept[port];
+    if (acceptAt === undefined)
+      throw new CoordinatorError(
+        "FAILED_PRECONDITION",
+        `the coordinator that leads serves no workspaces.${port}`,
+      );
+    return yield* serveConnection(head.value, parts, signal, acceptAt);
+  }
   const response = await fetch(requestOf(head.value, parts, signal), bindingsOf(head.value));
   yield {
     part: {
@@ -65,7 +80,9 @@ function bodyOf(parts: AsyncIterator<HttpRequest>): ReadableStream<Uint8Array> {
   });
 }
 
-/** Describes the client's connection. Nothing else of a connection is used. */
+/**
+ * Returns bindings that describe the client's connection, with the only properties that are used.
+ */
 function bindingsOf(head: HttpRequestHead): HttpBindings {
   const { remoteAddress, remotePort, localAddress, localPort, encrypted } = head;
   const ends = { remoteAddress, remotePort, localAddress, localPort };

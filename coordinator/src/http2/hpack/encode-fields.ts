@@ -1,10 +1,16 @@
 import { type Field, STATIC_TABLE } from "./static-table.ts";
 
 const INDEXED = 0x80;
-/** A prefix of four bits follows. The peer's dynamic table stays empty, so a block can be sent on any connection. */
+/**
+ * The prefix of a field that is not added to the peer's dynamic table, so that a block can be sent
+ * on any connection. Four bits of an index follow.
+ */
 const WITHOUT_INDEXING = 0x00;
 
-/** Encodes a header block that depends on no connection: it uses the static table and no dynamic one, and plain strings. */
+/**
+ * Encodes a header block that can be sent on any connection: it uses only the static table and
+ * plain strings.
+ */
 export function encodeFields(fields: readonly Field[]): Buffer {
   return Buffer.concat(fields.map(encodeField));
 }

@@ -2,23 +2,29 @@ import { HpackError } from "./hpack-error.ts";
 import { decodeHuffman } from "./huffman.ts";
 import { type Field, STATIC_TABLE } from "./static-table.ts";
 
-/** The size of the dynamic table that peers may use when nothing else is agreed. */
+/** The default size of the dynamic table. */
 const TABLE_BYTES = 4_096;
-/** A field counts so much more than its name and value (RFC 7541, 4.1). */
+/** The overhead that is added to the size of each field (RFC 7541, section 4.1). */
 const FIELD_OVERHEAD_BYTES = 32;
-/** A dynamic table of 4,096 bytes has 128 fields at most; longer integers than this fit nothing. */
+/**
+ * The size limit of integers. A dynamic table of 4,096 bytes has at most 128 fields, so larger
+ * values are invalid.
+ */
 const MAX_INTEGER_BITS = 28;
 
 export interface HeaderList {
   readonly fields: readonly Field[];
-  /** More fields than the limit: `fields` is incomplete, and the table is nevertheless right. */
+  /**
+   * Whether the fields exceed the limit. `fields` is then incomplete, but the dynamic table is
+   * still correct.
+   */
   readonly isTooLarge: boolean;
 }
 
-/** Decodes the header blocks of one connection, in their order, and keeps the dynamic table. */
+/** Decodes the header blocks of one connection in order, and maintains the dynamic table. */
 export class HeaderDecoder {
   readonly #maxListBytes: number;
-  /** The newest field is first. */
+  /** The dynamic table, newest field first. */
   readonly #dynamic: Field[] = [];
   #dynamicBytes = 0;
   #maxDynamicBytes = TABLE_BYTES;
@@ -29,7 +35,7 @@ export class HeaderDecoder {
     this.#maxListBytes = maxListBytes;
   }
 
-  /** Throws HpackError, after which the decoder is of no use. */
+  /** Decodes a block. Throws HpackError, after which the decoder must not be used. */
   decode(block: Buffer): HeaderList {
     this.#block = block;
     this.#at = 0;

@@ -1,4 +1,7 @@
-/** The header block can't be decoded. The connection can't continue, because both sides' tables may differ from here on. */
+/**
+ * A header block that can't be decoded. The connection must end, because the tables of both sides
+ * may differ from now on.
+ */
 export class HpackError extends Error {
   override readonly name = "HpackError";
 }

@@ -8,7 +8,8 @@ import { decodeHuffman } from "./huffman.ts";
 const bytes = (hex: string): Buffer => Buffer.from(hex.replaceAll(" ", ""), "hex");
 
 describe("HeaderDecoder", () => {
-  // The examples of RFC 7541, C.3 and C.4: the same three requests in plain strings and in Huffman code.
+  // The examples of RFC 7541, C.3 and C.4: the same three requests in plain strings and in Huffman
+  // code.
   for (const [form, blocks] of [
     [
       "plain strings",
@@ -52,7 +53,7 @@ describe("HeaderDecoder", () => {
     const decoder = new HeaderDecoder(100_000);
     const literal = (name: string): Buffer =>
       Buffer.concat([Buffer.from([0x40, name.length]), Buffer.from(name), Buffer.from([0])]);
-    // Each takes 40 bytes, so that 102 of them fit.
+    // Each field takes 40 bytes, so 102 of them fit.
     const names = Array.from({ length: 110 }, (_, index) => `name-${String(index).padStart(3, "0")}`);
     decoder.decode(Buffer.concat(names.map(literal)));
     assert.deepEqual(decoder.decode(bytes("be")).fields, [["name-109", ""]]);
@@ -60,7 +61,7 @@ describe("HeaderDecoder", () => {
     assert.throws(() => decoder.decode(Buffer.from([0xff, 62 + 102 - 127])), HpackError);
   });
 
-  test("keeps its table right when a list is too large", () => {
+  test("keeps its table correct when a list is too large", () => {
     const decoder = new HeaderDecoder(100);
     const block = Buffer.concat([bytes("400161 7f00"), Buffer.alloc(127, 0x62), bytes("4001630164")]);
     const { isTooLarge, fields } = decoder.decode(block);
@@ -82,7 +83,7 @@ describe("HeaderDecoder", () => {
       assert.throws(() => new HeaderDecoder(1_000).decode(bytes(block)), HpackError);
     });
 
-  test("reads what encodeFields writes", () => {
+  test("decodes the output of encodeFields", () => {
     const fields = [
       [":status", "200"],
       ["content-type", "application/grpc"],
@@ -93,7 +94,7 @@ describe("HeaderDecoder", () => {
 });
 
 describe("decodeHuffman", () => {
-  test("refuses a string that contains its end, and wrong padding", () => {
+  test("refuses a string that contains its end, and invalid padding", () => {
     assert.throws(() => decodeHuffman(bytes("ffffffff")), HpackError);
     assert.throws(() => decodeHuffman(bytes("18")), HpackError, "padding of zeros");
     assert.throws(() => decodeHuffman(bytes("1fff")), HpackError, "padding of more than seven bits");

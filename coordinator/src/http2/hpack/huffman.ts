@@ -1,8 +1,8 @@
 import { HpackError } from "./hpack-error.ts";
 
 /**
- * The lengths in bits of HPACK's Huffman codes (RFC 7541, appendix B), by symbol; 256 is the end of the string. The code is
- * canonical: codes are numbered by length, then by symbol.
+ * The lengths in bits of HPACK's Huffman codes (RFC 7541, appendix B) by symbol; 256 is the end of
+ * the string. The code is canonical: codes are ordered by length, then by symbol.
  */
 const CODE_LENGTHS = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28,
@@ -18,10 +18,16 @@ const CODE_LENGTHS = [
 const END_OF_STRING = 256;
 const MAX_PADDING_BITS = 7;
 
-/** Two entries for each inner node, one for each bit: the next inner node, or the complement of a symbol. */
+/**
+ * The decoding tree. Each inner node has two entries, one for each bit: the next inner node, or the
+ * complement of a symbol.
+ */
 const TREE: readonly number[] = treeOf(CODE_LENGTHS);
 
-/** Decodes a string in HPACK's Huffman code. Throws HpackError where the padding is wrong or the string's end is coded. */
+/**
+ * Decodes a string in HPACK's Huffman code. Throws HpackError if the padding is invalid or the end
+ * of string is encoded.
+ */
 export function decodeHuffman(bytes: Buffer): string {
   const decoded = Buffer.allocUnsafe(Math.floor((bytes.length * 8) / 5) + 1);
   let length = 0;

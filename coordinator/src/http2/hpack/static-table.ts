@@ -1,7 +1,7 @@
-/** A header field: its name in lower case and its value. Each character of both is one byte. */
+/** A header field: its name in lower case, and its value. Each character of both is one byte. */
 export type Field = readonly [name: string, value: string];
 
-/** The static table of HPACK (RFC 7541, appendix A). Index 1 of the wire is element 0. */
+/** The static table of HPACK (RFC 7541, appendix A). Index 1 in a header block is element 0. */
 export const STATIC_TABLE: readonly Field[] = [
   [":authority", ""],
   [":method", "GET"],

@@ -11,7 +11,7 @@ export const REQUEST: Buffer = encodeFields([
   [":path", "/service/method"],
 ]);
 
-/** A connection without a socket, and the bytes of a client for it. */
+/** A connection without a socket, with the client's side for tests. */
 export class Peer {
   nowMs = 0;
   readonly connection: Connection;
@@ -41,18 +41,18 @@ export class Peer {
     return this.send(PREFACE, encodeSettings(settings));
   }
 
-  /** Passes bytes to the connection and takes its answers. */
+  /** Passes frames to the connection, and collects its answers. */
   send(...frames: readonly Buffer[]): this {
     this.connection.receive(Buffer.concat(frames));
-    return this.take();
+    return this.drain();
   }
 
   open(id: number, endsStream = true): this {
     return this.send(encodeHeaders(id, REQUEST, endsStream));
   }
 
-  /** Takes what the connection has to send, as a transport does that is never full. */
-  take(): this {
+  /** Collects everything that the connection has to send. */
+  drain(): this {
     while (this.connection.hasOutput) {
       const { bytes, taken } = this.connection.takeOutput();
       this.#reader.read(bytes, (frame) =>
@@ -68,7 +68,7 @@ export class Peer {
     return this.frames.filter((frame) => frame.type === type);
   }
 
-  /** The bytes of the bodies that a stream was sent. */
+  /** Returns the bodies that a stream has received. */
   dataOf(streamId: number): string {
     const parts = this.ofType(FRAME.DATA).filter((frame) => frame.streamId === streamId);
     return Buffer.concat(parts.map(({ payload }) => payload)).toString();

@@ -7,7 +7,10 @@ import type { RequestHead } from "../request-head.ts";
 import type { ServerStream } from "../server-stream.ts";
 import { SocketConnection } from "../socket-connection.ts";
 
-/** A server on loopback whose streams go to `onRequest`, and why it ended connections. */
+/**
+ * Starts a server on loopback whose streams are passed to `onRequest`. Returns it with the reasons
+ * why it closed connections.
+ */
 export async function startServer(
   t: TestContext,
   onRequest: (stream: ServerStream, head: RequestHead) => void,

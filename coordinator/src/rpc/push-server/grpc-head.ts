@@ -9,7 +9,7 @@ const RESPONSE: readonly Field[] = [
   ["content-type", GRPC],
 ];
 
-/** The header block that begins each response. */
+/** The header block at the start of each response. */
 export const RESPONSE_HEAD: Buffer = encodeFields(RESPONSE);
 /** The header block that ends a response with OK. */
 export const OK_TRAILERS: Buffer = encodeFields([["grpc-status", "0"]]);
@@ -22,17 +22,20 @@ const NANOSECONDS_PER_UNIT: ReadonlyMap<string, number> = new Map([
   ["u", 1e3],
   ["n", 1],
 ]);
-/** The longest time that a timer takes. */
+/** The longest delay of a timer, in milliseconds. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** Returns the HTTP status that refuses a request which is no gRPC call; undefined: it is one. */
+/** Returns the HTTP status for a request that is not a gRPC call; undefined for a gRPC call. */
 export function httpRefusal({ method, fields }: RequestHead): string | undefined {
   if (method !== "POST") return "405";
   const type = fields.get("content-type") ?? "";
   return type === GRPC || type.startsWith(`${GRPC}+`) || type.startsWith(`${GRPC};`) ? undefined : "415";
 }
 
-/** Returns the call's time limit; undefined: it has none; NaN: the text is no time. */
+/**
+ * Returns the call's time limit in milliseconds; undefined if it has none, and NaN if the header
+ * can't be parsed.
+ */
 export function timeoutMsOf({ fields }: RequestHead): number | undefined {
   const text = fields.get("grpc-timeout");
   if (text === undefined) return undefined;
@@ -41,7 +44,10 @@ export function timeoutMsOf({ fields }: RequestHead): number | undefined {
   return Math.min(Math.ceil(nanoseconds / 1e6), MAX_TIMEOUT_MS);
 }
 
-/** Encodes the end of a call with the error's status. `isFirst`: nothing of the response was sent before. */
+/**
+ * Encodes the end of a call with the error's status. `isFirst` means that no part of the response
+ * was sent before.
+ */
 export function errorTrailers(error: unknown, isFirst: boolean): Buffer {
   const { code, details, metadata } = toServiceError(error);
   const fields: Field[] = [
@@ -53,7 +59,7 @@ export function errorTrailers(error: unknown, isFirst: boolean): Buffer {
   return encodeFields(isFirst ? [...RESPONSE, ...fields] : fields);
 }
 
-/** Encodes a response that has an HTTP status and nothing else. */
+/** Encodes a response that consists of an HTTP status only. */
 export function httpStatus(status: string): Buffer {
   return encodeFields([[":status", status]]);
 }

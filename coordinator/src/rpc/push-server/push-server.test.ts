@@ -50,7 +50,7 @@ async function started(t: TestContext, options: Partial<PushServerOptions> = {},
     },
   );
   const server = new PushServer([method], {
-    caller: { kind: "user", name: "test", grants: [{ role: "destination-reader", namespaces: "*" }] },
+    caller: { type: "user", name: "test", grants: [{ role: "destination-reader", namespaces: "*" }] },
     log: pino({ level: "silent" }),
     observe: (_method, code) => codes.push(code),
     monotonicMs: clock.monotonicMs,
@@ -139,7 +139,7 @@ function framed(bytes: Uint8Array, isCompressed = false): Buffer {
   return Buffer.concat([prefix, bytes]);
 }
 
-test("a call gets its messages in order and ends with its status", LIMIT, async (t) => {
+test("delivers the messages of a call in order, and ends the call with its status", LIMIT, async (t) => {
   const { calls, codes, port } = await started(t);
   const { messages, ended } = callOf(clientOf(t, port));
   await until("it has arrived", () => calls.length === 1);
@@ -159,14 +159,14 @@ test("a call gets its messages in order and ends with its status", LIMIT, async 
   assert.deepEqual([calls[0]?.isStopped, codes], [true, [status.NOT_FOUND]]);
 });
 
-test("a refused call gets the reason, also in letters beyond ASCII", LIMIT, async (t) => {
+test("sends the reason of a refusal, even with non-ASCII characters", LIMIT, async (t) => {
   const { port } = await started(t);
   const { ended } = callOf(clientOf(t, port), GetDestination.fromPartial({ path: "bad" }));
   const { code, details } = await ended;
   assert.deepEqual([code, details], [status.INVALID_ARGUMENT, 'the path "bad" ist schlecht ✗']);
 });
 
-test("a call that its client cancels is stopped", LIMIT, async (t) => {
+test("stops a call that its client cancels", LIMIT, async (t) => {
   const { calls, server, port } = await started(t);
   const { call } = callOf(clientOf(t, port));
   await until("it has arrived", () => calls.length === 1);
@@ -174,7 +174,7 @@ test("a call that its client cancels is stopped", LIMIT, async (t) => {
   await until("it is stopped", () => calls[0]?.isStopped === true && server.openCalls === 0);
 });
 
-test("a call ends with its connection", LIMIT, async (t) => {
+test("ends a call with its connection", LIMIT, async (t) => {
   const { calls, server, port } = await started(t);
   const session = sessionTo(t, port);
   requestOf(session).end(framed(GetDestination.encode(REQUEST).finish()));
@@ -183,7 +183,7 @@ test("a call ends with its connection", LIMIT, async (t) => {
   await until("it is stopped", () => calls[0]?.isStopped === true && server.connections === 0);
 });
 
-test("a call ends at its deadline", LIMIT, async (t) => {
+test("ends a call at its deadline", LIMIT, async (t) => {
   const { calls, clock, port } = await started(t);
   const call = requestOf(sessionTo(t, port), { "grpc-timeout": "1500m" });
   call.end(framed(GetDestination.encode(REQUEST).finish()));
@@ -216,7 +216,7 @@ for (const [what, fields, body, expected] of [
     Buffer.concat([framed(Buffer.alloc(0)), framed(Buffer.alloc(0))]),
     status.INVALID_ARGUMENT,
   ],
-  ["no message of the method", {}, framed(Buffer.from([0xff])), status.INVALID_ARGUMENT],
+  ["an invalid message", {}, framed(Buffer.from([0xff])), status.INVALID_ARGUMENT],
   ["an unknown method", { ":path": "/a.B/C" }, framed(Buffer.alloc(0)), status.UNIMPLEMENTED],
 ] as const)
   test(`refuses ${what}`, LIMIT, async (t) => {
@@ -227,7 +227,7 @@ for (const [what, fields, body, expected] of [
     await until("nothing is left of it", () => server.openCalls === 0);
   });
 
-test("takes the largest request that is allowed, one after the other", LIMIT, async (t) => {
+test("accepts consecutive requests of the largest allowed size", LIMIT, async (t) => {
   const { calls, port } = await started(t);
   const session = sessionTo(t, port);
   const path = "p".repeat(65_526);
@@ -239,7 +239,7 @@ test("takes the largest request that is allowed, one after the other", LIMIT, as
   assert.equal(calls[2]?.request.path.length, path.length);
 });
 
-test("refuses what is no gRPC call by an HTTP status", LIMIT, async (t) => {
+test("refuses requests that are not gRPC calls with an HTTP status", LIMIT, async (t) => {
   const { port } = await started(t);
   const session = sessionTo(t, port);
   for (const [fields, expected] of [
@@ -280,7 +280,7 @@ test("ends a call whose request stays incomplete", LIMIT, async (t) => {
   assert.equal((await endOf(call))["grpc-status"], String(status.DEADLINE_EXCEEDED));
 });
 
-test("ends connections that never begin, and those that no longer answer", LIMIT, async (t) => {
+test("closes connections that never start, and those that no longer answer", LIMIT, async (t) => {
   const { clock, failures, port, server } = await started(t);
   const silent = connectTcp(port, "127.0.0.1")
     .on("error", () => {})
@@ -292,7 +292,7 @@ test("ends connections that never begin, and those that no longer answer", LIMIT
   await once(silent, "close");
   const dead = connectTcp(port, "127.0.0.1").on("error", () => {});
   dead.write(Buffer.concat([PREFACE, Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])]));
-  // The settings, and the acknowledgement of its own.
+  // The server's settings, and its acknowledgement of the client's.
   let received = 0;
   dead.on("data", (bytes: Buffer) => {
     received += bytes.length;
@@ -306,7 +306,7 @@ test("ends connections that never begin, and those that no longer answer", LIMIT
   await until("it is gone", () => server.connections === 0);
 });
 
-test("keeps a silent connection whose peer answers", LIMIT, async (t) => {
+test("keeps an idle connection whose peer answers", LIMIT, async (t) => {
   const { clock, calls, failures, port, server } = await started(t);
   const session = sessionTo(t, port);
   requestOf(session).end(framed(GetDestination.encode(REQUEST).finish()));
@@ -318,7 +318,7 @@ test("keeps a silent connection whose peer answers", LIMIT, async (t) => {
   for (const count of [1, 2, 3]) {
     clock.advance(25_000);
     await until("it was asked", () => pings >= count);
-    // A call that is refused shows that the answer to the PING, which was sent before, has arrived.
+    // The answer to this refused call arrives after the answer to the PING, which was sent before.
     const probe = requestOf(session, { ":method": "GET" });
     probe.end();
     await endOf(probe);
@@ -326,7 +326,7 @@ test("keeps a silent connection whose peer answers", LIMIT, async (t) => {
   assert.deepEqual([failures, server.connections], [[], 1]);
 });
 
-test("lets calls end with OK when it closes, and waits for their clients", LIMIT, async (t) => {
+test("ends calls with OK when it closes, and waits for their clients", LIMIT, async (t) => {
   const { calls, port, server } = await started(t);
   const { ended, messages } = callOf(clientOf(t, port));
   await until("it has arrived", () => calls.length === 1);
@@ -337,7 +337,7 @@ test("lets calls end with OK when it closes, and waits for their clients", LIMIT
   assert.equal(server.connections, 0);
 });
 
-test("serves connections of TLS that have agreed on HTTP/2", LIMIT, async (t) => {
+test("serves TLS connections that negotiated HTTP/2", LIMIT, async (t) => {
   const { calls, port } = await started(t, {}, true);
   const socket = connectTls({ port, host: "127.0.0.1", ALPNProtocols: ["h2"], rejectUnauthorized: false });
   t.after(() => socket.destroy());

@@ -13,20 +13,23 @@ import { PushedCall } from "./pushed-call.ts";
 import type { PushedMethod } from "./pushed-method.ts";
 
 export interface PushServerOptions extends CallObserver {
-  /** The caller of all calls to this server. */
+  /** The caller of every call to this server. */
   readonly caller: Caller;
   readonly schedule: (delayMs: number, run: () => void) => () => void;
-  /** Open calls of all connections. */
+  /** The most open calls of all connections. */
   readonly maxCalls: number;
-  /** Open calls of one connection. */
+  /** The most open calls of one connection. */
   readonly maxCallsPerConnection: number;
-  /** Streams of one connection that the protocol allows. Above the former, so that clients learn why a call is refused. */
+  /**
+   * The stream limit that is announced for one connection. It exceeds `maxCallsPerConnection`, so
+   * that clients receive the reason why a call is refused.
+   */
   readonly maxStreams: number;
-  /** Time from a call's headers to its complete request. */
+  /** The limit of the time from a call's headers to its complete request. */
   readonly firstMessageMs: number;
-  /** A connection is ended because of its peer. Must not throw. */
+  /** Called when a connection was closed because of an error of its peer. Must not throw. */
   readonly onFailure: (remoteAddress: string, error: ConnectionError) => void;
-  /** Streams were reset because their clients gave no window for long. */
+  /** Called when streams were reset because their clients granted no window for too long. */
   readonly onStalled: (streams: number) => void;
 }
 
@@ -34,7 +37,9 @@ export interface PushServerOptions extends CallObserver {
 export interface Peer {
   readonly address: string;
   readonly port: number;
-  /** Its address was cut before, so that it may do less. */
+  /**
+   * Whether the connection's address caused failures before, so that stricter limits apply to it.
+   */
   readonly isPaced: boolean;
 }
 
@@ -43,19 +48,20 @@ interface OpenCalls {
   open: number;
 }
 
-/** The interval at which calls and connections are checked for what takes too long. */
+/** The interval of checks for calls and connections that exceed a time limit. */
 const CHECK_MS = 5_000;
 
 /**
- * A gRPC server over our own HTTP/2 for methods that push: one request, then a stream of responses.
+ * A gRPC server on our own HTTP/2 implementation, for methods with one request and a stream of
+ * responses.
  */
 export class PushServer {
   readonly #options: PushServerOptions;
   readonly #methods = new Map<string, PushedMethod>();
   readonly #connections = new Set<SocketConnection>();
-  /** Calls whose streams are open, oldest first. */
+  /** Calls with open streams, oldest first. */
   readonly #calls = new Set<PushedCall>();
-  /** The calls without a complete request, with the times of their starts, oldest first. */
+  /** Calls without a complete request, with their start times, oldest first. */
   readonly #waiting = new Map<PushedCall, number>();
   #cancelCheck: () => void;
   #onEmpty = (): void => {};
@@ -74,7 +80,7 @@ export class PushServer {
     return this.#connections.size;
   }
 
-  /** Serves a connection of TCP, or of TLS after its handshake with ALPN `h2`. */
+  /** Serves a connection: plain TCP, or TLS after a handshake with ALPN `h2`. */
   accept(socket: Duplex, { address, port, isPaced }: Peer): void {
     const { monotonicMs, schedule, maxStreams, onFailure } = this.#options;
     const calls: OpenCalls = { peer: `${address}:${port}`, open: 0 };
@@ -98,7 +104,7 @@ export class PushServer {
     for (const call of [...this.#calls]) call.finish();
   }
 
-  /** Asks clients to leave, and cuts those off that are still there after `graceMs`. */
+  /** Requests that clients disconnect, and closes the connections that remain after `graceMs`. */
   async close(graceMs: number): Promise<void> {
     this.#cancelCheck();
     this.finishCalls();
@@ -143,7 +149,7 @@ export class PushServer {
     call.start(head);
   }
 
-  /** Returns the refusal of one more call; undefined: there is room for it. */
+  /** Returns the error that refuses one more call; undefined if the limits allow it. */
   #excess({ peer, open }: OpenCalls): CoordinatorError | undefined {
     const { maxCalls, maxCallsPerConnection } = this.#options;
     if (this.#calls.size >= maxCalls) return exhausted("this coordinator", maxCalls);

@@ -13,7 +13,7 @@ export interface PushedCallOptions extends CallObserver {
   readonly caller: Caller;
   readonly peer: string;
   readonly schedule: (delayMs: number, run: () => void) => () => void;
-  /** Called once, when the call is over and its stream too. */
+  /** Called once when both the call and its stream have ended. */
   readonly onClose: (call: PushedCall) => void;
 }
 
@@ -42,7 +42,7 @@ export class PushedCall implements StreamUser, Sink<Buffer> {
     const timeoutMs = timeoutMsOf(head);
     if (timeoutMs === undefined) return;
     if (Number.isNaN(timeoutMs)) {
-      this.fail(new CoordinatorError("INVALID", "the header grpc-timeout is no time"));
+      this.fail(new CoordinatorError("INVALID", "the header grpc-timeout is invalid"));
       return;
     }
     this.#cancelDeadline = this.#options.schedule(timeoutMs, () =>
@@ -50,14 +50,14 @@ export class PushedCall implements StreamUser, Sink<Buffer> {
     );
   }
 
-  /** The request is not complete. */
+  /** Whether the request is still incomplete. */
   get isWaiting(): boolean {
     return this.#request !== undefined;
   }
 
   data(bytes: Buffer): void {
     try {
-      this.#request?.take(bytes);
+      this.#request?.push(bytes);
     } catch (error) {
       this.fail(error);
     }
@@ -71,7 +71,7 @@ export class PushedCall implements StreamUser, Sink<Buffer> {
       const { path, begin: beginCall } = this.#method;
       const { caller, peer } = this.#options;
       const stop = beginCall(request.message(), { method: path, caller, peer }, this);
-      // It may have failed before it returned.
+      // The call may have failed before `begin` returned.
       if (this.#isOver) stop();
       else this.#stop = stop;
     } catch (error) {
@@ -97,7 +97,7 @@ export class PushedCall implements StreamUser, Sink<Buffer> {
     this.#finish(error);
   }
 
-  /** Ends the call with OK, as a server that stops does. Clients come back. */
+  /** Ends the call with OK, as when the server stops; clients then reconnect. */
   finish(): void {
     this.#finish(undefined);
   }

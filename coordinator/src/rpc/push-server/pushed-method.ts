@@ -8,9 +8,12 @@ import type { PushHandler, Sink } from "../push.ts";
 /** A method with one request and a stream of encoded responses. */
 export interface PushedMethod {
   readonly path: string;
-  /** Shared by all calls, which are often sent the same message one after the other. */
+  /** The framer of all calls, which are often sent the same message in a row. */
   readonly framer: Framer;
-  /** Begins a call with its encoded request. Throws what refuses the call; returns how to stop it. */
+  /**
+   * Starts a call with its encoded request. Returns a function that stops it. Throws the error that
+   * refuses the call.
+   */
   readonly begin: (request: Buffer, context: Omit<CallContext, "signal">, sink: Sink<Buffer>) => () => void;
 }
 
@@ -33,6 +36,8 @@ function decode<Q>(deserialize: (bytes: Buffer) => Q, bytes: Buffer): Q {
   try {
     return deserialize(bytes);
   } catch (error) {
-    throw new CoordinatorError("INVALID", "the request is no message of the method", { cause: error });
+    throw new CoordinatorError("INVALID", "the request is not a valid message of the method", {
+      cause: error,
+    });
   }
 }

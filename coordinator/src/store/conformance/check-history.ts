@@ -5,22 +5,22 @@ import { Model, type ModelRecord } from "./model.ts";
 import type { Stretch } from "./random-watcher.ts";
 import type { Call, Recorded } from "./recorder.ts";
 
-type RevokeCall = Recorded & { readonly call: Extract<Call, { kind: "revoke" }> };
-type TxnCall = Extract<Call, { kind: "txn" }>;
+type RevokeCall = Recorded & { readonly call: Extract<Call, { type: "revoke" }> };
+type TxnCall = Extract<Call, { type: "txn" }>;
 
 /**
- * Fails unless the calls can have happened one after the other, each between its beginning and its end, with the
- * answers they got, and the watchers saw just what happened. The revisions say in which order, so there is only one
- * to try.
+ * Asserts that the recorded calls are linearizable: there is an order in which each call takes effect between its start and
+ * its end and returns what it returned, and the watchers received exactly the changes of that order. Revisions determine
+ * the order, so only one has to be checked.
  */
 export function checkHistory(calls: readonly Recorded[], stretches: readonly Stretch[]): void {
   const seen = stretches.filter(({ prefix }) => prefix === "").flatMap(({ lines }) => lines);
   const model = replay(calls, new Set(seen.map(sortedEnds)));
   for (const recorded of calls) {
     const { call } = recorded;
-    if (call.kind === "txn") checkUnchanged(model, call, recorded);
-    else if (call.kind === "range") checkRange(model, call, recorded);
-    else if (call.kind === "get") checkGet(model, call, recorded);
+    if (call.type === "txn") checkUnchanged(model, call, recorded);
+    else if (call.type === "range") checkRange(model, call, recorded);
+    else if (call.type === "get") checkGet(model, call, recorded);
     else
       assert.deepEqual(model.leased(call.lease, recorded.atMost), [], "a lease that has ended holds no keys");
   }
@@ -28,22 +28,25 @@ export function checkHistory(calls: readonly Recorded[], stretches: readonly Str
     assert.deepEqual(
       lines.map(sortedEnds),
       model.watched(prefix, from, through).map(sortedEnds),
-      `what the watcher of "${prefix}" saw from ${from} on`,
+      `the changes that the watcher of "${prefix}" received from ${from} on`,
     );
   }
 }
 
-/** Sorts a line of deletions only: the keys of a lease that ends have no order. */
+/** Sorts the changes of a line that has only deletions, because the keys of an ended lease have no order. */
 function sortedEnds(line: string): string {
   const [revision, ...events] = line.split(" ");
   return events.every((event) => event.startsWith("-")) ? [revision, ...events.sort()].join(" ") : line;
 }
 
-/** Each revision was taken by exactly one transaction or end of a lease; those that changed nothing were decided at one. */
+/**
+ * Replays the calls on a model. Each revision must be the result of exactly one transaction or end of a lease. Transactions
+ * that changed nothing are checked at the revision that they returned.
+ */
 function replay(calls: readonly Recorded[], seen: ReadonlySet<string>): Model {
   const model = new Model();
   const byRevision = Map.groupBy(calls.flatMap(toSucceeded), ({ call }) => call.result.revision);
-  const revokes = calls.filter((it): it is RevokeCall => it.call.kind === "revoke");
+  const revokes = calls.filter((it): it is RevokeCall => it.call.type === "revoke");
   const last = Math.max(0, ...byRevision.keys());
   for (let revision = 1; revision <= last; revision++) {
     const decided = (byRevision.get(revision) ?? []).sort(
@@ -53,30 +56,33 @@ function replay(calls: readonly Recorded[], seen: ReadonlySet<string>): Model {
     const count = taker === undefined ? 0 : effects(model, taker.call);
     const at = nextRevoke(model, revokes, revision);
     const ended = at < 0 ? [] : model.leased(revokes[at]?.call.lease);
-    // A transaction that only deletes may have come after the end of a lease that had taken the same keys.
+    // The revision of a transaction that only deletes may belong to the end of a lease that deleted the same keys before.
     const isTaken = count > ended.length || (count > 0 && !seen.has(endOf(revision, ended)));
     if (isTaken && taker !== undefined) applyTxn(model, taker, revision);
     else {
       assert.ok(at >= 0, `no client received revision ${revision}, and no lease ended at it`);
       revokes.splice(at, 1);
-      model.apply(ended.map((key) => ({ kind: "delete", key })));
+      model.apply(ended.map((key) => ({ type: "delete", key })));
     }
     for (const { call } of isTaken ? decided.slice(1) : decided) {
-      assert.equal(effects(model, call), 0, `revision ${revision} was taken once`);
-      assert.ok(model.holds(call.compares, revision), `what was decided at revision ${revision} was there`);
+      assert.equal(effects(model, call), 0, `revision ${revision} has one transaction`);
+      assert.ok(model.holds(call.compares, revision), `the compares of revision ${revision} held`);
     }
   }
   return model;
 }
 
 function applyTxn(model: Model, { call, atLeast, atMost }: Succeeded, revision: Revision): void {
-  assert.ok(revision > atLeast, `revision ${revision} was given out, though ${atLeast} was known`);
-  assert.ok(revision <= atMost, `revision ${revision} was answered before it was durable`);
-  assert.ok(model.holds(call.compares, revision - 1), `revision ${revision} was decided on what was there`);
+  assert.ok(revision > atLeast, `revision ${revision} was assigned after ${atLeast} was returned`);
+  assert.ok(revision <= atMost, `revision ${revision} was returned before it was durable`);
+  assert.ok(
+    model.holds(call.compares, revision - 1),
+    `revision ${revision} was decided from the previous state`,
+  );
   model.apply(call.ops);
 }
 
-/** Returns the place of the first end of a lease, in their order, that can have taken the revision. -1: there is none. */
+/** Returns the index of the first end of a lease that can have produced the revision. -1: there is none. */
 function nextRevoke(model: Model, revokes: readonly RevokeCall[], revision: Revision): number {
   return revokes.findIndex(({ call, atLeast, atMost }) => {
     return revision > atLeast && revision <= atMost && model.leased(call.lease).length > 0;
@@ -94,38 +100,37 @@ interface Succeeded {
 }
 
 function toSucceeded({ call, atLeast, atMost }: Recorded): Succeeded[] {
-  return call.kind === "txn" && call.result.succeeded ? [{ call, atLeast, atMost }] : [];
+  return call.type === "txn" && call.result.succeeded ? [{ call, atLeast, atMost }] : [];
 }
 
 /**
- * Returns the number of effective operations at this point. A put always has an effect, so it comes before deletes that found
- * nothing.
+ * Returns the number of operations with an effect. A put always has one, so it counts before deletes that found nothing.
  */
 function effects(model: Model, call: TxnCall): number {
-  const puts = call.ops.filter((op) => op.kind === "put").length;
+  const puts = call.ops.filter((op) => op.type === "put").length;
   return puts * 1000 + model.deleted(call.ops);
 }
 
-/** A transaction that failed, or changed nothing, was right about it. */
+/** Asserts that a transaction that failed or changed nothing did so correctly. */
 function checkUnchanged(model: Model, call: TxnCall, { atLeast, atMost }: Recorded): void {
   const { succeeded, revision } = call.result;
   assert.ok(
     revision >= atLeast && revision <= atMost,
-    `answered with ${revision}, known were ${atLeast} to ${atMost}`,
+    `returned ${revision}, expected ${atLeast} to ${atMost}`,
   );
   if (!succeeded) assert.ok(!model.holds(call.compares, revision), "a compare failed");
 }
 
 function checkRange(
   model: Model,
-  call: Extract<Call, { kind: "range" }>,
+  call: Extract<Call, { type: "range" }>,
   { atLeast, atMost }: Recorded,
 ): void {
   const { revision } = call.result;
   if (call.at === undefined) {
     assert.ok(
       revision >= atLeast && revision <= atMost,
-      `read at ${revision}, known were ${atLeast} to ${atMost}`,
+      `read at ${revision}, expected ${atLeast} to ${atMost}`,
     );
   } else {
     assert.equal(revision, call.at);
@@ -133,13 +138,16 @@ function checkRange(
   assert.deepEqual(readable(call.result), expected(model, call.prefix, revision));
 }
 
-/** A get does not say at which revision it read: one of those it may have must fit. */
-function checkGet(model: Model, call: Extract<Call, { kind: "get" }>, { atLeast, atMost }: Recorded): void {
+/**
+ * Asserts that the result of a get matches one of the revisions at which it may have read, because a get doesn't return its
+ * revision.
+ */
+function checkGet(model: Model, call: Extract<Call, { type: "get" }>, { atLeast, atMost }: Recorded): void {
   const found = call.result === undefined ? undefined : toModel(call.result);
   for (let revision = atLeast; revision <= atMost; revision++) {
     if (same(model.at(revision).get(call.key), found)) return;
   }
-  assert.fail(`${call.key} was never like ${JSON.stringify(found)} from ${atLeast} to ${atMost}`);
+  assert.fail(`${call.key} never had the value ${JSON.stringify(found)} from ${atLeast} to ${atMost}`);
 }
 
 function readable({ records }: RangeResult): [string, ModelRecord][] {

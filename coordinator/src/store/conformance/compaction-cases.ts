@@ -1,20 +1,20 @@
 import assert from "node:assert/strict";
 import {
   contents,
+  nextBatches,
   print,
   put,
   putEach,
   rejectsWith,
   type StoreFactory,
   storeCase,
-  take,
   until,
 } from "./fixture.ts";
 
 export function compactionCases(open: StoreFactory): void {
-  storeCase(open, "history before the revision is gone, the state at it is not", async ({ store }) => {
+  storeCase(open, "removes the history before the revision, and keeps the state at it", async ({ store }) => {
     await store.txn([], [put("a", "1"), put("b", "1")]);
-    await store.txn([], [put("a", "2"), { kind: "delete", key: "b" }]);
+    await store.txn([], [put("a", "2"), { type: "delete", key: "b" }]);
     await store.txn([], [put("a", "3"), put("b", "3")]);
     await store.compact(2);
     assert.equal(store.compactRevision, 2);
@@ -27,38 +27,42 @@ export function compactionCases(open: StoreFactory): void {
     assert.deepEqual([record?.createRevision, record?.version], [1, 3]);
   });
 
-  storeCase(open, "watches from before fail with COMPACTED, from after go on", async ({ store }) => {
-    const signal = new AbortController().signal;
-    await putEach(store, "a", "b", "c", "d");
-    const early = store.watch("", 1, signal)[Symbol.asyncIterator]();
-    await take(early, 4);
-    await store.compact(3);
-    const error = await rejectsWith("COMPACTED", store.watch("", 2, signal)[Symbol.asyncIterator]().next());
-    assert.equal(error.compactRevision, 3);
-    const late = store.watch("", 4, signal)[Symbol.asyncIterator]();
-    assert.deepEqual((await take(late, 1)).map(print), ["4 +d=d"]);
-    await store.txn([], [put("e")]);
-    assert.deepEqual((await take(early, 1)).map(print), ["5 +e=e"]);
-  });
+  storeCase(
+    open,
+    "fails watches before the revision with COMPACTED, and continues later ones",
+    async ({ store }) => {
+      const signal = new AbortController().signal;
+      await putEach(store, "a", "b", "c", "d");
+      const early = store.watch("", 1, signal)[Symbol.asyncIterator]();
+      await nextBatches(early, 4);
+      await store.compact(3);
+      const error = await rejectsWith("COMPACTED", store.watch("", 2, signal)[Symbol.asyncIterator]().next());
+      assert.equal(error.compactRevision, 3);
+      const late = store.watch("", 4, signal)[Symbol.asyncIterator]();
+      assert.deepEqual((await nextBatches(late, 1)).map(print), ["4 +d=d"]);
+      await store.txn([], [put("e")]);
+      assert.deepEqual((await nextBatches(early, 1)).map(print), ["5 +e=e"]);
+    },
+  );
 
   storeCase(
     open,
-    "a watcher that is overtaken gets SLOW, one with nothing to read does not",
+    "fails a watcher with unread changes with SLOW, and no watcher without any",
     async ({ store }) => {
       const signal = new AbortController().signal;
       const slow = store.watch("k", 1, signal)[Symbol.asyncIterator]();
       const idle = store.watch("other", 1, signal)[Symbol.asyncIterator]();
       await putEach(store, "k1", "k2", "k3");
-      assert.equal((await take(slow, 1))[0]?.revision, 1);
+      assert.equal((await nextBatches(slow, 1))[0]?.revision, 1);
       await store.compact(2);
       await rejectsWith("SLOW", slow.next());
       assert.equal((await slow.next()).done, true);
       await store.txn([], [put("other")]);
-      assert.deepEqual((await take(idle, 1)).map(print), ["4 +other=other"]);
+      assert.deepEqual((await nextBatches(idle, 1)).map(print), ["4 +other=other"]);
     },
   );
 
-  storeCase(open, "is idempotent, and refuses the future", async ({ store }) => {
+  storeCase(open, "is idempotent, and rejects revisions in the future", async ({ store }) => {
     await putEach(store, "a", "b");
     await rejectsWith("FUTURE_REVISION", store.compact(3));
     await rejectsWith("INVALID_ARGUMENT", store.compact(-1));
@@ -71,7 +75,7 @@ export function compactionCases(open: StoreFactory): void {
 
   storeCase(
     open,
-    "history is cut by itself when it outgrows its limit",
+    "compacts the history automatically when it exceeds its limit",
     async ({ store }) => {
       const keys = Array.from({ length: 300 }, (_, i) => `k${i % 10}`);
       await Promise.all(keys.map((key, i) => store.txn([], [put(key, `${i}`)])));

@@ -5,7 +5,7 @@ import type { Clock } from "../clock.ts";
 import type { Op, Revision, Store, WatchBatch } from "../store.ts";
 import { StoreError, type StoreErrorCode } from "../store-error.ts";
 
-/** Opens an empty store; what it makes on disk is its own to remove in `dispose`. */
+/** Opens an empty store. `dispose` removes what it created on disk. */
 export type StoreFactory = (options: StoreFactoryOptions) => Promise<OpenedStore>;
 
 export interface StoreFactoryOptions {
@@ -55,10 +55,10 @@ export function text(value: Uint8Array | undefined): string | undefined {
 }
 
 export function put(key: string, value = key): Op {
-  return { kind: "put", key, value: bytes(value) };
+  return { type: "put", key, value: bytes(value) };
 }
 
-/** Puts each key in a revision of its own; returns the last. */
+/** Puts each key in a revision of its own. Returns the last revision. */
 export async function putEach(store: Store, ...keys: readonly string[]): Promise<Revision> {
   for (const key of keys) await store.txn([], [put(key)]);
   return store.revision;
@@ -80,8 +80,8 @@ export async function rejectsWith(code: StoreErrorCode, promise: Promise<unknown
   return error;
 }
 
-/** The next so many batches. */
-export async function take(watch: AsyncIterator<WatchBatch>, count: number): Promise<WatchBatch[]> {
+/** Returns the next batches of the watch. */
+export async function nextBatches(watch: AsyncIterator<WatchBatch>, count: number): Promise<WatchBatch[]> {
   const batches: WatchBatch[] = [];
   while (batches.length < count) {
     const { done, value } = await watch.next();
@@ -91,15 +91,15 @@ export async function take(watch: AsyncIterator<WatchBatch>, count: number): Pro
   return batches;
 }
 
-/** One line a batch: `3 +a=1 -b`. */
+/** Formats a batch as a line, such as `3 +a=1 -b`. */
 export function print(batch: WatchBatch): string {
   const events = batch.events.map((event) =>
-    event.kind === "put" ? `+${event.record.key}=${text(event.record.value)}` : `-${event.key}`,
+    event.type === "put" ? `+${event.record.key}=${text(event.record.value)}` : `-${event.key}`,
   );
   return [batch.revision, ...events].join(" ");
 }
 
-/** Lets everything that can go on without time passing or new calls go on. */
+/** Waits until the condition holds, without advancing the store's clock. */
 export async function until(
   condition: () => boolean | Promise<boolean>,
   what: string,
@@ -112,8 +112,8 @@ export async function until(
   }
 }
 
-/** A case that waits for something that never comes. */
+/** The limit of one test case. It is only reached by a defect. */
 const CASE_LIMIT_MS = 60_000;
 
-/** Far above any healthy run, also on a busy machine; only reached by a defect. */
+/** The limit of one condition, far above any healthy run on a busy machine. It is only reached by a defect. */
 const CONDITION_LIMIT_MS = 10_000;

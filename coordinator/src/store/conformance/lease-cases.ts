@@ -4,12 +4,12 @@ import type { Lease, LeaseId, Op } from "../store.ts";
 import {
   bytes,
   contents,
+  nextBatches,
   print,
   put,
   rejectsWith,
   type StoreFactory,
   storeCase,
-  take,
   until,
 } from "./fixture.ts";
 
@@ -19,29 +19,25 @@ export function leaseCases(open: StoreFactory): void {
 }
 
 function lasting(open: StoreFactory): void {
-  storeCase(
-    open,
-    "keys of a lease that is not kept alive vanish in one revision",
-    async ({ store, clock }) => {
-      const lease = await store.lease(5000);
-      assert.equal(store.revision, 0);
-      await store.txn([], [under(lease, "a"), under(lease, "b"), put("c")]);
-      assert.equal((await store.get("a"))?.lease, lease.id);
-      clock.advance(4999);
-      assert.deepEqual(Object.keys(await contents(store)), ["a", "b", "c"]);
-      clock.advance(1);
-      await until(() => store.revision === 2, "the lease ends");
-      assert.deepEqual(Object.keys(await contents(store)), ["c"]);
-      const watch = store.watch("", 2, new AbortController().signal)[Symbol.asyncIterator]();
-      assert.deepEqual((await take(watch, 1)).map(print), ["2 -a -b"]);
-      await rejectsWith("LEASE_NOT_FOUND", lease.keepAlive());
-      await rejectsWith("LEASE_NOT_FOUND", store.txn([], [under(lease, "d")]));
-      await lease.revoke();
-      assert.equal(store.revision, 2);
-    },
-  );
+  storeCase(open, "deletes the keys of an expired lease in one revision", async ({ store, clock }) => {
+    const lease = await store.lease(5000);
+    assert.equal(store.revision, 0);
+    await store.txn([], [under(lease, "a"), under(lease, "b"), put("c")]);
+    assert.equal((await store.get("a"))?.lease, lease.id);
+    clock.advance(4999);
+    assert.deepEqual(Object.keys(await contents(store)), ["a", "b", "c"]);
+    clock.advance(1);
+    await until(() => store.revision === 2, "the lease ends");
+    assert.deepEqual(Object.keys(await contents(store)), ["c"]);
+    const watch = store.watch("", 2, new AbortController().signal)[Symbol.asyncIterator]();
+    assert.deepEqual((await nextBatches(watch, 1)).map(print), ["2 -a -b"]);
+    await rejectsWith("LEASE_NOT_FOUND", lease.keepAlive());
+    await rejectsWith("LEASE_NOT_FOUND", store.txn([], [under(lease, "d")]));
+    await lease.revoke();
+    assert.equal(store.revision, 2);
+  });
 
-  storeCase(open, "a lease lives as long as it is kept alive", async ({ store, clock }) => {
+  storeCase(open, "a lease lasts as long as it is kept alive", async ({ store, clock }) => {
     const [kept, lost] = [await store.lease(1000), await store.lease(1500)];
     await store.txn([], [under(kept, "kept"), under(lost, "lost")]);
     for (let i = 0; i < 10; i++) {
@@ -55,7 +51,7 @@ function lasting(open: StoreFactory): void {
     assert.deepEqual(await contents(store), {});
   });
 
-  storeCase(open, "revoking deletes at once", async ({ store, clock }) => {
+  storeCase(open, "revoke deletes the keys at once", async ({ store, clock }) => {
     const lease = await store.lease(1000);
     await store.txn([], [under(lease, "a")]);
     await lease.revoke();
@@ -68,13 +64,13 @@ function lasting(open: StoreFactory): void {
 }
 
 function belonging(open: StoreFactory): void {
-  storeCase(open, "the last put says which lease a key is under", async ({ store, clock }) => {
+  storeCase(open, "the last put decides to which lease a key belongs", async ({ store, clock }) => {
     const [short, long] = [await store.lease(1000), await store.lease(9000)];
     await store.txn(
       [],
       [under(short, "freed"), under(short, "moved"), under(short, "again"), under(short, "gone")],
     );
-    await store.txn([], [put("freed"), under(long, "moved"), { kind: "delete", key: "again" }]);
+    await store.txn([], [put("freed"), under(long, "moved"), { type: "delete", key: "again" }]);
     await store.txn([], [put("again")]);
     clock.advance(1000);
     await until(() => store.revision === 4, "the short lease ends");
@@ -84,7 +80,7 @@ function belonging(open: StoreFactory): void {
     assert.deepEqual(Object.keys(await contents(store)), ["again", "freed"]);
   });
 
-  storeCase(open, "a lease is found by its id while it lives", async ({ store, clock }) => {
+  storeCase(open, "finds a lease by its id until it ends", async ({ store, clock }) => {
     const lease = await store.lease(1000);
     const found = await store.findLease(lease.id);
     assert.equal(found.ttlMs, 1000);
@@ -116,5 +112,5 @@ function belonging(open: StoreFactory): void {
 }
 
 function under(lease: Lease, key: string): Op {
-  return { kind: "put", key, value: bytes(key), lease: lease.id };
+  return { type: "put", key, value: bytes(key), lease: lease.id };
 }

@@ -6,13 +6,13 @@ export interface ModelRecord {
   readonly createRevision: Revision;
   readonly modRevision: Revision;
   readonly version: number;
-  /** Undefined: it is under none. */
+  /** The key's lease. Undefined: it has none. */
   readonly lease: LeaseId | undefined;
 }
 
 export type ModelState = ReadonlyMap<string, ModelRecord>;
 
-/** A store that anyone can check by eye: a whole copy of the state for each revision. */
+/** A simple model of the store: a complete copy of the state for each revision. */
 export class Model {
   readonly #states: ModelState[] = [new Map()];
   readonly #events: string[][] = [[]];
@@ -32,23 +32,23 @@ export class Model {
   /** Returns the number of keys that the ops would delete now. */
   deleted(ops: readonly Op[]): number {
     const keys = [...this.at(this.revision).keys()];
-    return keys.filter((key) => ops.some((op) => op.kind !== "put" && matches(op, key))).length;
+    return keys.filter((key) => ops.some((op) => op.type !== "put" && matches(op, key))).length;
   }
 
-  /** Returns the keys that were under the lease, in order. */
+  /** Returns the keys of the lease, in order. */
   leased(lease: LeaseId | undefined, revision = this.revision): string[] {
     return [...this.at(revision)]
       .flatMap(([key, record]) => (lease !== undefined && record.lease === lease ? [key] : []))
       .sort();
   }
 
-  /** Takes the next revision. */
+  /** Applies the operations as the next revision. */
   apply(ops: readonly Op[]): void {
     const revision = this.revision + 1;
     const state = new Map(this.at(this.revision));
     const events: string[] = [];
     for (const op of ops) {
-      if (op.kind === "put") {
+      if (op.type === "put") {
         const old = state.get(op.key);
         const value = text(op.value) ?? "";
         const createRevision = old?.createRevision ?? revision;
@@ -79,14 +79,14 @@ export class Model {
 }
 
 function holds(compare: Compare, found: ModelRecord | undefined): boolean {
-  switch (compare.kind) {
+  switch (compare.type) {
     case "exists":
       return found !== undefined;
     case "absent":
       return found === undefined;
-    case "modRevision":
+    case "mod-revision":
       return (found?.modRevision ?? 0) === compare.revision;
-    case "createRevision":
+    case "create-revision":
       return (found?.createRevision ?? 0) === compare.revision;
     case "version":
       return (found?.version ?? 0) === compare.version;
@@ -98,5 +98,5 @@ function holds(compare: Compare, found: ModelRecord | undefined): boolean {
 }
 
 function matches(op: Op, key: string): boolean {
-  return op.kind === "deletePrefix" ? key.startsWith(op.prefix) : op.key === key;
+  return op.type === "delete-prefix" ? key.startsWith(op.prefix) : op.key === key;
 }

@@ -9,15 +9,15 @@ import { type Call, Recorder } from "./recorder.ts";
 const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8];
 const CLIENTS = 8;
 const CALLS_PER_CLIENT = 40;
-/** "" sees all; the others only part of the keys that clients use. */
+/** The prefixes of the watchers. "" matches all keys, the others only some of the clients' keys. */
 const WATCHED = ["", "", "a", "a/", "b/1"];
 
-/** Clients and watchers at once, at random; then the whole recorded history is checked against the model. */
+/** Runs random clients and watchers concurrently, and then checks the recorded history against the model. */
 export function randomCases(open: StoreFactory): void {
   for (const seed of SEEDS) {
     storeCase(
       open,
-      `seed ${seed}: clients see one order of revisions, watchers see all of it`,
+      `seed ${seed}: the calls of clients are linearizable, and watchers receive every change`,
       async ({ store }) => {
         const recorder = new Recorder();
         const stop = new AbortController();
@@ -38,11 +38,11 @@ export function randomCases(open: StoreFactory): void {
   }
 }
 
-/** Writes a last change that every watcher receives, so that the test can detect when they are done. */
+/** Writes a last change that every watcher receives, so that the test can detect the end of its changes. */
 async function writeMark(store: Store, recorder: Recorder): Promise<Revision> {
   const ops = [put("a/end"), put("b/1/end")];
   const mark = async (): Promise<Call> => ({
-    kind: "txn",
+    type: "txn",
     compares: [],
     ops,
     result: await store.txn([], ops),

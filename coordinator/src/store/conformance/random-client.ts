@@ -4,13 +4,13 @@ import { StoreError } from "../store-error.ts";
 import { bytes } from "./fixture.ts";
 import type { Call, Recorder } from "./recorder.ts";
 
-/** Few, so that clients get in each other's way. */
+/** The keys. They are few, so that clients often use the same one. */
 const KEYS = ["a", "a/1", "a/2", "a/3", "b", "b/1", "b/2"];
 const PREFIXES = ["", "a", "a/", "b/"];
-/** No lease ends by itself, because no client could tell at which revision. */
+/** The time to live of leases. None expires, because a client could not know at which revision. */
 const LEASE_MS = 24 * 3_600_000;
 
-/** Does random calls, one after the other, and records what came back. */
+/** Makes random calls one after the other, and records their results. */
 export async function runClient(
   store: Store,
   recorder: Recorder,
@@ -28,7 +28,7 @@ export async function runClient(
   if (lease !== undefined) await recorder.revoke(lease, () => store.revision);
 }
 
-/** Grants a lease, or keeps the one that there is alive, or ends it. */
+/** Grants a lease, keeps the current one alive, or ends it. */
 async function nextLease(
   lease: Lease | undefined,
   store: Store,
@@ -44,7 +44,7 @@ async function nextLease(
   return random.chance(0.5) ? lease : store.findLease(lease.id);
 }
 
-/** The value that a client puts, and the lease that it has. */
+/** The value and the lease of a put. */
 interface Content {
   readonly value: string;
   readonly lease: LeaseId | undefined;
@@ -55,14 +55,14 @@ async function randomCall(store: Store, random: Random, content: Content): Promi
   if (choice < 6) {
     const compares = await randomCompares(store, random);
     const ops = randomOps(random, content);
-    return async () => ({ kind: "txn", compares, ops, result: await store.txn(compares, ops) });
+    return async () => ({ type: "txn", compares, ops, result: await store.txn(compares, ops) });
   }
   const prefix = random.pick(PREFIXES);
   if (choice < 8)
-    return async () => ({ kind: "range", prefix, at: undefined, result: await store.range(prefix) });
+    return async () => ({ type: "range", prefix, at: undefined, result: await store.range(prefix) });
   if (choice < 9) return () => rangeInThePast(store, random, prefix);
   const key = random.pick(KEYS);
-  return async () => ({ kind: "get", key, result: await store.get(key) });
+  return async () => ({ type: "get", key, result: await store.get(key) });
 }
 
 async function rangeInThePast(store: Store, random: Random, prefix: string): Promise<Call> {
@@ -70,25 +70,25 @@ async function rangeInThePast(store: Store, random: Random, prefix: string): Pro
     const oldest = store.compactRevision;
     const at = oldest + random.below(store.revision - oldest + 1);
     try {
-      return { kind: "range", prefix, at, result: await store.range(prefix, { at }) };
+      return { type: "range", prefix, at, result: await store.range(prefix, { at }) };
     } catch (error) {
       if (!(error instanceof StoreError && error.code === "COMPACTED")) throw error;
     }
   }
 }
 
-/** Mostly what the key is like now, which another client may change before the transaction comes. */
+/** Returns compares, most of which hold now. Another client may change the key before the transaction runs. */
 async function randomCompares(store: Store, random: Random): Promise<Compare[]> {
   const compares: Compare[] = [];
   while (random.chance(0.5)) {
     const key = random.pick(KEYS);
     const found = await store.get(key);
     const choices: Compare[] = [
-      { kind: found === undefined ? "absent" : "exists", key },
-      { kind: "modRevision", key, revision: found?.modRevision ?? 0 },
-      { kind: "createRevision", key, revision: found?.createRevision ?? 0 },
-      { kind: "version", key, version: found?.version ?? 0 },
-      { kind: "value", key, value: found?.value ?? bytes("none") },
+      { type: found === undefined ? "absent" : "exists", key },
+      { type: "mod-revision", key, revision: found?.modRevision ?? 0 },
+      { type: "create-revision", key, revision: found?.createRevision ?? 0 },
+      { type: "version", key, version: found?.version ?? 0 },
+      { type: "value", key, value: found?.value ?? bytes("none") },
     ];
     compares.push(random.pick(choices));
   }
@@ -96,13 +96,13 @@ async function randomCompares(store: Store, random: Random): Promise<Compare[]> 
 }
 
 function randomOps(random: Random, { value, lease }: Content): Op[] {
-  if (random.chance(0.05)) return [{ kind: "deletePrefix", prefix: random.pick(["a/", "b"]) }];
+  if (random.chance(0.05)) return [{ type: "delete-prefix", prefix: random.pick(["a/", "b"]) }];
   const ops = new Map<string, Op>();
   for (let i = random.below(4); i >= 0; i--) {
     const key = random.pick(KEYS);
     const isLeased = lease !== undefined && random.chance(0.5);
-    const put = { kind: "put", key, value: bytes(value), ...(isLeased && { lease }) } as const;
-    ops.set(key, random.chance(0.7) ? put : { kind: "delete", key });
+    const put = { type: "put", key, value: bytes(value), ...(isLeased && { lease }) } as const;
+    ops.set(key, random.chance(0.7) ? put : { type: "delete", key });
   }
   return [...ops.values()];
 }

@@ -4,7 +4,7 @@ import type { Revision, Store } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import { print, until } from "./fixture.ts";
 
-/** The changes that one watcher received in a range of revisions. A new range begins after it had to list again. */
+/** The changes that one watcher received in a range of revisions. A new range begins when the watcher had to list again. */
 export interface Stretch {
   readonly prefix: string;
   readonly from: Revision;
@@ -13,11 +13,14 @@ export interface Stretch {
 }
 
 export interface RandomWatcher {
-  /** Waits until the revision, which must concern the watcher, was seen. */
+  /** Waits until the watcher has received the revision, which must contain a change for it. */
   finish(last: Revision): Promise<readonly Stretch[]>;
 }
 
-/** Watches, disconnects at random and resumes where it was. If that revision is compacted, it continues from the present one. */
+/**
+ * Watches, disconnects at random and resumes. If the revision to resume from is compacted, it lists again and continues
+ * from there.
+ */
 export function followRandomly(
   store: Store,
   prefix: string,
@@ -30,10 +33,10 @@ export function followRandomly(
   const followOnce = async (): Promise<void> => {
     const stretch = current();
     for await (const batch of store.watch(prefix, stretch.through + 1, signal)) {
-      assert.ok(batch.revision > stretch.through, `revision ${batch.revision} came after ${stretch.through}`);
+      assert.ok(batch.revision > stretch.through, `revision ${batch.revision} followed ${stretch.through}`);
       assert.ok(
         batch.revision <= store.revision,
-        `revision ${batch.revision} was seen before it was durable`,
+        `revision ${batch.revision} was received before it was durable`,
       );
       stretch.through = batch.revision;
       stretch.lines.push(print(batch));
@@ -60,7 +63,7 @@ export function followRandomly(
     finish: async (last) => {
       const caughtUp = until(
         () => current().through >= last,
-        `the watcher of "${prefix}" sees revision ${last}`,
+        `the watcher of "${prefix}" receives revision ${last}`,
       );
       await Promise.race([following, caughtUp]);
       return stretches;

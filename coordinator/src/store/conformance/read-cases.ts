@@ -14,7 +14,7 @@ function records(open: StoreFactory): void {
     assert.deepEqual(await store.range(""), { records: [], revision: 0, more: false });
   });
 
-  storeCase(open, "a record carries its revisions and its version", async ({ store }) => {
+  storeCase(open, "a record has its revisions and its version", async ({ store }) => {
     await putEach(store, "a", "b", "a");
     const record = await store.get("a");
     assert.ok(record);
@@ -24,22 +24,22 @@ function records(open: StoreFactory): void {
     );
   });
 
-  storeCase(open, "a key that is created again starts over", async ({ store }) => {
+  storeCase(open, "the version of a key that is created again starts at 1", async ({ store }) => {
     await putEach(store, "a", "a");
-    await store.txn([], [{ kind: "delete", key: "a" }]);
+    await store.txn([], [{ type: "delete", key: "a" }]);
     assert.equal(await store.get("a"), undefined);
     await putEach(store, "a");
     const record = await store.get("a");
     assert.deepEqual([record?.createRevision, record?.modRevision, record?.version], [4, 4, 1]);
   });
 
-  storeCase(open, "a range holds exactly the keys under the prefix, by key", async ({ store }) => {
+  storeCase(open, "range returns exactly the keys with the prefix, ordered by key", async ({ store }) => {
     await putEach(store, "n/b", "n", "n/a", "n0", "m/z", "n/a/1", "o");
     assert.deepEqual(Object.keys(await contents(store, "n/")), ["n/a", "n/a/1", "n/b"]);
     assert.deepEqual(Object.keys(await contents(store)), ["m/z", "n", "n/a", "n/a/1", "n/b", "n0", "o"]);
   });
 
-  storeCase(open, "pages of a range join to the whole", async ({ store }) => {
+  storeCase(open, "the pages of a range add up to the whole range", async ({ store }) => {
     const keys = Array.from({ length: 25 }, (_, i) => `k/${String(i).padStart(2, "0")}`);
     await store.txn(
       [],
@@ -60,10 +60,10 @@ function records(open: StoreFactory): void {
 }
 
 function revisionsAndRules(open: StoreFactory): void {
-  storeCase(open, "reads at a revision see that revision", async ({ store }) => {
+  storeCase(open, "reads at a revision return the state at that revision", async ({ store }) => {
     await store.txn([], [put("a", "1")]);
     await store.txn([], [put("a", "2"), put("b", "2")]);
-    await store.txn([], [{ kind: "delete", key: "a" }]);
+    await store.txn([], [{ type: "delete", key: "a" }]);
     await store.txn([], [put("a", "4")]);
     assert.deepEqual(await contents(store, "", 0), {});
     assert.deepEqual(await contents(store, "", 1), { a: "1" });
@@ -76,12 +76,12 @@ function revisionsAndRules(open: StoreFactory): void {
     await rejectsWith("FUTURE_REVISION", store.get("a", { at: 5 }));
   });
 
-  storeCase(open, "values are any bytes and stay as they were put", async ({ store }) => {
+  storeCase(open, "returns values of any bytes unchanged", async ({ store }) => {
     const pool = new Uint8Array([9, 0, 255, 9]);
     const values = { empty: new Uint8Array(0), zero: new Uint8Array([0]), slice: pool.subarray(1, 3) };
     await store.txn(
       [],
-      Object.entries(values).map(([key, value]) => ({ kind: "put", key, value }) as const),
+      Object.entries(values).map(([key, value]) => ({ type: "put", key, value }) as const),
     );
     pool.fill(7);
     assert.deepEqual([...((await store.get("slice"))?.value ?? [])], [0, 255]);
@@ -89,7 +89,7 @@ function revisionsAndRules(open: StoreFactory): void {
     assert.deepEqual([...((await store.get("zero"))?.value ?? [])], [0]);
   });
 
-  storeCase(open, "keys beyond the rules are refused", async ({ store }) => {
+  storeCase(open, "rejects invalid keys", async ({ store }) => {
     await rejectsWith("INVALID_ARGUMENT", store.get(""));
     await rejectsWith("INVALID_ARGUMENT", store.get("a\0b"));
     await rejectsWith("INVALID_ARGUMENT", store.get("\ud800"));
@@ -98,11 +98,11 @@ function revisionsAndRules(open: StoreFactory): void {
     await rejectsWith("INVALID_ARGUMENT", store.get("a", { at: -1 }));
     await rejectsWith("INVALID_ARGUMENT", store.get("a", { at: 0.5 }));
     await rejectsWith("TOO_LARGE", store.get("é".repeat(513)));
-    await store.txn([], [{ kind: "put", key: "é".repeat(512), value: bytes("x") }]);
+    await store.txn([], [{ type: "put", key: "é".repeat(512), value: bytes("x") }]);
     assert.equal(text((await store.get("é".repeat(512)))?.value), "x");
   });
 
-  storeCase(open, "a closed store refuses everything", async ({ store }) => {
+  storeCase(open, "rejects every call after close", async ({ store }) => {
     const lease = await store.lease(1000);
     const watch = store.watch("", 1, new AbortController().signal)[Symbol.asyncIterator]();
     const waiting = rejectsWith("CLOSED", watch.next());

@@ -11,27 +11,27 @@ import type {
 
 export type Call =
   | {
-      readonly kind: "txn";
+      readonly type: "txn";
       readonly compares: readonly Compare[];
       readonly ops: readonly Op[];
       readonly result: TxnResult;
     }
   | {
-      readonly kind: "range";
+      readonly type: "range";
       readonly prefix: string;
       readonly at: Revision | undefined;
       readonly result: RangeResult;
     }
-  | { readonly kind: "get"; readonly key: string; readonly result: StoredRecord | undefined }
-  /** The end of a lease, which its client doesn't use from then on. The answer doesn't say which revision it took. */
-  | { readonly kind: "revoke"; readonly lease: LeaseId };
+  | { readonly type: "get"; readonly key: string; readonly result: StoredRecord | undefined }
+  /** The revocation of a lease, which its client doesn't use afterwards. The result doesn't contain its revision. */
+  | { readonly type: "revoke"; readonly lease: LeaseId };
 
-/** A call and what was known when it began and when it ended. */
+/** A call with the revisions known at its start and its end. */
 export interface Recorded {
   readonly call: Call;
-  /** The highest revision that any call had answered with before this one began: it must see at least that. */
+  /** The highest revision that any call had returned when this call began. The call must read at least that revision. */
   readonly atLeast: Revision;
-  /** The store's revision when it ended: it can't have seen more. */
+  /** The store's revision when the call ended. The call can't have read a later one. */
   readonly atMost: Revision;
 }
 
@@ -43,17 +43,19 @@ export class Recorder {
   async record(run: () => Promise<Call>, revisionNow: () => Revision): Promise<void> {
     const atLeast = this.#answered;
     const call = await run();
-    if (call.kind === "txn" || (call.kind === "range" && call.at === undefined)) {
+    if (call.type === "txn" || (call.type === "range" && call.at === undefined)) {
       this.#answered = Math.max(this.#answered, call.result.revision);
     }
     this.calls.push({ call, atLeast, atMost: revisionNow() });
   }
 
-  /** Revokes the leases of all clients one after the other, so that the order of the calls is the order of their revisions. */
+  /**
+   * Revokes the leases of all clients one after the other, so that the order of the calls is the order of their revisions.
+   */
   revoke(lease: Lease, revisionNow: () => Revision): Promise<void> {
     const run = async (): Promise<Call> => {
       await lease.revoke();
-      return { kind: "revoke", lease: lease.id };
+      return { type: "revoke", lease: lease.id };
     };
     this.#revoking = this.#revoking.then(() => this.record(run, revisionNow));
     return this.#revoking;

@@ -5,11 +5,11 @@ import type { Change, Timeline, Version } from "./timeline.ts";
 
 export interface Decision {
   readonly succeeded: boolean;
-  /** Empty when the transaction changes nothing. */
+  /** The changes to commit. Empty if the transaction changes nothing. */
   readonly changes: readonly Change[];
 }
 
-/** Computes the effects of a valid transaction on the head of the timeline. Changes nothing itself. */
+/** Returns the effects of a valid transaction on the head of the timeline, without applying them. */
 export function decide(timeline: Timeline, compares: readonly Compare[], ops: readonly Op[]): Decision {
   const head = timeline.head;
   const holds = compares.every((compare) => compareHolds(compare, timeline.read(compare.key, head)));
@@ -20,29 +20,29 @@ export function decide(timeline: Timeline, compares: readonly Compare[], ops: re
   const remove = (key: string): void => {
     if (deleted.has(key) || timeline.read(key, head) === undefined) return;
     deleted.add(key);
-    changes.push({ kind: "delete", key });
+    changes.push({ type: "delete", key });
   };
   for (const op of ops) {
-    if (op.kind === "put") changes.push({ kind: "put", key: op.key, value: op.value, lease: op.lease });
-    else if (op.kind === "delete") remove(op.key);
+    if (op.type === "put") changes.push({ type: "put", key: op.key, value: op.value, lease: op.lease });
+    else if (op.type === "delete") remove(op.key);
     else for (const key of keysUnder(timeline, op.prefix)) remove(key);
   }
   return { succeeded: true, changes };
 }
 
 export function deletions(keys: Iterable<string>): Change[] {
-  return Array.from(keys, (key) => ({ kind: "delete", key }) as const);
+  return Array.from(keys, (key) => ({ type: "delete", key }) as const);
 }
 
 function compareHolds(compare: Compare, found: Version | undefined): boolean {
-  switch (compare.kind) {
+  switch (compare.type) {
     case "exists":
       return found !== undefined;
     case "absent":
       return found === undefined;
-    case "modRevision":
+    case "mod-revision":
       return (found?.modRevision ?? 0) === compare.revision;
-    case "createRevision":
+    case "create-revision":
       return (found?.createRevision ?? 0) === compare.revision;
     case "version":
       return (found?.version ?? 0) === compare.version;
@@ -53,7 +53,7 @@ function compareHolds(compare: Compare, found: Version | undefined): boolean {
   }
 }
 
-/** The keys themselves go into the commit, so they count towards its size. */
+/** Returns the keys to delete. They are part of the commit, so they count towards its size. */
 function keysUnder(timeline: Timeline, prefix: string): string[] {
   const query = { prefix, at: timeline.head, after: "", limit: Number.POSITIVE_INFINITY };
   const keys = timeline.range(query).map((version) => version.key);

@@ -3,13 +3,13 @@ import { test } from "node:test";
 import { randomOf } from "@forage/common/random";
 import { KeyIndex } from "./key-index.ts";
 
-test("holds what a sorted array would hold, over many splits and emptied chunks", () => {
+test("holds the same keys as a sorted array over many splits and emptied chunks", () => {
   const random = randomOf(7);
   const index = new KeyIndex();
   const model = new Set<string>();
   for (let step = 0; step < 30_000; step++) {
     const key = `${random.pick(["a/", "b/", "c/"])}${random.below(4000)}`;
-    // Grows in the first half, shrinks in the second.
+    // The number of keys grows in the first half and shrinks in the second.
     if (random.chance(step < 15_000 ? 0.8 : 0.3)) {
       index.add(key);
       model.add(key);
@@ -36,7 +36,7 @@ test("holds what a sorted array would hold, over many splits and emptied chunks"
   assert.deepEqual([...index.keys("")], []);
 });
 
-test("keys that come in order, either way, are kept in order", () => {
+test("keeps keys in order that are added in ascending or descending order", () => {
   const keys = Array.from({ length: 3000 }, (_, i) => `k${String(i).padStart(5, "0")}`);
   const [up, down] = [new KeyIndex(), new KeyIndex()];
   for (const key of keys) up.add(key);

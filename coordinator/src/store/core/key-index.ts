@@ -1,6 +1,6 @@
 /**
- * Split at so many keys: a splice within 512 pointers costs about 0.1 µs, and a million keys make some 3,000 chunks,
- * which a binary search finds in 12 steps.
+ * The number of keys at which a chunk is split. An insertion within 512 pointers takes about 0.1 µs, and a million keys
+ * make some 3,000 chunks, which a binary search finds in 12 steps.
  */
 const CHUNK_KEYS_MAX = 512;
 
@@ -31,7 +31,10 @@ export class KeyIndex {
     if (chunk.length === 0) this.#chunks.splice(at, 1);
   }
 
-  /** Keys with the prefix, in order, that come after `after`. The index must not change while it is read. */
+  /**
+   * Yields the keys with the prefix that are greater than `after`, in order. The index must not change during the
+   * iteration.
+   */
   *keys(prefix: string, after = ""): Generator<string> {
     const start = after > prefix ? after : prefix;
     for (let at = this.#chunkOf(start); at < this.#chunks.length; at++) {
@@ -44,7 +47,10 @@ export class KeyIndex {
     }
   }
 
-  /** The chunk that holds the key or where it belongs: the last one that starts at or before it. */
+  /**
+   * Returns the index of the chunk that contains the key, or to which it would be added: the last chunk that starts at or
+   * before it.
+   */
   #chunkOf(key: string): number {
     let low = 0;
     let high = this.#chunks.length;
@@ -56,7 +62,10 @@ export class KeyIndex {
     return Math.max(0, low - 1);
   }
 
-  /** Keys mostly arrive in order: then the full chunk stays full, and only the new key moves on. */
+  /**
+   * Splits a full chunk for a new key. Keys often arrive in order: then the full chunk stays as it is, and the key begins a
+   * new one.
+   */
   #split(at: number, chunk: string[], position: number): void {
     const appended = position === chunk.length - 1;
     this.#chunks.splice(at + 1, 0, chunk.splice(appended ? position : chunk.length >>> 1));

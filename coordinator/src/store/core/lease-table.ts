@@ -10,7 +10,7 @@ interface LeaseState {
   deadlineMs: number;
 }
 
-/** Live leases, their keys and their deadlines. Calls `expire` for each lease that was not kept alive in time. */
+/** Holds the live leases with their keys and deadlines. Calls `expire` for each lease that was not kept alive in time. */
 export class LeaseTable {
   readonly #clock: Clock;
   readonly #idPrefix: string;
@@ -19,7 +19,7 @@ export class LeaseTable {
   #granted = 0;
   #timer: { readonly atMs: number; readonly cancel: () => void } | undefined;
 
-  /** The id prefix must differ each time a store is opened: an old id must never name a new lease. */
+  /** The id prefix must differ each time a store is opened, so that the id of an old lease never names a new one. */
   constructor(clock: Clock, idPrefix: string, expire: (id: LeaseId) => void) {
     this.#clock = clock;
     this.#idPrefix = idPrefix;
@@ -32,7 +32,7 @@ export class LeaseTable {
     return id;
   }
 
-  /** Restores the lease of a record found at open, with its full time to live. */
+  /** Restores the lease of a record that was read at the opening of the store, with its full time to live. */
   recover(version: Version): void {
     const id = version.lease;
     if (id === undefined || version.value === undefined) return;
@@ -40,7 +40,7 @@ export class LeaseTable {
     state.keys.add(version.key);
   }
 
-  /** Returns the lease's time to live. Throws LEASE_NOT_FOUND if there is no such lease or it has expired. */
+  /** Returns the lease's time to live in milliseconds. Throws LEASE_NOT_FOUND if the lease doesn't exist or has expired. */
   ttlMs(id: LeaseId): number {
     return this.#live(id).ttlMs;
   }
@@ -50,11 +50,11 @@ export class LeaseTable {
     lease.deadlineMs = this.#clock.monotonicMs() + lease.ttlMs;
   }
 
-  /** Fails, before anything is changed, if a lease is gone or can't take so many keys. */
+  /** Throws if a lease of the operations doesn't exist or has too many keys. */
   check(ops: readonly Op[]): void {
     const added = new Map<LeaseId, number>();
     for (const op of ops) {
-      if (op.kind !== "put" || op.lease === undefined) continue;
+      if (op.type !== "put" || op.lease === undefined) continue;
       const { keys } = this.#live(op.lease);
       const count = (added.get(op.lease) ?? keys.size) + (keys.has(op.key) ? 0 : 1);
       if (count > LEASE_KEYS_MAX)
@@ -63,7 +63,7 @@ export class LeaseTable {
     }
   }
 
-  /** Follows a commit: which keys are under which lease now. */
+  /** Updates the keys of leases for a commit. */
   apply(commit: Commit): void {
     for (const { key, lease, older } of commit.changes) {
       if (older?.lease !== undefined && older.lease !== lease)
@@ -98,14 +98,17 @@ export class LeaseTable {
 
   #live(id: LeaseId): LeaseState {
     const lease = this.#leases.get(id);
-    // The timer may be late; time decides, not the timer.
+    // Timers may be late, so the deadline decides.
     if (lease === undefined || lease.deadlineMs <= this.#clock.monotonicMs()) {
       throw new StoreError("LEASE_NOT_FOUND", `the lease ${id} does not exist or has ended`);
     }
     return lease;
   }
 
-  /** One timer for the earliest deadline. Keeping alive only moves a deadline: the timer then finds nothing due. */
+  /**
+   * Starts the timer for the earliest deadline. Keeping a lease alive doesn't restart it: it then finds no expired lease,
+   * and is started again.
+   */
   #arm(atMs: number): void {
     if (this.#timer !== undefined && this.#timer.atMs <= atMs) return;
     this.#timer?.cancel();
@@ -125,7 +128,7 @@ export class LeaseTable {
   }
 }
 
-/** The id contains the time to live, so that a record alone describes its lease completely. */
+/** Returns a lease id that contains the time to live, so that a record describes its lease completely. */
 function formatLeaseId(name: string, ttlMs: number): LeaseId {
   return `${name}@${ttlMs}` as LeaseId;
 }

@@ -32,12 +32,15 @@ import { toRecord } from "./watcher.ts";
 
 export interface StoreEngineOptions {
   readonly clock: Clock;
-  /** The durable history. */
+  /** The stored history, as read when the store was opened. */
   readonly timeline: Timeline;
-  /** Different each time a store is opened. Undefined: the engine follows another process's commits until `leadFrom`. */
+  /**
+   * The prefix of lease ids, different for each opening of the store. Undefined: the engine follows the commits of another
+   * process until `leadFrom` is called.
+   */
   readonly leaseIdPrefix: string | undefined;
   readonly openJournal: (listener: JournalListener) => Journal;
-  /** Revisions to keep; HISTORY_REVISIONS unless a test needs fewer. */
+  /** The number of revisions to keep. Default: HISTORY_REVISIONS. */
   readonly historyRevisions?: number;
 }
 
@@ -49,22 +52,22 @@ interface Waiter {
 }
 
 /**
- * The semantics, over a timeline in memory and a journal that makes it durable.
+ * Implements the store's semantics with a timeline in memory and a journal that makes it durable.
  *
- * A transaction is decided and put on the timeline the moment it is called, before it is durable, so that many can be
- * written together. Readers and watchers only ever see the durable part, and an answer, also a failed compare's, waits
- * until all that it was decided upon is durable.
+ * A transaction is evaluated and appended to the timeline as soon as it is called, before it is durable, so that many can
+ * be written together. Readers and watchers only see durable commits. Every result, including that of a failed compare, is
+ * returned only after the commits that it depends on are durable.
  */
 export class StoreEngine implements Store {
   readonly #timeline: Timeline;
   readonly #clock: Clock;
   #journal: Journal;
   readonly #hub: WatchHub;
-  /** Undefined while another process decides. */
+  /** The live leases. Undefined while another process leads. */
   #leases: LeaseTable | undefined;
   readonly #historyRevisions: number;
   #durable: Revision;
-  /** Waiting calls in order of revision. */
+  /** Calls that wait for durable commits, in order of revision. */
   #waiters: Waiter[] = [];
   #pendingBytes = 0;
   #compaction: Promise<void> = Promise.resolve();
@@ -161,7 +164,7 @@ export class StoreEngine implements Store {
     return this.#closing;
   }
 
-  /** Takes over commits that another process has made durable, in order, and forgets history as that process does. */
+  /** Applies commits that another process has made durable, in order, and compacts the history like that process. */
   protected follow(
     commits: readonly Pick<Commit, "revision" | "changes">[],
     compactRevision: Revision,
@@ -173,7 +176,7 @@ export class StoreEngine implements Store {
     this.#timeline.compact(compactRevision);
   }
 
-  /** From now on this process decides. Nothing else may have written since the last `follow`. */
+  /** Makes this process the leader. No other process may have written since the last `follow`. */
   protected leadFrom(
     leaseIdPrefix: string,
     openJournal: (listener: JournalListener, timeline: Timeline) => Journal,
@@ -237,7 +240,7 @@ export class StoreEngine implements Store {
     }
   }
 
-  /** Resolves when the changes, and all before them, are durable. */
+  /** Appends the changes to the timeline. Resolves when they and all commits before them are durable. */
   async #commit(changes: readonly Change[]): Promise<Revision> {
     if (changes.length === 0) {
       const revision = this.#timeline.head;
@@ -276,7 +279,7 @@ export class StoreEngine implements Store {
     this.#rejectWaiting(error);
   }
 
-  /** Rejects waiting calls. Their commits stay on the timeline, and later transactions are decided upon them. */
+  /** Rejects waiting calls. Their commits stay on the timeline, and later transactions depend on them. */
   #rejectWaiting(error: StoreError): void {
     const waiters = this.#waiters;
     this.#waiters = [];
@@ -284,7 +287,7 @@ export class StoreEngine implements Store {
     for (const waiter of waiters) waiter.reject(error);
   }
 
-  /** Cuts history that has outgrown its limits. */
+  /** Compacts the history if it exceeds its limits. */
   async #trim(): Promise<void> {
     if (this.#trimming || this.#leases === undefined || !this.#outgrown()) return;
     this.#trimming = true;
@@ -334,7 +337,10 @@ export class StoreEngine implements Store {
     };
   }
 
-  /** Runs in the background. If the disk fails, the record stays, and its lease restarts at the next open. */
+  /**
+   * Deletes the keys of an expired lease in the background. If the disk fails, they stay, and their lease restarts at the
+   * next opening.
+   */
   #expire(id: LeaseId): void {
     const keys = this.#ownLeases().remove(id);
     if (this.#failure !== undefined) return;

@@ -1,7 +1,7 @@
 import type { LeaseId, Revision } from "../store.ts";
 import { KeyIndex } from "./key-index.ts";
 
-/** One key as one revision left it. A tombstone (deleted) has no value, and 0 for createRevision and version. */
+/** One version of a key. A tombstone (deleted key) has no value, and 0 as createRevision and version. */
 export interface Version {
   readonly key: string;
   readonly value: Uint8Array | undefined;
@@ -9,26 +9,26 @@ export interface Version {
   readonly modRevision: Revision;
   readonly version: number;
   readonly lease: LeaseId | undefined;
-  /** The key's previous version, as long as the history keeps it. */
+  /** The key's previous version, if it is in the history. */
   older: Version | undefined;
 }
 
-/** Everything that one revision changed, in the order of its operations. */
+/** All changes of one revision, in the order of its operations. */
 export interface Commit {
   readonly revision: Revision;
   readonly changes: readonly Version[];
-  /** Approximate size of keys and values. */
+  /** The approximate size of keys and values in bytes. */
   readonly bytes: number;
 }
 
 export type Change =
   | {
-      readonly kind: "put";
+      readonly type: "put";
       readonly key: string;
       readonly value: Uint8Array;
       readonly lease: LeaseId | undefined;
     }
-  | { readonly kind: "delete"; readonly key: string };
+  | { readonly type: "delete"; readonly key: string };
 
 export interface Succession {
   readonly before: Version | undefined;
@@ -43,13 +43,13 @@ export interface RangeQuery {
 }
 
 /**
- * Holds every key's versions since the last compaction. It doesn't track durability: the head may be ahead of the disk, so
- * readers name the revision to read at.
+ * Holds the versions of all keys since the last compaction. It doesn't track durability: the head may be ahead of the disk,
+ * so readers name the revision to read at.
  */
 export class Timeline {
   readonly #keys = new KeyIndex();
   readonly #latest = new Map<string, Version>();
-  /** The commits after the compaction, oldest first. */
+  /** The commits after the compacted revision, oldest first. */
   #commits: Commit[] = [];
   #compactRevision: Revision;
   #historyBytes = 0;
@@ -70,12 +70,12 @@ export class Timeline {
     return this.#compactRevision;
   }
 
-  /** Size of the commits after the compaction. */
+  /** The approximate size in bytes of the commits after the compacted revision. */
   get historyBytes(): number {
     return this.#historyBytes;
   }
 
-  /** The key as of the revision; undefined when it did not exist. */
+  /** Returns the key's version at the revision. Undefined if the key did not exist. */
   read(key: string, at: Revision): Version | undefined {
     const version = versionAt(this.#latest.get(key), at);
     return version?.value === undefined ? undefined : version;
@@ -93,7 +93,7 @@ export class Timeline {
     return found;
   }
 
-  /** Takes the next revision. */
+  /** Appends the changes as the next revision. */
   append(changes: readonly Change[]): Commit {
     const revision = this.head + 1;
     let bytes = 0;
@@ -105,7 +105,7 @@ export class Timeline {
     return this.#push({ revision, changes: versions, bytes });
   }
 
-  /** Takes over a commit that was written earlier; it must be the next one. */
+  /** Appends a commit that was written earlier. It must be the next revision. */
   replay(revision: Revision, versions: readonly Version[]): Commit {
     if (revision !== this.head + 1) throw new Error(`revision ${revision} does not follow ${this.head}`);
     let bytes = 0;
@@ -116,12 +116,12 @@ export class Timeline {
     return this.#push({ revision, changes: versions, bytes });
   }
 
-  /** The commit of that revision; undefined when compacted or not yet there. */
+  /** Returns the commit of the revision. Undefined if it is compacted or in the future. */
   commit(revision: Revision): Commit | undefined {
     return this.#commits[revision - this.#compactRevision - 1];
   }
 
-  /** The newest revision to compact to so that no more than that remains. */
+  /** Returns the lowest revision up to `until` to which the history has to be compacted to stay within the limits. */
   trimTarget(until: Revision, revisionsMax: number, bytesMax: number): Revision {
     let target = Math.max(this.#compactRevision, until - revisionsMax);
     let bytes = this.#historyBytes;
@@ -134,7 +134,10 @@ export class Timeline {
     return target;
   }
 
-  /** The latest revision up to the given one such that the commits until then are no larger; at least one commit. */
+  /**
+   * Returns the latest revision up to `through` such that the commits up to it don't exceed the size, but at least one
+   * commit.
+   */
   foldTarget(through: Revision, bytesMax: number): Revision {
     let bytes = 0;
     for (const commit of this.#commits) {
@@ -145,28 +148,28 @@ export class Timeline {
     return this.head;
   }
 
-  /** Returns, for each key changed after the compaction up to the revision, its value at both. */
+  /** Returns, for each key changed between the compacted revision and this one, its versions at both. */
   changed(through: Revision): Map<string, Succession> {
     const result = new Map<string, Succession>();
     for (const commit of this.#commits) {
       if (commit.revision > through) break;
       for (const change of commit.changes) {
         const known = result.get(change.key);
-        // Only the first change in history has the version before it as its older one.
+        // The previous version of a key's first change is its version at the compacted revision.
         result.set(change.key, { before: known === undefined ? change.older : known.before, after: change });
       }
     }
     return result;
   }
 
-  /** Drops what is only needed to read before the revision. */
+  /** Removes versions that are only visible before the revision. */
   compact(revision: Revision): void {
     const dropped = this.#commits.splice(0, revision - this.#compactRevision);
     this.#compactRevision = revision;
     for (const commit of dropped) {
       this.#historyBytes -= commit.bytes;
       for (const change of commit.changes) {
-        // No reader can reach versions older than a change that all readers see.
+        // No reader can see versions that are older than one that is visible to all readers.
         change.older = undefined;
         if (change.value === undefined && this.#latest.get(change.key) === change) {
           this.#latest.delete(change.key);
@@ -195,7 +198,7 @@ function versionAt(latest: Version | undefined, at: Revision): Version | undefin
 
 function nextVersion(change: Change, previous: Version | undefined, revision: Revision): Version {
   const older = previous;
-  if (change.kind === "delete") {
+  if (change.type === "delete") {
     const { key } = change;
     return {
       key,
@@ -210,7 +213,7 @@ function nextVersion(change: Change, previous: Version | undefined, revision: Re
   const existed = previous?.value !== undefined;
   return {
     key: change.key,
-    // The caller may go on to use its array, which may also be a slice of a much larger one.
+    // Copies the value, because the caller may change its array, and the array may be a slice of a much larger buffer.
     value: new Uint8Array(change.value),
     createRevision: existed ? previous.createRevision : revision,
     modRevision: revision,
@@ -224,5 +227,5 @@ function sizeOf(version: Version): number {
   return VERSION_OVERHEAD_BYTES + version.key.length + (version.value?.byteLength ?? 0);
 }
 
-/** The cost of a version beyond its key and value, so that a million empty puts count too. */
+/** The size of a version apart from its key and value, so that empty values count too. */
 const VERSION_OVERHEAD_BYTES = 200;

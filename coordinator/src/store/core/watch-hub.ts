@@ -37,12 +37,12 @@ export class WatchHub {
   }
 }
 
-/** A watch that only fails. */
+/** Returns a watch that fails at once. */
 export function failedWatch(error: unknown): AsyncIterable<WatchBatch> {
   return { [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(error) }) };
 }
 
 export function compacted(revision: Revision, compactRevision: Revision): StoreError {
-  const message = `revision ${revision} is gone: history goes back to ${compactRevision}`;
+  const message = `revision ${revision} was compacted: the history starts after ${compactRevision}`;
   return new StoreError("COMPACTED", message, { compactRevision });
 }

@@ -2,15 +2,15 @@ import type { Revision, StoredRecord, WatchBatch, WatchEvent } from "../store.ts
 import { StoreError } from "../store-error.ts";
 import type { Commit, Version } from "./timeline.ts";
 
-/** The source of a watcher: the durable commits. */
+/** The durable commits that a watcher reads. */
 export interface WatchSource {
   readonly durable: Revision;
   commit(revision: Revision): Commit | undefined;
 }
 
 /**
- * A cursor into the store's one history. It holds no buffer, so a slow reader costs nothing; what bounds it is the
- * history itself: when that is cut before the reader came by, the watcher fails with SLOW.
+ * A cursor in the store's history. It has no buffer, so a slow reader uses no memory: when the history is compacted past
+ * the cursor, the watcher fails with SLOW.
  */
 export class Watcher implements AsyncIterableIterator<WatchBatch> {
   readonly #source: WatchSource;
@@ -33,7 +33,8 @@ export class Watcher implements AsyncIterableIterator<WatchBatch> {
   }
 
   async next(): Promise<IteratorResult<WatchBatch, undefined>> {
-    if (this.#wake !== undefined) throw new StoreError("INVALID_ARGUMENT", "one next() at a time");
+    if (this.#wake !== undefined)
+      throw new StoreError("INVALID_ARGUMENT", "next() must not be called while another call is pending");
     for (;;) {
       if (this.#ended) return this.#last();
       const batch = this.#advance();
@@ -50,7 +51,7 @@ export class Watcher implements AsyncIterableIterator<WatchBatch> {
     return { done: true, value: undefined };
   }
 
-  /** Ends the watch, with an error or without. */
+  /** Ends the watch, with an error if one is given. */
   end(failure?: StoreError): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -59,19 +60,19 @@ export class Watcher implements AsyncIterableIterator<WatchBatch> {
     this.#wake?.();
   }
 
-  /** Called after new commits. Wakes the reader only if one concerns it. */
+  /** Called after new commits. Wakes the reader if one of them has a change under its prefix. */
   notify(): void {
     if (this.#wake === undefined) return;
     this.#skip(this.#source.durable);
     if (this.#next <= this.#source.durable) this.#wake();
   }
 
-  /** Commits up to the revision are about to go. */
+  /** Called before commits up to the revision are removed. */
   compacting(revision: Revision): void {
     if (this.#next > revision) return;
     this.#skip(revision);
     if (this.#next > revision) return;
-    const message = `the watcher still had to read revision ${this.#next}, which is gone: read the range again`;
+    const message = `revision ${this.#next} was compacted before the watcher read it: read the range again`;
     this.end(new StoreError("SLOW", message, { compactRevision: revision }));
   }
 
@@ -91,7 +92,7 @@ export class Watcher implements AsyncIterableIterator<WatchBatch> {
     return { revision, events: changes.filter((change) => this.#concerns(change)).map(toEvent) };
   }
 
-  /** Moves to the next commit that concerns this watcher, at most past the given one. */
+  /** Moves to the next commit with a change under the prefix, but not past the given revision. */
   #skip(through: Revision): void {
     while (this.#next <= through) {
       const commit = this.#source.commit(this.#next);
@@ -115,6 +116,6 @@ const NOTHING = new Uint8Array(0);
 
 function toEvent(change: Version): WatchEvent {
   return change.value === undefined
-    ? { kind: "delete", key: change.key }
-    : { kind: "put", record: toRecord(change) };
+    ? { type: "delete", key: change.key }
+    : { type: "put", record: toRecord(change) };
 }

@@ -14,7 +14,10 @@ export interface Opening extends Lead {
   readonly id: string;
 }
 
-/** Counts the opening, removes what an earlier leader left after the head, and makes the head this opening's own. */
+/**
+ * Increments the number of openings, removes log entries that an earlier leader left after the head, and rewrites the head
+ * for this opening.
+ */
 export function beginWriting(
   opening: Opening,
   headRevision: bigint,
@@ -22,25 +25,25 @@ export function beginWriting(
   { head, chains }: { readonly head: Revision; readonly chains: readonly Chain[] },
 ): Promise<bigint> {
   return writeFirst(opening, headRevision, [
-    { kind: "put", key: STORE_KEY, value: encodeStoreMeta(meta) },
-    { kind: "delete", from: entryKey(head + 1), to: "l0" },
-    { kind: "put", key: HEAD_KEY, value: headOf(meta.id, head, chains.at(-1) ?? CHAIN_START, opening.id) },
+    { type: "put", key: STORE_KEY, value: encodeStoreMeta(meta) },
+    { type: "delete", from: entryKey(head + 1), to: "l0" },
+    { type: "put", key: HEAD_KEY, value: headOf(meta.id, head, chains.at(-1) ?? CHAIN_START, opening.id) },
   ]);
 }
 
-/** Writes before the journal does, and returns etcd's revision of the head. */
+/** Writes before the journal exists. Returns etcd's revision of the head. */
 export async function writeFirst(
   { options: { etcd }, calls, leadership }: Opening,
   headRevision: bigint,
   ops: readonly EtcdOp[],
 ): Promise<bigint> {
-  const head = ops.find((op) => op.kind === "put" && op.key === HEAD_KEY);
+  const head = ops.find((op) => op.type === "put" && op.key === HEAD_KEY);
   const result = await insist(
     () =>
       etcd.txn({
         compares: [
-          { kind: "createRevision", key: LEADER_KEY, revision: leadership.createRevision },
-          { kind: "modRevision", key: HEAD_KEY, revision: headRevision },
+          { type: "create-revision", key: LEADER_KEY, revision: leadership.createRevision },
+          { type: "mod-revision", key: HEAD_KEY, revision: headRevision },
         ],
         ops,
         otherwise: [LEADER_KEY, HEAD_KEY],
@@ -49,9 +52,9 @@ export async function writeFirst(
   );
   if (result.succeeded) return head === undefined ? headRevision : result.revision;
   const [leader, found] = result.found;
-  // A try without an answer may have been the one that took effect.
+  // An earlier attempt without a response may have taken effect.
   const isMoved = found !== undefined && found.modRevision !== headRevision;
-  if (head?.kind === "put" && isMoved && found.value.equals(head.value)) return found.modRevision;
+  if (head?.type === "put" && isMoved && found.value.equals(head.value)) return found.modRevision;
   throw lost(leader);
 }
 

@@ -1,12 +1,12 @@
 import { StoreError } from "../store-error.ts";
 import type { Etcd, EtcdMember } from "./etcd.ts";
 
-/** Older versions have not been tested with the store. */
+/** The oldest version of etcd that was tested with the store. */
 const OLDEST_VERSION = [3, 6] as const;
 
 /**
- * Checks all members that answer. Members that don't are no reason to stay out: the others may have a majority.
- * @throws StoreError UNSUPPORTED that names the member.
+ * Checks the members that respond. Others are ignored, because a majority is sufficient. @throws StoreError UNSUPPORTED
+ * that names the member.
  */
 export async function checkMembers(etcd: Pick<Etcd, "members">): Promise<readonly EtcdMember[]> {
   const members = await etcd.members();
@@ -25,7 +25,7 @@ export async function checkMembers(etcd: Pick<Etcd, "members">): Promise<readonl
     if (first.clusterId !== clusterId) {
       throw new StoreError(
         "UNSUPPORTED",
-        `${first.endpoint} and ${endpoint} belong to different clusters of etcd: name the members of one cluster`,
+        `${first.endpoint} and ${endpoint} belong to different etcd clusters: configure the members of one cluster`,
       );
     }
   }

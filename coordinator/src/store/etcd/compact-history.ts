@@ -2,10 +2,13 @@ import type { MonotonicClock } from "@forage/common/clock";
 import type { Etcd } from "./etcd.ts";
 import { HEAD_KEY } from "./layout.ts";
 
-/** etcd keeps every version of every key until it is compacted, and its database has a quota (2 GiB by default). */
+/**
+ * The interval of compactions. etcd keeps every version of every key until it is compacted, and its database has a quota (2
+ * GiB by default).
+ */
 const COMPACT_EVERY_MS = 5 * 60_000;
 
-/** Removes etcd's history that is older than one interval. Returns a function that ends it. */
+/** Compacts etcd's history older than one interval, repeatedly. Returns a function that ends it. */
 export function compactHistory(etcd: Etcd, clock: MonotonicClock): () => void {
   let previous = 0n;
   let cancel = (): void => {};
@@ -13,7 +16,7 @@ export function compactHistory(etcd: Etcd, clock: MonotonicClock): () => void {
     cancel = clock.schedule(COMPACT_EVERY_MS, () => {
       later();
       compact().catch(() => {
-        // The next interval tries again: what counts is that it happens at times.
+        // A failed compaction is repeated at the next interval.
       });
     });
   };

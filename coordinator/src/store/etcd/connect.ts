@@ -10,32 +10,32 @@ import type { Leader } from "./leadership.ts";
 import { prefixed } from "./prefixed.ts";
 import { type EtcdSettings, etcdEndpoints } from "./settings.ts";
 
-/** A connection to the store in etcd, for one process of one data directory. */
+/** A connection to the store in etcd for one process, which holds the lock of its data directory. */
 export interface EtcdConnection {
   readonly etcd: Etcd;
   readonly self: Leader;
   readonly callClock: MonotonicClock;
   readonly nowMs: () => number;
-  /** Lets the next process of the data directory connect. */
+  /** Releases the lock of the data directory. */
   readonly onClosed: () => void;
 }
 
 export interface ConnectOptions {
   readonly settings: EtcdSettings;
-  /** Holds the coordinator's id in etcd. Created if it does not exist. */
+  /** The directory that holds the coordinator's id in etcd. It is created if it does not exist. */
   readonly dir: string;
-  /** The host's name, for people. */
+  /** The name of the host, for messages. */
   readonly hostName: string;
-  /** HOST:PORT at which other coordinators reach this one. */
+  /** The addresses (HOST:PORT) at which other coordinators reach this one. */
   readonly addresses?: readonly string[] | undefined;
   readonly clock: MonotonicClock;
-  /** Wall clock in milliseconds, by which grpc-js counts deadlines. */
+  /** The wall clock in milliseconds, which grpc-js uses for deadlines. */
   readonly nowMs: () => number;
 }
 
 /**
- * Connects as the coordinator of the directory.
- * @throws StoreError LOCKED when another process has connected as the same one.
+ * Connects as the coordinator of the directory. @throws StoreError LOCKED if another process is connected as the same
+ * coordinator.
  */
 export async function connectToEtcd(options: ConnectOptions): Promise<EtcdConnection> {
   const { settings, dir, hostName, addresses, clock, nowMs } = options;
@@ -53,7 +53,7 @@ export async function connectToEtcd(options: ConnectOptions): Promise<EtcdConnec
 
 async function takeLock(dir: string): Promise<DirectoryLock> {
   const lock = await lockDirectory(dir).catch((cause: unknown) => {
-    throw new StoreError("IO_ERROR", `the directory ${dir} can't be guarded`, { cause });
+    throw new StoreError("IO_ERROR", `the directory ${dir} can't be locked`, { cause });
   });
   if (lock !== undefined) return lock;
   throw new StoreError(
@@ -62,7 +62,10 @@ async function takeLock(dir: string): Promise<DirectoryLock> {
   );
 }
 
-/** Random, and the same for each start: a restarted coordinator need not wait for the end of its own lease. */
+/**
+ * Returns the coordinator's random id. It stays the same over restarts, so that a restarted coordinator needn't wait for
+ * the expiry of its own lease.
+ */
 function holderOf(dir: string): string {
   const path = join(dir, "coordinator-id");
   try {
@@ -73,5 +76,8 @@ function holderOf(dir: string): string {
   }
   const id = readFileSync(path, "utf8").trim();
   if (/^[0-9a-f-]{36}$/.test(id)) return id;
-  throw new StoreError("CORRUPT", `${path} holds no id: remove the file, and the coordinator gets a new id`);
+  throw new StoreError(
+    "CORRUPT",
+    `${path} contains no valid id: remove the file, so that the coordinator creates a new id`,
+  );
 }

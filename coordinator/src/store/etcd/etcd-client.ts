@@ -26,13 +26,13 @@ import type {
 } from "./etcd.ts";
 import { EtcdError } from "./etcd-error.ts";
 
-/** The time for one call. A member that takes longer is paused or cut off, and another one may answer. */
+/** The limit of one call. A member that needs longer is paused or disconnected, and another one may respond. */
 const CALL_LIMIT_MS = 3_000;
 
-/** The time to renew a lease at one member. A lease of 3 s is renewed at the next member before it ends. */
+/** The limit of a renewal at one member. A lease of 3 s can then be renewed at another member before it expires. */
 export const LEASE_CALL_LIMIT_MS = 1_000;
 
-/** A page of the largest records is 250 MiB; etcd itself does not limit answers. */
+/** The limit of a response. A page of the largest possible records is 250 MiB; etcd doesn't limit responses. */
 const ANSWER_BYTES_MAX = 512 * 1024 * 1024;
 
 const CHANNEL_OPTIONS = {
@@ -45,15 +45,15 @@ const CHANNEL_OPTIONS = {
 };
 
 export interface EtcdEndpoint {
-  /** As it was configured, for messages. */
+  /** The URL from the configuration, for messages. */
   readonly url: string;
-  /** HOST:PORT. */
+  /** The address as HOST:PORT. */
   readonly address: string;
   readonly credentials: ChannelCredentials;
 }
 
 export interface EtcdClientOptions {
-  /** At least one. */
+  /** The members, at least one. */
   readonly endpoints: readonly EtcdEndpoint[];
   readonly nowMs: () => number;
 }
@@ -73,7 +73,10 @@ type Unary<Request, Response> = (
   callback: (error: ServiceError | null, response: Response) => void,
 ) => unknown;
 
-/** Calls one member until a call fails, then the next one. It does not repeat calls: only the caller can tell which may be repeated. */
+/**
+ * Calls one member until a call fails, and then the next one. It doesn't repeat calls, because only the caller knows which
+ * of them may be repeated.
+ */
 export class EtcdClient implements Etcd {
   readonly #members: readonly Member[];
   readonly #nowMs: () => number;
@@ -82,7 +85,7 @@ export class EtcdClient implements Etcd {
 
   constructor({ endpoints, nowMs }: EtcdClientOptions) {
     this.#nowMs = nowMs;
-    // A member that was cut off from the others then fails at once, and the next one is called.
+    // Makes calls to a member without a leader fail at once, so that the next member is called.
     this.#metadata.set("hasleader", "true");
     this.#members = endpoints.map(({ url, address, credentials }) => ({
       url,
@@ -205,7 +208,7 @@ export class EtcdClient implements Etcd {
       return await call(member);
     } catch (error) {
       const failure = EtcdError.from(error, member.url);
-      // Calls that failed at the same time move on by one together.
+      // Concurrent failures of one member switch to the next member only once.
       if (failure.retryable && this.#at === at) this.#at = (at + 1) % this.#members.length;
       throw failure;
     }
@@ -241,18 +244,18 @@ function toRequest({ compares, ops, otherwise = [] }: EtcdTxn): TxnRequest {
   };
 }
 
-function toCompare({ kind, key, revision }: EtcdCompare): TxnRequest["compare"][number] {
-  const isCreate = kind === "createRevision";
+function toCompare({ type, key, revision }: EtcdCompare): TxnRequest["compare"][number] {
+  const isCreate = type === "create-revision";
   return {
     result: Compare_CompareResult.EQUAL,
     target: isCreate ? Compare_CompareTarget.CREATE : Compare_CompareTarget.MOD,
     key: Buffer.from(key),
-    targetUnion: { $case: kind, value: revision },
+    targetUnion: { $case: isCreate ? "createRevision" : "modRevision", value: revision },
   };
 }
 
 function toOp(op: EtcdOp): RequestOp {
-  if (op.kind === "put") {
+  if (op.type === "put") {
     const value = { key: Buffer.from(op.key), value: bufferOf(op.value), lease: op.lease ?? 0n };
     return { request: { $case: "requestPut", value } };
   }

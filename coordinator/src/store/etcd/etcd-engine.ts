@@ -12,20 +12,20 @@ import { markMoved } from "./write-restored.ts";
 
 /** A store in etcd. */
 export interface EtcdStore extends DurableStore {
-  /** Marks the store as moved to another place. It can't be opened from then on. */
+  /** Marks the store as moved to another place. It can't be opened afterwards. */
   retire(to: string): Promise<void>;
 }
 
 /** The resources of an engine. */
 export interface Own {
   readonly calls: Insistence;
-  /** Returns undefined while another coordinator leads. */
+  /** Returns the leadership. Undefined while another coordinator leads. */
   readonly leadership: () => Leadership | undefined;
   readonly etcd: Etcd;
   readonly close: () => void;
 }
 
-/** The engine over etcd, which closes what it owns. */
+/** The store engine on etcd. It closes the resources that it owns. */
 export class EtcdStoreEngine extends StoreEngine implements EtcdStore {
   readonly id: string;
   readonly epoch: number;
@@ -83,9 +83,9 @@ export class EtcdStoreEngine extends StoreEngine implements EtcdStore {
   }
 }
 
-/** Advice for a store that is not as it was written. */
+/** The advice in errors about a damaged store. */
 export const ADVICE = {
-  refused: "It is left as it was found. Restore a backup under another prefix",
+  refused: "It was not changed. Restore a backup under another prefix",
   serving:
     "The coordinator serves intact state from memory: make a backup now and restore it under another prefix",
 };

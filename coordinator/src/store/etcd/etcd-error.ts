@@ -2,15 +2,15 @@ import { messageOf } from "@forage/common/message-of";
 import { status } from "@grpc/grpc-js";
 
 export type EtcdErrorCode =
-  /** No member answered in time, or it has no leader. The call may have taken effect. */
+  /** No member responded in time, or the member has no leader. The call may have taken effect. */
   | "UNAVAILABLE"
-  /** The database has reached its quota; nothing was done. */
+  /** The database has reached its quota. The call had no effect. */
   | "NO_SPACE"
-  /** etcd does not accept the credentials, or they don't allow the call. */
+  /** etcd rejects the credentials, or they don't permit the call. */
   | "DENIED"
-  /** The revision is gone. */
+  /** The revision was compacted. */
   | "COMPACTED"
-  /** A request that etcd never accepts. */
+  /** etcd rejects the request permanently. */
   | "REJECTED";
 
 /** A failed call of etcd. */
@@ -23,7 +23,7 @@ export class EtcdError extends Error {
     this.code = code;
   }
 
-  /** Whether the same call can succeed later. */
+  /** Whether the same call may succeed later. */
   get retryable(): boolean {
     return this.code === "UNAVAILABLE" || this.code === "NO_SPACE" || this.code === "DENIED";
   }
@@ -39,7 +39,7 @@ export class EtcdError extends Error {
 function codeOf(code: number, details: string): EtcdErrorCode {
   switch (code) {
     case status.RESOURCE_EXHAUSTED:
-      // "too many requests" has the same code and ends by itself.
+      // "too many requests" has the same code, but is a temporary condition.
       return details.includes("space exceeded") ? "NO_SPACE" : "UNAVAILABLE";
     case status.PERMISSION_DENIED:
     case status.UNAUTHENTICATED:

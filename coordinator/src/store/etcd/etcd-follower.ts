@@ -22,24 +22,22 @@ import type { EtcdStoreOptions } from "./options.ts";
 import { type Content, readStore, type UnfinishedFold } from "./read-store.ts";
 import { asStoreError, firstAnswer, takeLead } from "./take-lead.ts";
 
-/** A store in etcd to which another coordinator writes, until this one leads. */
+/** A store in etcd that follows the writes of another coordinator until this one leads. */
 export interface FollowedStore extends EtcdStore {
-  /** Milliseconds since the store was last known to be complete. 0 when this coordinator leads. */
+  /** The milliseconds since the store was last known to be current. 0 while this coordinator leads. */
   readonly behindMs: number;
   /**
-   * Waits until no other coordinator leads, and takes the lead: the store then takes writes. `onLeader` is called, perhaps
-   * several times, with the coordinator that leads, and `onVacant` when none does. Rejects when the store can't be followed any more, or is closed.
+   * Waits until no other coordinator leads, and takes the lead, after which the store accepts writes. Calls `onLeader` with
+   * the current leader, perhaps several times, and `onVacant` when there is no leader. Rejects when the store can't be
+   * followed any more, or is closed.
    */
   lead(onLeader: (leader: Leader) => void, onVacant?: () => void): Promise<void>;
 }
 
-/** A watch can end without a message, so the head is read again at times. */
+/** The interval at which the head is read without a notification, because a watch can end without one. */
 const LOOK_EVERY_MS = 1_000;
 
-/**
- * Opens the store for reading and follows it.
- * @throws StoreError MISSING when there is none yet.
- */
+/** Opens the store read-only and follows it. @throws StoreError MISSING if there is no store. */
 export async function followEtcdStore(options: EtcdStoreOptions): Promise<FollowedStore> {
   const { etcd, clock, callClock = clock } = options;
   try {
@@ -60,26 +58,26 @@ export async function followEtcdStore(options: EtcdStoreOptions): Promise<Follow
   }
 }
 
-interface FollowerParts {
+interface EtcdFollowerOptions {
   readonly options: EtcdStoreOptions;
   readonly calls: Omit<Insistence, "outageMaxMs">;
   readonly callClock: MonotonicClock;
 }
 
-/** The state that the engine shares with its journal, which exists before it. */
+/** The state that the engine shares with its journal. It is created before both. */
 interface Following {
   leader: string;
   failure: StoreError | undefined;
   leadership: Leadership | undefined;
   stopCompacting: () => void;
-  /** Aborted when the engine no longer follows. */
+  /** Aborted when the engine stops following. */
   readonly ending: AbortController;
   /** Aborted when the store is closed. */
   readonly closing: AbortController;
 }
 
 class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
-  readonly #parts: FollowerParts;
+  readonly #options: EtcdFollowerOptions;
   readonly #following: Following;
   readonly #failed = Promise.withResolvers<never>();
   readonly #timeline: Timeline;
@@ -88,13 +86,13 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
   #chains: Chain[];
   #headRevision: bigint;
   #foldTarget: Base | undefined;
-  /** The rest of a fold that the first reading has finished in memory. */
+  /** The remaining operations of an unfinished fold that was completed in memory when the store was read. */
   readonly #unfinishedFold: UnfinishedFold | undefined;
   #syncedMs: number;
   readonly #loop: Promise<void>;
 
-  constructor(parts: FollowerParts, rebuilt: Rebuilt, content: Content) {
-    const { etcd, clock, historyRevisions, newId, onClosed } = parts.options;
+  constructor(options: EtcdFollowerOptions, rebuilt: Rebuilt, content: Content) {
+    const { etcd, clock, historyRevisions, newId, onClosed } = options.options;
     const { timeline, meta, base, chains } = rebuilt;
     const following: Following = {
       ...{ leader: "another coordinator", failure: undefined, leadership: undefined },
@@ -116,11 +114,11 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
         ...(historyRevisions !== undefined && { historyRevisions }),
       },
       {
-        ...{ etcd, calls: parts.calls, close, meta, lineage: meta.lineage ?? newId() },
+        ...{ etcd, calls: options.calls, close, meta, lineage: meta.lineage ?? newId() },
         leadership: () => following.leadership,
       },
     );
-    this.#parts = parts;
+    this.#options = options;
     this.#following = following;
     this.#timeline = timeline;
     this.#meta = meta;
@@ -138,7 +136,7 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
   }
 
   async lead(onLeader: (leader: Leader) => void, onVacant?: () => void): Promise<void> {
-    const { options, calls, callClock } = this.#parts;
+    const { options, calls, callClock } = this.#options;
     const following = this.#following;
     const onStandby = (leader: Leader): void => {
       following.leader = leader.name;
@@ -166,9 +164,9 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
     }
   }
 
-  /** Takes over the writing at the end of the history, to which no other coordinator can add any more. */
+  /** Begins to write at the end of the history, after no other coordinator can write any more. */
   async #begin(opening: Opening): Promise<void> {
-    const { etcd } = this.#parts.options;
+    const { etcd } = this.#options.options;
     const { calls } = opening;
     this.#take(await readHistoryEnd(etcd, calls, this.#known()));
     const meta = { ...this.#meta, lineage: this.lineage, opens: this.#meta.opens + 1 };
@@ -187,7 +185,7 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
     );
   }
 
-  /** Finishes a fold that was cut off: the log up to its target is in the timeline still. */
+  /** Finishes an interrupted fold in etcd. The timeline still contains the log up to its target. */
   async #finishFold(opening: Opening, headRevision: bigint): Promise<void> {
     const target = this.#foldTarget;
     if (target === undefined) return;
@@ -212,7 +210,7 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
   }
 
   async #follow(): Promise<void> {
-    const { options, calls: known } = this.#parts;
+    const { options, calls: known } = this.#options;
     const { ending } = this.#following;
     const { etcd } = options;
     const calls = { ...known, signal: ending.signal };
@@ -237,12 +235,12 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
     }
   }
 
-  /** Resolves when the head has moved, and at times without that. */
+  /** Resolves when the head has changed, or after an interval. */
   async #untilMoved(): Promise<void> {
-    const { etcd } = this.#parts.options;
+    const { etcd } = this.#options.options;
     const enough = new AbortController();
     const { signal, unlink } = linkSignals(this.#following.ending.signal, enough.signal);
-    const timer = pause(this.#parts.callClock, LOOK_EVERY_MS, signal);
+    const timer = pause(this.#options.callClock, LOOK_EVERY_MS, signal);
     await Promise.race([timer, etcd.changed(HEAD_KEY, this.#headRevision, signal).catch(() => timer)]);
     enough.abort();
     unlink();
@@ -251,7 +249,7 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
   #take({ meta, base, foldTarget, headRevision, entries }: HistoryEnd): void {
     const { id, epoch, lineage = this.lineage } = meta;
     if (id !== this.id || epoch !== this.epoch || lineage !== this.lineage)
-      throw new StoreError("CORRUPT", "another store was restored in its place");
+      throw new StoreError("CORRUPT", "the store was replaced by another one");
     this.#meta = meta;
     this.#foldTarget = foldTarget;
     this.#headRevision = headRevision;
@@ -260,7 +258,10 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
     this.#syncedMs = this.#monotonicMs();
   }
 
-  /** The base of a fold that the first reading has finished in memory is ahead of the one in etcd for a while. */
+  /**
+   * Updates the base. After an unfinished fold was completed in memory, the base in memory is ahead of the one in etcd for
+   * a while.
+   */
   #moveBase(base: Base, entries: HistoryEnd["entries"]): void {
     this.follow(entries, base.revision);
     if (base.revision <= this.#base.revision) return;
@@ -273,14 +274,14 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
   }
 
   #monotonicMs(): number {
-    return this.#parts.callClock.monotonicMs();
+    return this.#options.callClock.monotonicMs();
   }
 }
 
-/** The journal of an engine that must not write. */
+/** Returns the journal of a follower, which rejects all commits. */
 function refusingJournal(following: Following) {
   const refused = (): StoreError =>
-    new StoreError("UNAVAILABLE", `${following.leader} leads: it alone writes`);
+    new StoreError("UNAVAILABLE", `${following.leader} leads, and only the leader writes`);
   return {
     append: () => {
       throw refused();

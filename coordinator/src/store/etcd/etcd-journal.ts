@@ -21,10 +21,10 @@ import {
 } from "./layout.ts";
 import { type Leadership, lost } from "./leadership.ts";
 
-/** History folded in one step. Writes go on between its transactions. */
+/** The limit of history folded in one step. Writes continue between the transactions of a step. */
 const FOLD_BYTES_MAX = 4 * 1024 * 1024;
 
-/** The time for what is waiting when the store is closed. systemd ends the process after some more. */
+/** The time for queued commits when the store is closed. It is shorter than systemd's limit for ending the process. */
 const CLOSE_WAIT_MS = 3_000;
 
 export interface EtcdJournalOptions extends Omit<Insistence, "signal" | "onRetry"> {
@@ -32,11 +32,11 @@ export interface EtcdJournalOptions extends Omit<Insistence, "signal" | "onRetry
   readonly leadership: Leadership;
   readonly timeline: Timeline;
   readonly base: Base;
-  /** The chain of the base's revision and of each one after it. */
+  /** The chains of the base's revision and of each later revision. */
   readonly chains: readonly Chain[];
   readonly store: string;
   readonly opening: string;
-  /** etcd's revision of the head as this opening wrote it. */
+  /** etcd's revision of the head as written by this opening. */
   readonly headRevision: bigint;
 }
 
@@ -52,17 +52,20 @@ interface Batch {
 }
 
 /**
- * Writes commits as log entries, many with one transaction of etcd: while one is on its way, the next gathers. The head
- * makes them count. It is moved by a transaction that compares its own revision and the leader's, so that
+ * Writes commits as log entries, many in one transaction of etcd: while a transaction is in flight, the next commits are
+ * collected. A log entry counts once the head has reached it. The head is moved by a transaction that compares the etcd
+ * revisions of the head and of the leader's key, so that
  *
- * - entries that need several transactions count all at once, when the head reaches them;
- * - a transaction without an answer is repeated without harm: the head shows whether it took effect;
+ * - entries of several transactions take effect together, when the head reaches them;
+ *
+ * - a transaction without a response can be repeated: the head shows whether it took effect;
+ *
  * - a coordinator that has lost the lead can change nothing.
  */
 export class EtcdJournal implements Journal {
   readonly #options: EtcdJournalOptions;
   readonly #listener: JournalListener;
-  readonly #giveUp = new AbortController();
+  readonly #abandoned = new AbortController();
   #headRevision: bigint;
   #base: Base;
   #chains: Chain[];
@@ -104,21 +107,22 @@ export class EtcdJournal implements Journal {
   }
 
   async close(): Promise<void> {
-    const cancel = this.#options.clock.schedule(CLOSE_WAIT_MS, () => this.#giveUp.abort());
+    const cancel = this.#options.clock.schedule(CLOSE_WAIT_MS, () => this.#abandoned.abort());
     await this.#running;
     cancel();
-    this.#giveUp.abort();
+    this.#abandoned.abort();
     await this.#options.leadership.release();
   }
 
-  /** One loop at a time; it ends when there is nothing left to do. */
+  /** Starts the write loop unless it runs. It ends when the queue is empty. */
   #run(): void {
     if (this.#failure === undefined) this.#running ??= this.#work();
   }
 
   async #work(): Promise<void> {
     while (this.#failure === undefined && this.#hasWork()) {
-      // Callers that were just answered ask again within this turn of the event loop: their next belongs in the batch.
+      // Callers that just got their results make their next calls within this turn of the event loop, so their commits can
+      // join the batch.
       await new Promise((resolve) => setImmediate(resolve));
       try {
         if (this.#options.leadership.ended) await this.#options.leadership.retake(this.#headRevision);
@@ -128,7 +132,8 @@ export class EtcdJournal implements Journal {
         this.#fail(`writing from revision ${this.#queue[0]?.revision ?? this.#headAt()} on`, error);
       }
     }
-    // Must happen in the same step as the last check of the queue. Otherwise a commit appended in between would wait for ever.
+    // Must be in the same synchronous step as the last check of the queue. Otherwise a commit appended in between would
+    // never be written.
     this.#running = undefined;
   }
 
@@ -150,7 +155,7 @@ export class EtcdJournal implements Journal {
     this.#listener.durable(revision);
   }
 
-  /** As many commits as fit into one transaction, and at least one. */
+  /** Returns as many commits as fit into one transaction, but at least one. */
   #nextBatch(): Batch {
     const ops: EtcdOp[] = [];
     let bytes = 0;
@@ -165,17 +170,20 @@ export class EtcdJournal implements Journal {
     return { count, ops };
   }
 
-  /** Writes if this coordinator leads, and moves the head if one is given. Returns when etcd has it. */
+  /**
+   * Writes the operations if this coordinator leads, and moves the head if one is given. Returns once etcd has committed
+   * them.
+   */
   async #write(ops: readonly EtcdOp[], head?: Buffer): Promise<void> {
     const { etcd, leadership } = this.#options;
     for (;;) {
       const result = await this.#insist(() =>
         etcd.txn({
           compares: [
-            { kind: "createRevision", key: LEADER_KEY, revision: leadership.createRevision },
-            { kind: "modRevision", key: HEAD_KEY, revision: this.#headRevision },
+            { type: "create-revision", key: LEADER_KEY, revision: leadership.createRevision },
+            { type: "mod-revision", key: HEAD_KEY, revision: this.#headRevision },
           ],
-          ops: head === undefined ? ops : [...ops, { kind: "put", key: HEAD_KEY, value: head }],
+          ops: head === undefined ? ops : [...ops, { type: "put", key: HEAD_KEY, value: head }],
           otherwise: [LEADER_KEY, HEAD_KEY],
         }),
       );
@@ -195,7 +203,7 @@ export class EtcdJournal implements Journal {
       const { stalled } = outage;
       if (stalled !== undefined) this.#listener.stalled(stalled);
     };
-    return insist(call, { clock, random, outage, signal: this.#giveUp.signal, onRetry });
+    return insist(call, { clock, random, outage, signal: this.#abandoned.signal, onRetry });
   }
 
   async #foldStep(fold: Fold): Promise<void> {
@@ -259,22 +267,22 @@ export class EtcdJournal implements Journal {
 }
 
 /**
- * The transactions of a fold, in order. With several, the first one names the base that they lead to, and the last one
- * makes it the base: an opening after a fold that was cut off can finish it, because the log still has its entries.
+ * Yields the transactions of a fold, in order. If there are several, the first one records the target base and the last one
+ * makes it the base. If the fold is interrupted, the next opening can finish it, because the log still has its entries.
  */
 export function* foldGroups(ops: readonly EtcdOp[], from: Revision, base: Base): Generator<EtcdOp[]> {
   const target = encodeBase(base);
   const groups = [...grouped(ops)];
   const last = groups.pop() ?? [];
   for (const [at, group] of groups.entries())
-    yield at === 0 ? [...group, { kind: "put", key: FOLD_KEY, value: target }] : group;
+    yield at === 0 ? [...group, { type: "put", key: FOLD_KEY, value: target }] : group;
   yield [
     ...last,
-    { kind: "put", key: BASE_KEY, value: target },
-    { kind: "delete", from: FOLD_KEY },
-    { kind: "delete", from: entryKey(from + 1), to: entryKey(base.revision + 1) },
+    { type: "put", key: BASE_KEY, value: target },
+    { type: "delete", from: FOLD_KEY },
+    { type: "delete", from: entryKey(from + 1), to: entryKey(base.revision + 1) },
   ];
 }
 
-/** Above what a record has besides its value: its numbers, its lease and the seal. */
+/** The upper bound of a record's size apart from its value: its numbers, its lease and the seal. */
 const RECORD_OVERHEAD_BYTES = 512;

@@ -23,8 +23,8 @@ interface LeaderOpening extends Opening {
 }
 
 /**
- * Opens the store in etcd, or makes one there, once no other coordinator leads. CORRUPT, naming the records, if anything is
- * not as it was written, and then it is left as it was found.
+ * Opens or creates the store in etcd, after it has become the leader. Throws CORRUPT, naming the records, if anything
+ * differs from what was written. The store is then not changed.
  */
 export async function openEtcdStore(options: EtcdStoreOptions): Promise<EtcdStore> {
   let lead: Lead | undefined;
@@ -39,7 +39,7 @@ export async function openEtcdStore(options: EtcdStoreOptions): Promise<EtcdStor
   }
 }
 
-/** Makes a store of a backup, see `writeRestored`. */
+/** Creates a store from a backup, see `writeRestored`. */
 export async function restoreEtcdStore(
   options: EtcdStoreOptions,
   backup: { readonly file: string; readonly epoch?: number },
@@ -95,7 +95,7 @@ async function openAsLeader(opening: LeaderOpening): Promise<EtcdStore> {
   });
 }
 
-/** The content of a sound store, or of one that was made just now. */
+/** Returns the content of an undamaged store, or of one that was just created. */
 async function readSound(opening: LeaderOpening): Promise<Content> {
   const { options, calls } = opening;
   const content = await readStore(options.etcd, calls);
@@ -115,9 +115,9 @@ async function readSound(opening: LeaderOpening): Promise<Content> {
   const meta = { id: options.newId(), epoch: 1, opens: 0, lineage: options.newId() };
   const base = { revision: 0, chain: CHAIN_START, count: 0, sum: 0 };
   const headRevision = await writeFirst(opening, 0n, [
-    { kind: "put", key: STORE_KEY, value: encodeStoreMeta(meta) },
-    { kind: "put", key: BASE_KEY, value: encodeBase(base) },
-    { kind: "put", key: HEAD_KEY, value: headOf(meta.id, 0, CHAIN_START, opening.id) },
+    { type: "put", key: STORE_KEY, value: encodeStoreMeta(meta) },
+    { type: "put", key: BASE_KEY, value: encodeBase(base) },
+    { type: "put", key: HEAD_KEY, value: headOf(meta.id, 0, CHAIN_START, opening.id) },
   ]);
   const made = { meta, base, empty: false, records: [], entries: [], problems: [] };
   return { ...content, inspection: made, headRevision };

@@ -1,31 +1,34 @@
 /**
- * The part of etcd that the store uses. Keys are text; revisions are etcd's own, which count all changes of the cluster
- * and have nothing to do with the store's.
+ * The part of etcd that the store uses. Keys are texts. Revisions here are etcd's, which count all changes of the etcd
+ * cluster and are independent of the store's revisions.
  *
  * All methods fail with EtcdError. A failed call may have taken effect.
  */
 export interface Etcd {
-  /** Linearizable, or as of the revision. */
+  /** Reads the keys, linearizable or at the given revision. */
   range(query: EtcdQuery): Promise<EtcdRange>;
-  /** Applies all operations at one revision if every compare holds, else none. */
+  /** Applies all operations in one revision if every compare holds, otherwise none. */
   txn(txn: EtcdTxn): Promise<EtcdTxnResult>;
-  /** Removes the history before the revision, of the whole cluster. */
+  /** Compacts the history of the whole etcd cluster before the revision. */
   compact(revision: bigint): Promise<void>;
   grantLease(ttlSeconds: number): Promise<bigint>;
-  /** Returns false when the lease has ended. */
+  /** Renews the lease. Returns false if it has ended. */
   keepLeaseAlive(id: bigint): Promise<boolean>;
-  /** Deletes the lease's keys. Does nothing when it has ended. */
+  /** Ends the lease and deletes its keys. Does nothing if it has ended. */
   revokeLease(id: bigint): Promise<void>;
-  /** Resolves when the key changed after the revision, or when etcd can't tell any more, so the caller reads it again. */
+  /**
+   * Resolves when the key has changed after the revision, or when etcd has compacted that revision. The caller then reads
+   * the key again.
+   */
   changed(key: string, after: bigint, signal: AbortSignal): Promise<void>;
-  /** Returns what each endpoint answers, or why it does not. */
+  /** Returns the response of each endpoint, or its error. */
   members(): Promise<readonly EtcdMember[]>;
   close(): void;
 }
 
 export interface EtcdQuery {
   readonly from: string;
-  /** The key after the last one. Default: only `from`. */
+  /** The end of the range, exclusive. Default: only the key `from`. */
   readonly to?: string;
   readonly limit?: number;
   readonly at?: bigint;
@@ -44,28 +47,28 @@ export interface EtcdRecord {
   readonly modRevision: bigint;
 }
 
-/** An absent key has the revisions 0. */
+/** A compare of a key. The revisions of an absent key are 0. */
 export interface EtcdCompare {
-  readonly kind: "createRevision" | "modRevision";
+  readonly type: "create-revision" | "mod-revision";
   readonly key: string;
   readonly revision: bigint;
 }
 
 export type EtcdOp =
-  | { readonly kind: "put"; readonly key: string; readonly value: Uint8Array; readonly lease?: bigint }
-  | { readonly kind: "delete"; readonly from: string; readonly to?: string };
+  | { readonly type: "put"; readonly key: string; readonly value: Uint8Array; readonly lease?: bigint }
+  | { readonly type: "delete"; readonly from: string; readonly to?: string };
 
 export interface EtcdTxn {
   readonly compares: readonly EtcdCompare[];
   readonly ops: readonly EtcdOp[];
-  /** Keys that are read when a compare fails. */
+  /** The keys that are read if a compare fails. */
   readonly otherwise?: readonly string[];
 }
 
 export interface EtcdTxnResult {
   readonly succeeded: boolean;
   readonly revision: bigint;
-  /** The records of `otherwise`, in its order. */
+  /** The records of the keys in `otherwise`, in the same order. */
   readonly found: readonly (EtcdRecord | undefined)[];
 }
 
@@ -73,7 +76,7 @@ export type EtcdMember =
   | {
       readonly type: "up";
       readonly endpoint: string;
-      /** Such as 3.6.0. */
+      /** The version, such as 3.6.0. */
       readonly version: string;
       readonly clusterId: bigint;
     }

@@ -2,7 +2,9 @@ import type { Head } from "../format/findings.ts";
 import { decodeFields, encodeFields, unreadable } from "../format/meta-codec.ts";
 import { HEAD_KEY } from "./layout.ts";
 
-/** The head as the leader writes it. `opening` differs for each opening, so that two leaders never write the same bytes. */
+/**
+ * The head as written by the leader. `opening` differs for each opening, so that two leaders never write the same bytes.
+ */
 export interface HeadRecord extends Head {
   readonly opening: string;
 }
@@ -11,7 +13,7 @@ export function encodeHead({ chain, ...fields }: HeadRecord): Buffer {
   return encodeFields(HEAD_KEY, { ...fields, chain: chain.toString("hex") });
 }
 
-/** @throws StoreError CORRUPT unless it is exactly what was written. */
+/** Decodes a head. @throws StoreError CORRUPT if it differs from what was written. */
 export function decodeHead(value: Buffer): HeadRecord {
   const { store, revision, chain, opening } = decodeFields(HEAD_KEY, value);
   if (typeof store !== "string" || typeof revision !== "number") throw unreadable(HEAD_KEY);

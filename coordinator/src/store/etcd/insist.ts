@@ -3,24 +3,24 @@ import { type MonotonicClock, pause } from "@forage/common/clock";
 import { EtcdError } from "./etcd-error.ts";
 import type { Outage } from "./outage.ts";
 
-/** A member that restarts, or an election, takes about a second. */
+/** The delay between attempts. A restart of a member or an election takes about a second. */
 const BACK_OFF = { baseMs: 50, capMs: 1_000 };
 
 export interface Insistence {
   readonly clock: MonotonicClock;
-  /** A number from 0 up to, but not including, 1. */
+  /** Returns a random number from 0 to 1, exclusive. */
   readonly random: () => number;
   readonly outage: Outage;
   readonly signal: AbortSignal;
-  /** The longest outage to wait out. Default: no limit. */
+  /** The longest outage, in milliseconds, during which calls are repeated. Default: no limit. */
   readonly outageMaxMs?: number;
-  /** Called after each failure that is followed by another try. */
+  /** Called after each failed attempt that is repeated. */
   readonly onRetry?: () => void;
 }
 
 /**
- * Repeats a call until etcd answers it. A call that failed may have taken effect, so the call must bear being repeated.
- * @throws EtcdError when the call can't succeed, or the signal aborts.
+ * Repeats a call until etcd responds. An attempt that failed may have taken effect, so the call must be idempotent. @throws
+ * EtcdError if the call can't succeed, or the signal aborts.
  */
 export async function insist<T>(
   call: () => Promise<T>,

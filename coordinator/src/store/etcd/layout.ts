@@ -1,38 +1,47 @@
 import type { EtcdOp, EtcdRecord } from "./etcd.ts";
 
 /**
- * etcd takes requests of 1.5 MiB (--max-request-bytes), keys and the framing of 128 operations included. A record or log entry
- * above this is written in parts.
+ * The size above which a record or log entry is written in parts. etcd limits requests to 1.5 MiB (--max-request-bytes),
+ * including keys and the encoding of 128 operations.
  */
 export const PART_BYTES_MAX = 1024 * 1024;
 
-/** etcd takes 128 operations for one transaction (--max-txn-ops). The rest is for what every transaction adds. */
+/**
+ * The limit of operations in a group. etcd limits transactions to 128 operations (--max-txn-ops); the rest is for
+ * operations that every transaction adds.
+ */
 export const GROUP_OPS_MAX = 120;
 
-/** The last acknowledged revision. Only the transaction that moves it makes the log entries up to it count. */
+/**
+ * The key of the last acknowledged revision. Log entries count only after a transaction has moved the head to their
+ * revision.
+ */
 export const HEAD_KEY = "m/head";
 
-/** The coordinator that may write. It exists as long as that one keeps its lease alive. */
+/** The key of the coordinator that may write. It is attached to the coordinator's lease. */
 export const LEADER_KEY = "m/leader";
 
-/** The base that a fold of several transactions leads to, while it runs. */
+/** The key of the target base of a fold with several transactions, while the fold runs. */
 export const FOLD_KEY = "m/fold";
 
-/** Says where the store was moved to, once it was. Such a store isn't opened. */
+/** The key that holds the place to which the store was moved. A moved store can't be opened. */
 export const MOVED_KEY = "m/moved";
 
-/** Present while a restore writes the store. Such a store isn't opened. */
+/** The key that exists while a restore writes the store. Such a store can't be opened. */
 export const RESTORING_KEY = "m/restoring";
 
-/** Every key of the store. */
+/** The range of all keys of the store. */
 export const ALL_KEYS = { from: "\u0001", to: "\u{10ffff}" } as const;
 
-/** One put, or one for each part: the later parts have the key with a zero byte and their number, so they follow it in order. */
+/**
+ * Returns a put for the value, or one for each part. The keys of later parts are the key followed by a zero byte and a
+ * number, so that they sort directly after it.
+ */
 export function putsOf(key: string, value: Buffer): EtcdOp[] {
   const ops: EtcdOp[] = [];
   for (let start = 0; start < value.length || start === 0; start += PART_BYTES_MAX) {
     ops.push({
-      kind: "put",
+      type: "put",
       key: partKey(key, start / PART_BYTES_MAX),
       value: value.subarray(start, start + PART_BYTES_MAX),
     });
@@ -40,17 +49,17 @@ export function putsOf(key: string, value: Buffer): EtcdOp[] {
   return ops;
 }
 
-/** Deletes a key with all its parts. */
+/** Returns the operation that deletes a key with all its parts. */
 export function deletionOf(key: string): EtcdOp {
-  return { kind: "delete", from: key, to: `${key}\u0001` };
+  return { type: "delete", from: key, to: `${key}\u0001` };
 }
 
-/** Deletes the parts that an earlier, larger value had: those from this number on. */
+/** Returns the operation that deletes the parts from this number on, which an earlier, larger value has left. */
 export function deletionOfParts(key: string, from: number): EtcdOp {
-  return { kind: "delete", from: partKey(key, from), to: `${key}\u0001` };
+  return { type: "delete", from: partKey(key, from), to: `${key}\u0001` };
 }
 
-/** Puts the parts of each value together again. The records come in order of their keys. */
+/** Joins the parts of each value. The records must be sorted by key. */
 export function* joined(records: Iterable<EtcdRecord>): Generator<readonly [key: string, value: Buffer]> {
   let key: string | undefined;
   let parts: Buffer[] = [];
@@ -71,7 +80,7 @@ export function* grouped(ops: Iterable<EtcdOp>): Generator<EtcdOp[]> {
   let group: EtcdOp[] = [];
   let bytes = 0;
   for (const op of ops) {
-    const size = op.kind === "put" ? op.value.byteLength : 0;
+    const size = op.type === "put" ? op.value.byteLength : 0;
     if (group.length === GROUP_OPS_MAX || (group.length > 0 && bytes + size > PART_BYTES_MAX)) {
       yield group;
       group = [];

@@ -7,31 +7,34 @@ import { type Insistence, insist } from "./insist.ts";
 import { HEAD_KEY, LEADER_KEY } from "./layout.ts";
 
 /**
- * The time after which the next coordinator may lead when the leader is gone. etcd's shortest is 2 s. An election of etcd doesn't
- * cost the lead, because the new leader of etcd begins all leases again.
+ * The time after which another coordinator may lead if the leader is gone. etcd's minimum is 2 s. An election of etcd
+ * doesn't cost the lead, because etcd's new leader restarts all leases.
  */
 export const LEADER_TTL_SECONDS = 3;
 
-/** A renewal that fails leaves time for a try at each of the other members, see LEASE_CALL_LIMIT_MS. */
+/**
+ * The interval of renewals. After a failed one there is time for an attempt at each of the other members, see
+ * LEASE_CALL_LIMIT_MS.
+ */
 const RENEW_EVERY_MS = 750;
 const RENEW_AGAIN_MS = 100;
 
 /**
- * A coordinator that was killed and started again leaves the lead to one that has followed it meanwhile, and so can decide at once.
- * That one sees within milliseconds that there is no leader.
+ * The time for which a restarted coordinator leaves the lead to a follower, which has the current state and can decide at
+ * once. A follower notices within milliseconds that there is no leader.
  */
 const YIELD_MS = 500;
 
-/** A watch can end without a message, so the leader's record is read again at times. */
+/** The interval at which the leader's key is read without a notification, because a watch can end without one. */
 const LOOK_EVERY_MS = 1_000;
 
 /** The coordinator that leads. */
 export interface Leader {
-  /** Stays the same over restarts of one coordinator. */
+  /** The leader's id, which stays the same over restarts. */
   readonly holder: string;
-  /** For people: the host's name. */
+  /** The host's name, for messages. */
   readonly name: string;
-  /** HOST:PORT at which the other coordinators reach it, the preferred one first. Default: none. */
+  /** The addresses (HOST:PORT) at which the other coordinators reach the leader, the preferred one first. Default: none. */
   readonly addresses?: readonly string[] | undefined;
   /** The time since which it leads, by its wall clock. Default: unknown. */
   readonly sinceMs?: number | undefined;
@@ -40,23 +43,23 @@ export interface Leader {
 export interface LeadershipOptions extends Omit<Insistence, "onRetry"> {
   readonly etcd: Etcd;
   readonly self: Leader;
-  /** Wall clock in milliseconds. Default: the record has no time. */
+  /** The wall clock in milliseconds. Default: the leader's record has no time. */
   readonly nowMs?: (() => number) | undefined;
 }
 
 /**
- * The right to write, held as a key under a lease that etcd ends unless it is kept alive. The lease alone proves nothing: a
- * process that was paused doesn't know that its time is over. Therefore every write compares the revision that created the key.
+ * The right to write, represented by a key that is attached to a lease. The lease alone is no proof: a process that was
+ * paused doesn't know that its lease has ended. Therefore every write compares the revision that created the key.
  */
 export class Leadership {
   readonly #options: LeadershipOptions;
-  /** This coordinator as its record has it. */
+  /** This coordinator as described in the leader's record. */
   readonly self: Leader;
   readonly #ending = new AbortController();
   #lease: bigint;
   #createRevision: bigint;
   #ended = false;
-  /** The time of the last call that began the lease again, before it was sent. */
+  /** The time at which the last successful renewal was sent. */
   #confirmedMs: number;
   #onEnded: () => void = () => {};
 
@@ -74,10 +77,10 @@ export class Leadership {
   }
 
   /**
-   * Waits until no other coordinator leads. A former process of the same coordinator is not waited for: the caller holds
-   * the lock of its data directory, so that process has ended. `onVacant` is called when none leads.
+   * Waits until no other coordinator leads. Doesn't wait for an earlier process of the same coordinator: the caller holds
+   * the lock of its data directory, so that process has ended. Calls `onVacant` when there is no leader.
    */
-  static async take(
+  static async acquire(
     options: LeadershipOptions,
     onStandby: (leader: Leader) => void,
     onVacant: () => void = () => {},
@@ -108,8 +111,8 @@ export class Leadership {
       }
       const self = { ...options.self, sinceMs: options.nowMs?.() };
       const value = encodeLeader(self, lease);
-      const free = { kind: "createRevision", key: LEADER_KEY, revision: 0n } as const;
-      const put = { kind: "put", key: LEADER_KEY, value, lease } as const;
+      const free = { type: "create-revision", key: LEADER_KEY, revision: 0n } as const;
+      const put = { type: "put", key: LEADER_KEY, value, lease } as const;
       const granted = lease;
       const result = await insist(() => etcd.txn({ compares: [free], ops: [put] }), options);
       if (result.succeeded)
@@ -121,7 +124,7 @@ export class Leadership {
     }
   }
 
-  /** The fencing token: compared in every write. */
+  /** The fencing token, which every write compares. */
   get createRevision(): bigint {
     return this.#createRevision;
   }
@@ -131,7 +134,7 @@ export class Leadership {
     return this.#ended;
   }
 
-  /** Whether the lease certainly lasts: then this coordinator alone leads, and has everything that was written. */
+  /** Whether the lease certainly lasts, so that this coordinator alone leads and its state is current. */
   get isConfirmed(): boolean {
     const sinceMs = this.#options.clock.monotonicMs() - this.#confirmedMs;
     return !this.#ended && sinceMs < LEADER_TTL_SECONDS * 1_000;
@@ -142,8 +145,8 @@ export class Leadership {
   }
 
   /**
-   * Takes the lead again after the lease has ended, unless another coordinator has led since: that one has moved the head.
-   * @throws StoreError LEAD_LOST when the lead is lost.
+   * Takes the lead again after the lease has ended, unless another coordinator has led since and moved the head. @throws
+   * StoreError LEAD_LOST if another one has.
    */
   async retake(headRevision: bigint): Promise<void> {
     const { etcd, clock } = this.#options;
@@ -154,16 +157,16 @@ export class Leadership {
       () =>
         etcd.txn({
           compares: [
-            { kind: "createRevision", key: LEADER_KEY, revision: 0n },
-            { kind: "modRevision", key: HEAD_KEY, revision: headRevision },
+            { type: "create-revision", key: LEADER_KEY, revision: 0n },
+            { type: "mod-revision", key: HEAD_KEY, revision: headRevision },
           ],
-          ops: [{ kind: "put", key: LEADER_KEY, value, lease }],
+          ops: [{ type: "put", key: LEADER_KEY, value, lease }],
           otherwise: [LEADER_KEY, HEAD_KEY],
         }),
       this.#options,
     );
     const [leader, head] = result.found;
-    // A try without an answer may have put the record.
+    // An attempt without a response may have written the record.
     const own = leader?.value.equals(value) === true && head?.modRevision === headRevision;
     if (!result.succeeded && !own) throw lost(leader);
     this.#lease = lease;
@@ -172,10 +175,10 @@ export class Leadership {
     this.#ended = false;
   }
 
-  /** Lets the next coordinator lead at once. */
+  /** Ends the lease, so that another coordinator can lead at once. */
   async release(): Promise<void> {
     this.#ending.abort();
-    // Without an answer the lease ends by itself.
+    // If the call fails, the lease expires.
     await this.#options.etcd.revokeLease(this.#lease).catch(() => {});
   }
 
@@ -223,14 +226,14 @@ function decodeLeader({ value }: EtcdRecord): Leader {
     if (typeof holder === "string" && typeof name === "string")
       return { holder, name, addresses: known, ...since };
   } catch {
-    // Falls through: whoever wrote it, it is not this coordinator.
+    // The invalid record isn't this coordinator's.
   }
   return { holder: "", name: "an unknown program" };
 }
 
 function removal({ createRevision }: EtcdRecord) {
-  const same = { kind: "createRevision", key: LEADER_KEY, revision: createRevision } as const;
-  return { compares: [same], ops: [{ kind: "delete", from: LEADER_KEY } as const] };
+  const same = { type: "create-revision", key: LEADER_KEY, revision: createRevision } as const;
+  return { compares: [same], ops: [{ type: "delete", from: LEADER_KEY } as const] };
 }
 
 async function untilChanged(options: LeadershipOptions, after: bigint): Promise<void> {

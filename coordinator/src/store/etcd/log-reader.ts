@@ -15,30 +15,30 @@ import type { Insistence } from "./insist.ts";
 import { FOLD_KEY, HEAD_KEY, joined, MOVED_KEY, RESTORING_KEY } from "./layout.ts";
 import { readPages } from "./read-store.ts";
 
-/** The end of a store's history, as another coordinator writes it. */
+/** The end of the history that another coordinator writes. */
 export interface HistoryEnd {
   readonly meta: StoreMeta;
   readonly base: Base;
-  /** The base that an unfinished fold leads to. */
+  /** The target base of an unfinished fold. */
   readonly foldTarget: Base | undefined;
   /** etcd's revision of the head. */
   readonly headRevision: bigint;
-  /** The entries after the known one, in order, each of them following the one before. */
+  /** The entries after the known one, in order and without gaps. */
   readonly entries: readonly DecodedEntry[];
 }
 
-/** The last entry that a follower has. */
+/** The last entry that the follower has. */
 export interface KnownEntry {
   readonly revision: Revision;
   readonly chain: Chain;
 }
 
-/** The keys `m/…`, which sort after the log. */
+/** The end of the range of keys `m/…`, which sort after the log. */
 const AFTER_META = "m0";
 
 /**
- * Reads what was written after the known entry, as of one revision of etcd.
- * @throws StoreError COMPACTED when the log no longer reaches back to it, CORRUPT when it continues another history.
+ * Reads the entries after the known one, at one revision of etcd. @throws StoreError COMPACTED if the log no longer
+ * contains them, CORRUPT if the log continues another history.
  */
 export async function readHistoryEnd(etcd: Etcd, calls: Insistence, known: KnownEntry): Promise<HistoryEnd> {
   const range = { from: entryKey(known.revision + 1), to: AFTER_META };
@@ -82,5 +82,8 @@ function* entriesUpTo(
 }
 
 function differs(revision: Revision): StoreError {
-  return new StoreError("CORRUPT", `the history in etcd differs at revision ${revision} from what was read`);
+  return new StoreError(
+    "CORRUPT",
+    `the history in etcd differs at revision ${revision} from the history that was read before`,
+  );
 }

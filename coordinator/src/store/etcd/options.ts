@@ -5,33 +5,36 @@ import type { Etcd } from "./etcd.ts";
 import type { Leader } from "./leadership.ts";
 
 export interface EtcdStoreOptions {
-  /** The store's keys only, see `prefixed`. Closed with the store, and when the opening fails. */
+  /** The access to the store's keys, see `prefixed`. Closed with the store, or when the opening fails. */
   readonly etcd: Etcd;
-  /** This coordinator, as others see it. */
+  /** This coordinator as described in the leader's record. */
   readonly self: Leader;
-  /** The clock of leases on the store's own records. */
+  /** The clock of the leases that the store grants. */
   readonly clock: Clock;
   /** The clock of calls to etcd. Default: `clock`. */
   readonly callClock?: MonotonicClock;
-  /** Wall clock in milliseconds, for the time since which this coordinator leads. Default: others don't learn it. */
+  /**
+   * The wall clock in milliseconds, for the time since which this coordinator leads. Default: the leader's record has no
+   * time.
+   */
   readonly nowMs?: () => number;
-  /** A number from 0 up to, but not including, 1. */
+  /** Returns a random number from 0 to 1, exclusive. */
   readonly random: () => number;
-  /** Makes random ids: of the store, its lineage and this opening. */
+  /** Returns a random id: of the store, its lineage or this opening. */
   readonly newId: () => string;
-  /** Called, perhaps several times, while another coordinator leads. It may throw to end the opening. */
+  /** Called with the leader while another coordinator leads, perhaps several times. May throw to end the opening. */
   readonly onStandby?: (leader: Leader) => void;
   /**
-   * Whether a store is made where there is none. "refuse": the opening fails with MISSING. "require": it fails with NOT_EMPTY
-   * where there is one. "allow" by default.
+   * Whether to create a store if there is none. "allow" creates one. "refuse" makes the opening fail with MISSING.
+   * "require" makes it fail with NOT_EMPTY if there is a store. Default: "allow".
    */
   readonly create?: "allow" | "refuse" | "require";
   /** Called once, when the store is closed or the opening has failed. */
   readonly onClosed?: () => void;
   readonly log?: Log["info"];
-  /** Revisions of history to keep; HISTORY_REVISIONS by default. */
+  /** The number of revisions of history to keep. Default: HISTORY_REVISIONS. */
   readonly historyRevisions?: number;
-  /** The time that writes wait for etcd before they fail; WRITE_WAIT_MS by default. */
+  /** The time for which writes wait for etcd before they fail. Default: WRITE_WAIT_MS. */
   readonly writeWaitMs?: number;
   /** Cancels the opening. */
   readonly signal?: AbortSignal;

@@ -4,12 +4,12 @@ import { StoreError } from "../store-error.ts";
 import type { EtcdError } from "./etcd-error.ts";
 
 /**
- * The time that writes wait for etcd before they fail. An election of etcd takes 1 to 2 seconds, and clients shouldn't
- * notice one.
+ * The default time for which writes wait for etcd before they fail. An election of etcd takes 1 to 2 seconds, which clients
+ * should not notice.
  */
 export const WRITE_WAIT_MS = 5_000;
 
-/** Tracks since when etcd has not answered, and why. */
+/** Tracks since when etcd has not responded, and the last error. */
 export class Outage {
   readonly #clock: MonotonicClock;
   readonly #writeWaitMs: number;
@@ -31,12 +31,12 @@ export class Outage {
     this.#last = error;
   }
 
-  /** Milliseconds since the last answer; 0 while etcd answers. */
+  /** The milliseconds since the last response. 0 while etcd responds. */
   get lastedMs(): number {
     return this.#sinceMs === undefined ? 0 : this.#clock.monotonicMs() - this.#sinceMs;
   }
 
-  /** The error for writes that have waited too long; undefined while they may wait. */
+  /** The error for writes that have waited too long. Undefined while they may wait. */
   get stalled(): StoreError | undefined {
     if (this.health().status === "ok") return undefined;
     return new StoreError("UNCONFIRMED", `${this.#text()}; the change may still be made when it answers`, {

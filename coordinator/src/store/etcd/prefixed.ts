@@ -1,11 +1,11 @@
 import type { Etcd, EtcdOp, EtcdRecord } from "./etcd.ts";
 
-/** Returns an etcd whose keys all have the prefix in the underlying one. */
+/** Returns an `Etcd` that adds the prefix to all keys of the underlying one. */
 export function prefixed(etcd: Etcd, prefix: string): Etcd {
   const outer = (key: string): string => prefix + key;
   const inner = (record: EtcdRecord): EtcdRecord => ({ ...record, key: record.key.slice(prefix.length) });
   const toOuter = (op: EtcdOp): EtcdOp => {
-    if (op.kind === "put") return { ...op, key: outer(op.key) };
+    if (op.type === "put") return { ...op, key: outer(op.key) };
     return { ...op, from: outer(op.from), ...(op.to !== undefined && { to: outer(op.to) }) };
   };
   return {

@@ -18,18 +18,18 @@ import {
   RESTORING_KEY,
 } from "./layout.ts";
 
-/** Records of a page. At the usual size of 4 kB that is a megabyte. */
+/** The number of records in a page. With typical records of 4 kB, a page is a megabyte. */
 const PAGE_RECORDS = 250;
 
-/** The content of a store in etcd, as of one revision of etcd. */
+/** The content of a store, at one revision of etcd. */
 export interface Content {
   readonly inspection: Inspection;
   readonly head: HeadRecord | undefined;
-  /** etcd's revision of the head; 0 when there is none. */
+  /** etcd's revision of the head. 0: there is no head. */
   readonly headRevision: bigint;
-  /** The place to which the store was moved; undefined when it was not. */
+  /** The place to which the store was moved. Undefined: it was not. */
   readonly movedTo: string | undefined;
-  /** The rest of a fold that was cut off; its result is in `inspection` already. */
+  /** The remaining operations of an interrupted fold. `inspection` contains its result already. */
   readonly unfinishedFold: UnfinishedFold | undefined;
 }
 
@@ -39,7 +39,7 @@ export interface UnfinishedFold {
   readonly ops: readonly EtcdOp[];
 }
 
-/** Reads and checks all of the store. Entries after the head are of a write that did not end, and are left out. */
+/** Reads and checks the whole store. Leaves out log entries after the head, which belong to an incomplete write. */
 export async function readStore(etcd: Etcd, calls: Insistence): Promise<Content> {
   const { records, headRevision } = await readPages(etcd, calls, ALL_KEYS);
   const pairs = new Map(joined(records));
@@ -49,7 +49,7 @@ export async function readStore(etcd: Etcd, calls: Insistence): Promise<Content>
   const found = new Findings();
   if (pairs.delete(RESTORING_KEY))
     found.report(
-      new StoreError("CORRUPT", "its restore was cut off before its end: restore the backup again"),
+      new StoreError("CORRUPT", "the restore of the store was interrupted: restore the backup again"),
     );
   const attempt = <T>(run: () => T): T | undefined => {
     try {
@@ -62,13 +62,13 @@ export async function readStore(etcd: Etcd, calls: Insistence): Promise<Content>
   const head = headValue && attempt(() => decodeHead(headValue));
   if (head !== undefined) dropAfter(pairs, head.revision);
   const unfinishedFold = attempt(() => finishFold(pairs));
-  for (const [key, value] of pairs) found.take(key, value);
+  for (const [key, value] of pairs) found.add(key, value);
   found.conclude(head);
   if (head === undefined && !found.empty) found.problems.push("the head is missing");
   return { inspection: found, head, headRevision, movedTo, unfinishedFold };
 }
 
-/** Reads the keys of the range, all as of one revision of etcd. */
+/** Reads the keys of the range, all at one revision of etcd. */
 export async function readPages(
   etcd: Etcd,
   calls: Insistence,
@@ -92,15 +92,15 @@ export async function readPages(
   }
 }
 
-/** Entries come in order, so those after the head are at the end. */
+/** Removes the log entries after the head. Entries are sorted, so these are at the end. */
 function dropAfter(pairs: Map<string, Buffer>, revision: number): void {
   const limit = entryKey(revision);
   for (const key of pairs.keys()) if (key.startsWith("l/") && key > limit) pairs.delete(key);
 }
 
 /**
- * Applies the log up to the fold's target to the records. They hold a mixture then: some are as of the old base, others as
- * of the new one. The log has the last state of each that differs.
+ * Applies the log up to the fold's target to the records. An interrupted fold leaves some records at the old base and
+ * others at the new one; the log has the last version of each changed record.
  */
 function finishFold(pairs: Map<string, Buffer>): UnfinishedFold | undefined {
   const target = pairs.get(FOLD_KEY);
@@ -113,7 +113,7 @@ function finishFold(pairs: Map<string, Buffer>): UnfinishedFold | undefined {
   for (let revision = from + 1; revision <= base.revision; revision++) {
     const dbKey = entryKey(revision);
     const entry = pairs.get(dbKey);
-    // A missing one shows when the records are counted.
+    // A missing entry is found when the records are counted.
     if (entry === undefined) continue;
     for (const change of decodeEntry(dbKey, entry).changes)
       changed.set(recordKey(change.key), change.value === undefined ? undefined : encodeRecord(change).value);

@@ -20,7 +20,7 @@ test("accepts members over TLS, and plain text on loopback only", () => {
   ]);
 });
 
-test("names each setting that is wrong", () => {
+test("reports each invalid setting by its path", () => {
   for (const url of ["10.0.0.1:2379", "https://a/path", "https://user@a", "ftp://a", "https://a?x=1"])
     assert.deepEqual(problemsOf({ endpoints: [url] }), [
       "endpoints.0: must be a URL such as https://10.0.0.1:2379",

@@ -5,10 +5,10 @@ import { z } from "zod";
 import { StoreError } from "../store-error.ts";
 import type { EtcdEndpoint } from "./etcd-client.ts";
 
-/** Most outages of etcd are shorter. */
+/** The default for `trustTokensSeconds`. Most outages of etcd are shorter. */
 export const DEFAULT_TRUST_TOKENS_SECONDS = 3_600;
 
-/** The cluster of etcd that holds the store. */
+/** The configuration of the etcd cluster that holds the store. */
 export const ETCD_SCHEMA = z
   .strictObject({
     endpoints: z
@@ -74,7 +74,7 @@ export const ETCD_SCHEMA = z
 
 export type EtcdSettings = z.infer<typeof ETCD_SCHEMA>;
 
-/** Reads the TLS files. */
+/** Returns the endpoints with the content of the TLS files. Throws INVALID_ARGUMENT if a file can't be read. */
 export function etcdEndpoints({ endpoints, ca, cert, key }: EtcdSettings): EtcdEndpoint[] {
   const read = (path: string | undefined): Buffer | null => (path === undefined ? null : readPem(path));
   const isTls = endpoints.some((url) => url.startsWith("https:"));

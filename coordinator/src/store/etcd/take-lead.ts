@@ -7,7 +7,7 @@ import { Leadership } from "./leadership.ts";
 import type { EtcdStoreOptions } from "./options.ts";
 import { Outage } from "./outage.ts";
 
-/** The time for etcd to answer while the store is opened. The service manager starts the coordinator again after it. */
+/** The time for etcd to respond while the store is opened. After it the service manager restarts the coordinator. */
 const OPEN_OUTAGE_MAX_MS = 30_000;
 
 export interface Lead {
@@ -24,7 +24,10 @@ export type LeadOptions = EtcdStoreOptions & {
 export async function takeLead(options: LeadOptions, known?: Insistence): Promise<Lead> {
   const calls = known ?? (await firstAnswer(options));
   const { etcd, self, nowMs, onStandby = () => {}, onVacant } = options;
-  return { calls, leadership: await Leadership.take({ etcd, self, nowMs, ...calls }, onStandby, onVacant) };
+  return {
+    calls,
+    leadership: await Leadership.acquire({ etcd, self, nowMs, ...calls }, onStandby, onVacant),
+  };
 }
 
 /** Waits until a member of etcd answers. */

@@ -14,16 +14,16 @@ import { type Leadership, lost } from "./leadership.ts";
 export interface WriteRestoredOptions {
   readonly etcd: Etcd;
   readonly calls: Insistence;
-  /** Keeps every coordinator out until the end. */
+  /** The leadership, which keeps other coordinators out until the end. */
   readonly leadership: Leadership;
   readonly file: string;
-  /** See `RestoreOptions`. */
+  /** The new epoch, see `RestoreOptions`. */
   readonly epoch?: number;
 }
 
 /**
- * Makes a store of a backup, once all of the backup was checked. The store keeps its id and enters a new epoch. A
- * restore that was cut off leaves a store that does not open, and that another restore replaces.
+ * Creates a store from a backup, after the whole backup was checked. The store keeps its id and gets a new epoch. An
+ * interrupted restore leaves a store that can't be opened, and that another restore replaces.
  */
 export async function writeRestored(options: WriteRestoredOptions): Promise<RestoreResult> {
   const { info, records } = await readBackup(options.file);
@@ -43,20 +43,20 @@ export async function writeRestored(options: WriteRestoredOptions): Promise<Rest
   const head = { store: info.store, revision, chain: CHAIN_START, opening: randomUUID() };
   const meta = { id: info.store, epoch, opens: 0, lineage: randomUUID() };
   await write(options, [
-    { kind: "put", key: BASE_KEY, value: encodeBase({ revision, chain: CHAIN_START, count, sum }) },
-    { kind: "put", key: HEAD_KEY, value: encodeHead(head) },
-    { kind: "put", key: STORE_KEY, value: encodeStoreMeta(meta) },
-    { kind: "delete", from: RESTORING_KEY },
+    { type: "put", key: BASE_KEY, value: encodeBase({ revision, chain: CHAIN_START, count, sum }) },
+    { type: "put", key: HEAD_KEY, value: encodeHead(head) },
+    { type: "put", key: STORE_KEY, value: encodeStoreMeta(meta) },
+    { type: "delete", from: RESTORING_KEY },
   ]);
   return { backup: info, revision, epoch };
 }
 
-/** Marks the store as one that was moved: it isn't opened any more. */
+/** Marks the store as moved, so that it can't be opened any more. */
 export function markMoved(options: Omit<WriteRestoredOptions, "file">, to: string): Promise<void> {
-  return write(options, [{ kind: "put", key: MOVED_KEY, value: Buffer.from(to) }]);
+  return write(options, [{ type: "put", key: MOVED_KEY, value: Buffer.from(to) }]);
 }
 
-/** Removes what a restore that was cut off, or a store that was moved, has left. */
+/** Removes what an interrupted restore or a moved store has left. */
 async function makeRoom(options: WriteRestoredOptions): Promise<void> {
   const { etcd, calls } = options;
   const marks = await Promise.all(
@@ -67,12 +67,12 @@ async function makeRoom(options: WriteRestoredOptions): Promise<void> {
   if (!isOver && records.some(({ key }) => key !== LEADER_KEY)) {
     throw new StoreError("NOT_EMPTY", "there is a store in etcd: a backup is restored under an empty prefix");
   }
-  // The leader's own key stays.
+  // Keeps the leader's key.
   await write(options, [
-    { kind: "delete", from: ALL_KEYS.from, to: LEADER_KEY },
-    { kind: "delete", from: `${LEADER_KEY}\0`, to: RESTORING_KEY },
-    { kind: "put", key: RESTORING_KEY, value: Buffer.alloc(0) },
-    { kind: "delete", from: `${RESTORING_KEY}\0`, to: ALL_KEYS.to },
+    { type: "delete", from: ALL_KEYS.from, to: LEADER_KEY },
+    { type: "delete", from: `${LEADER_KEY}\0`, to: RESTORING_KEY },
+    { type: "put", key: RESTORING_KEY, value: Buffer.alloc(0) },
+    { type: "delete", from: `${RESTORING_KEY}\0`, to: ALL_KEYS.to },
   ]);
 }
 
@@ -80,7 +80,7 @@ async function write(
   { etcd, calls, leadership }: Omit<WriteRestoredOptions, "file">,
   ops: readonly EtcdOp[],
 ): Promise<void> {
-  const leads = { kind: "createRevision", key: LEADER_KEY, revision: leadership.createRevision } as const;
+  const leads = { type: "create-revision", key: LEADER_KEY, revision: leadership.createRevision } as const;
   const result = await insist(() => etcd.txn({ compares: [leads], ops, otherwise: [LEADER_KEY] }), calls);
   if (!result.succeeded) throw lost(result.found[0]);
 }

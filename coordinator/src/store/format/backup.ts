@@ -11,29 +11,30 @@ import { DigestReader } from "./digest-reader.ts";
 import { decodeRecord, encodeRecord } from "./record-codec.ts";
 
 export interface BackupInfo {
-  /** The id of the store it was made of. */
+  /** The id of the store from which the backup was made. */
   readonly store: string;
   readonly epoch: number;
-  /** The revision of all records. */
+  /** The revision of the records. */
   readonly revision: Revision;
   readonly records: number;
-  /** The digest of the whole file except for its last line, which contains it. */
+  /** The digest of the whole file except the last line, which contains it. */
   readonly sha256: string;
 }
 
 /**
- * The first line names the format, the second is JSON (store, epoch, revision, records). Then follows each record: length
- * of its key and of its value, then both as they are in the database, sealed. The last line is the SHA-256 of all before.
+ * The first line of a backup, which names the format. The second line is JSON (store, epoch, revision, records). The
+ * records follow: the lengths of key and value, then both as in the database, sealed. The last line is the SHA-256 of
+ * everything before it.
  */
 const MAGIC = "FORAGE STORE BACKUP 1\n";
 
-/** Records are gathered to writes of this size. */
+/** The size at which collected records are written. */
 const WRITE_BYTES = 1024 * 1024;
 
-/** A line of JSON with four short fields. */
+/** The limit of a line, which is JSON with four short fields. */
 const LINE_BYTES_MAX = 1024;
 
-/** Far above what a transaction may put; a longer record is damage. */
+/** The limit of a record, far above that of a transaction. A longer record is damaged. */
 const RECORD_BYTES_MAX = 4 * 1024 * 1024;
 
 /**
@@ -50,7 +51,9 @@ export async function writeBackup(
     throw new StoreError("NOT_EMPTY", `the backup ${file} exists already: give another name`);
   const handle = await open(partial, "wx", 0o600).catch((cause: unknown) => {
     const exists = cause instanceof Error && "code" in cause && cause.code === "EEXIST";
-    const advice = exists ? "; a backup was cut off or is being written: remove the file if none is" : "";
+    const advice = exists
+      ? ": if no other backup is being written, remove this file of an interrupted backup"
+      : "";
     throw new StoreError("IO_ERROR", `the backup can't be written to ${partial}${advice}`, { cause });
   });
   try {
@@ -74,10 +77,7 @@ export async function writeBackup(
   }
 }
 
-/**
- * Reads a backup and checks all of it.
- * @throws StoreError CORRUPT unless the content is exactly what was written.
- */
+/** Reads a backup and checks all of it. @throws StoreError CORRUPT if the content differs from what was written. */
 export async function readBackup(
   file: string,
 ): Promise<{ readonly info: BackupInfo; readonly records: readonly Version[] }> {
@@ -108,7 +108,7 @@ export async function readBackup(
   }
 }
 
-/** Makes the names in a directory durable. */
+/** Makes the entries of a directory durable. */
 async function syncDirectory(path: string): Promise<void> {
   const handle = await open(path, "r");
   try {
@@ -140,8 +140,7 @@ function* layOut(header: Header, records: readonly StoredRecord[]): Generator<Bu
 function parseHeader(line: string): Header {
   const fields: unknown = JSON.parse(line);
   const { store, epoch, revision, records }: Record<string, unknown> = { ...(fields as object) };
-  if (typeof store !== "string" || typeof epoch !== "number")
-    throw new Error("its second line is not as it should be");
+  if (typeof store !== "string" || typeof epoch !== "number") throw new Error("its second line is invalid");
   if (typeof revision !== "number" || typeof records !== "number")
     throw new Error("its second line has no numbers");
   return { store, epoch, revision, records };

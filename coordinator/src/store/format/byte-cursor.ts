@@ -1,4 +1,4 @@
-/** Whole numbers take six bytes: up to 2.8e14, which a million revisions a second reach after nine years. */
+/** The size of whole numbers: six bytes, up to 2.8e14, which a million revisions per second reach after nine years. */
 const NUMBER_BYTES = 6;
 
 /** Writes fields one after the other into a buffer of known size. */
@@ -36,10 +36,7 @@ export class ByteWriter {
   }
 }
 
-/**
- * Reads the values back.
- * @throws RangeError when too few bytes are left.
- */
+/** Reads fields from a buffer one after the other. @throws RangeError if too few bytes are left. */
 export class ByteReader {
   readonly #bytes: Buffer;
   #at: number;

@@ -1,6 +1,6 @@
 import { StoreError } from "../store-error.ts";
 
-/** Returns an error with the problems and the advice. */
+/** Returns a CORRUPT error with the problems and the advice. */
 export function corrupt(problems: readonly string[], advice = ADVICE.refused, cause?: unknown): StoreError {
   const listed = problems.slice(0, PROBLEMS_LISTED_MAX).join("; ");
   const others = problems.length - PROBLEMS_LISTED_MAX;
@@ -10,10 +10,10 @@ export function corrupt(problems: readonly string[], advice = ADVICE.refused, ca
 
 export const ADVICE = {
   refused:
-    "Its files are as they were found. Restore a backup into an empty directory, or salvage what is left, which names what is lost",
+    "Its files were not changed. Restore a backup into an empty directory, or salvage the intact records, which lists the lost ones",
   serving:
     "The coordinator serves intact state from memory: make a backup now and restore it into an empty directory",
 };
 
-/** The limit of problems listed: enough to see what happened, short enough for a log line. */
+/** The limit of listed problems. They have to fit in a log line. */
 const PROBLEMS_LISTED_MAX = 5;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { crc32c } from "./crc32c.ts";
 
-test("the check values of RFC 3720, appendix B.4", () => {
+test("matches the check values of RFC 3720, appendix B.4", () => {
   assert.equal(crc32c(Buffer.from("123456789")), 0xe3069283);
   assert.equal(crc32c(new Uint8Array(32)), 0x8a9136aa);
   assert.equal(crc32c(new Uint8Array(32).fill(255)), 0x62a8ab43);
@@ -11,14 +11,14 @@ test("the check values of RFC 3720, appendix B.4", () => {
   assert.equal(crc32c(new Uint8Array(0)), 0);
 });
 
-test("parts give the same as the whole, wherever it is cut", () => {
+test("gives the same result for parts as for the whole", () => {
   const whole = Uint8Array.from({ length: 61 }, (_, i) => (i * 37) & 255);
   for (let cut = 0; cut <= whole.length; cut++) {
     assert.equal(crc32c(whole.subarray(cut), crc32c(whole.subarray(0, cut))), crc32c(whole));
   }
 });
 
-test("any single flipped bit changes it", () => {
+test("detects any single flipped bit", () => {
   const bytes = new Uint8Array(100).fill(0x5a);
   const good = crc32c(bytes);
   for (let bit = 0; bit < bytes.length * 8; bit++) {

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
 
-/** Read at a time. */
+/** The number of bytes that are read at a time. */
 const CHUNK_BYTES = 1024 * 1024;
 
 const LINE_FEED = 0x0a;
 
-/** Reads a file from its beginning, by length or by line, and knows the SHA-256 of what was read. */
+/** Reads a file from its beginning, by length or by line, and computes the SHA-256 of the read bytes. */
 export class DigestReader {
   readonly #handle: FileHandle;
   readonly #hash = createHash("sha256");
@@ -23,7 +23,7 @@ export class DigestReader {
     return this.#consume(size);
   }
 
-  /** A line with its line feed. */
+  /** Reads a line. Returns it with its line feed. */
   async line(bytesMax: number): Promise<string> {
     for (;;) {
       const end = this.#buffer.subarray(0, bytesMax).indexOf(LINE_FEED);
@@ -37,13 +37,13 @@ export class DigestReader {
     return this.#buffer.length === 0 && !(await this.#readMore());
   }
 
-  /** SHA-256 of all that was read until now, hex. */
+  /** Returns the SHA-256 of the bytes read so far, in hex. */
   digest(): string {
     return this.#hash.copy().digest("hex");
   }
 
   #consume(size: number): Buffer {
-    // A copy: a slice would keep the whole chunk in memory for as long as one record of it lives.
+    // A slice would keep the whole chunk in memory as long as one of its records.
     const taken = Buffer.from(this.#buffer.subarray(0, size));
     this.#buffer = this.#buffer.subarray(size);
     this.#hash.update(taken);

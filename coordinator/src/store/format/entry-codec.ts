@@ -6,12 +6,12 @@ import { ByteReader, ByteWriter, SIZES } from "./byte-cursor.ts";
 import { toLease } from "./record-codec.ts";
 import { describe, SEAL_BYTES, seal, unseal } from "./sealed.ts";
 
-/** The first byte of every log entry: how the rest is laid out. */
+/** The first byte of every log entry, which names its layout. */
 const FORMAT = 1;
 const DELETED = 0;
 const PUT = 1;
 
-/** SHA-256 of a log entry, which holds that of the entry before it: it stands for all of the history. */
+/** The SHA-256 of a log entry. It covers the chain of the entry before, and so the whole history. */
 export type Chain = Buffer;
 
 export const CHAIN_BYTES = 32;
@@ -32,12 +32,12 @@ export interface DecodedEntry {
   readonly changes: readonly Version[];
 }
 
-/** Zero-padded, so that LevelDB's order is that of revisions. */
+/** Returns the database key of the entry. It is zero-padded, so that LevelDB sorts entries by revision. */
 export function entryKey(revision: Revision): string {
   return `l/${String(revision).padStart(16, "0")}`;
 }
 
-/** Format, revision, chain of the entry before, number of changes, changes, seal. */
+/** Encodes an entry: format, revision, chain of the entry before, number of changes, changes, seal. */
 export function encodeEntry(commit: Commit, previous: Chain): EncodedEntry {
   const dbKey = entryKey(commit.revision);
   const keys = commit.changes.map((change) => Buffer.from(change.key));
@@ -52,7 +52,7 @@ export function encodeEntry(commit: Commit, previous: Chain): EncodedEntry {
   return { dbKey, value: writer.bytes, chain: chainOf(writer.bytes) };
 }
 
-/** CORRUPT, naming the revision, unless it is exactly what was written. */
+/** Decodes an entry. Throws CORRUPT, naming the revision, if it differs from what was written. */
 export function decodeEntry(dbKey: string, sealed: Buffer): DecodedEntry {
   const reader = new ByteReader(unseal(dbKey, sealed));
   const format = reader.uint8();
@@ -63,7 +63,7 @@ export function decodeEntry(dbKey: string, sealed: Buffer): DecodedEntry {
     );
   }
   const revision = reader.number();
-  // A copy: a slice would keep the whole entry in memory.
+  // A slice would keep the whole entry in memory.
   const previous = Buffer.from(reader.raw(CHAIN_BYTES));
   const changes = Array.from({ length: reader.uint32() }, () => readChange(reader, revision));
   return { revision, previous, chain: chainOf(sealed), changes };

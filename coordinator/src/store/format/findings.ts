@@ -14,24 +14,24 @@ import {
 import { decodeRecord } from "./record-codec.ts";
 import { describe, sealOf } from "./sealed.ts";
 
-/** The last acknowledged revision, kept apart from the log: it shows whether the end of the log is missing. */
+/** The last acknowledged revision. It is stored apart from the log, to show whether the end of the log is missing. */
 export interface Head {
   readonly store: string;
   readonly revision: Revision;
   readonly chain: Chain;
 }
 
-/** The content of a database and all its faults. */
+/** The content of a database and all its defects. */
 export interface Inspection {
   readonly meta: StoreMeta | undefined;
   readonly base: Base | undefined;
-  /** Whether the database has no entry at all. */
+  /** Whether the database has no entries. */
   readonly empty: boolean;
-  /** The good records of the base. */
+  /** The undamaged records of the base. */
   readonly records: readonly Version[];
-  /** The good entries of the log, by revision. */
+  /** The undamaged entries of the log, by revision. */
   readonly entries: readonly DecodedEntry[];
-  /** The faults that were found. Empty: the database is complete and undamaged. */
+  /** The defects. Empty: the database is complete and undamaged. */
   readonly problems: readonly string[];
 }
 
@@ -40,7 +40,7 @@ export function lastRevision({ base, entries }: Inspection): Revision {
   return entries.at(-1)?.revision ?? base?.revision ?? 0;
 }
 
-/** Collects the content of a database, pair by pair, and checks it against itself and against the head. */
+/** Collects the content of a database key by key, and checks its consistency, including with the head. */
 export class Findings implements Inspection {
   readonly records: Version[] = [];
   readonly entries: DecodedEntry[] = [];
@@ -49,17 +49,17 @@ export class Findings implements Inspection {
   base: Base | undefined;
   empty = true;
   readonly #tally = new BaseTally();
-  /** Records that are there but damaged: they need no second mention as missing. */
+  /** The number of damaged records, which are not reported as missing again. */
   #damaged = 0;
 
-  take(dbKey: string, value: Buffer): void {
+  add(dbKey: string, value: Buffer): void {
     this.empty = false;
     try {
       if (dbKey.startsWith("k/")) this.#takeRecord(dbKey, value);
       else if (dbKey.startsWith("l/")) this.#takeEntry(dbKey, value);
       else if (dbKey === STORE_KEY) this.meta = decodeStoreMeta(value);
       else if (dbKey === BASE_KEY) this.base = decodeBase(value);
-      else this.problems.push(`${describe(dbKey)} does not belong here`);
+      else this.problems.push(`${describe(dbKey)} is unexpected`);
     } catch (error) {
       if (dbKey.startsWith("k/")) this.#damaged++;
       this.report(error);
@@ -100,7 +100,7 @@ export class Findings implements Inspection {
       this.problems.push(`of ${base.count} records as of revision ${base.revision}, ${there} are there`);
     } else if (this.#damaged === 0 && sum !== base.sum) {
       this.problems.push(
-        `the records as of revision ${base.revision} do not add up: one is older or newer than it was`,
+        `the records as of revision ${base.revision} have a wrong sum: a record is older or newer than it should be`,
       );
     }
     for (const record of this.records) {
@@ -119,7 +119,7 @@ export class Findings implements Inspection {
         this.problems.push(missing(revision + 1, entry.revision - 1, `revision ${entry.revision} is there`));
       } else if (chain !== undefined && !entry.previous.equals(chain)) {
         this.problems.push(
-          `the log entry of revision ${entry.revision} follows another history than the one before it`,
+          `the log entry of revision ${entry.revision} doesn't continue the history of the entry before it`,
         );
       }
       revision = entry.revision;

@@ -10,14 +10,16 @@ export const BASE_KEY = "m/base";
 
 /** The store's identity and format. */
 export interface StoreMeta {
-  /** The store's id. Created once and kept in backups. */
+  /** The store's id, created once and contained in backups. */
   readonly id: string;
-  /** One more with each restore or salvage: what happened after is another history. */
+  /**
+   * The epoch, which grows by one with each restore or salvage, because the revisions after it belong to another history.
+   */
   readonly epoch: number;
   /**
-   * Random, new with each restore or lossy salvage: a snapshot of the files that is put back keeps it, so that a node
-   * which has seen a later revision of the same lineage proves that the store went back. Absent in a store that an
-   * older version wrote; the next opening adds it.
+   * A random id of this history. Each restore or lossy salvage creates a new one; a snapshot of the files that is put back
+   * keeps it. So if a node has seen a later revision of the same lineage, the store has been put back. Absent in a store of
+   * an older version until its next opening.
    */
   readonly lineage?: string;
   /** The number of times that the store was opened. */
@@ -25,14 +27,14 @@ export interface StoreMeta {
 }
 
 /**
- * The count and the sum of the records (`k/`). They are the state as of this revision, and the log (`l/`) holds everything after
- * it. A mismatch shows that records have vanished or that older ones have reappeared.
+ * The number and the sum of the records (`k/`) at one revision; the log (`l/`) holds everything after it. A mismatch shows
+ * that records are missing, or that older versions have reappeared.
  */
 export interface Base {
   readonly revision: Revision;
   readonly chain: Chain;
   readonly count: number;
-  /** Sum of the records' seals, modulo 2^48. */
+  /** The sum of the records' seals, modulo 2^48. */
   readonly sum: number;
 }
 
@@ -58,7 +60,7 @@ export function decodeBase(value: Buffer): Base {
   return { revision, chain: Buffer.from(chain, "hex"), count, sum };
 }
 
-/** Counts a base together, record by record. */
+/** Computes a base, record by record. */
 export class BaseTally {
   #count: number;
   #sum: number;
@@ -86,13 +88,13 @@ export class BaseTally {
     this.#sum = (this.#sum - crc + SUM_MODULUS) % SUM_MODULUS;
   }
 
-  /** Takes out a record that was counted before. */
+  /** Removes a record that was added before. */
   removeVersion(version: Version | undefined): void {
     if (version?.value !== undefined) this.remove(encodeRecord(version).crc);
   }
 }
 
-/** Far above any seal, far below what a number holds exactly. */
+/** The modulus of the sum: far above any seal, and far below the largest exact integer. */
 const SUM_MODULUS = 2 ** 48;
 
 export function encodeFields(dbKey: string, fields: object): Buffer {

@@ -5,16 +5,16 @@ import { CHAIN_START, type Chain } from "./entry-codec.ts";
 import type { Inspection } from "./findings.ts";
 import type { Base, StoreMeta } from "./meta-codec.ts";
 
-/** A database that is sound. */
+/** The content of an undamaged database. */
 export interface Rebuilt {
   readonly meta: StoreMeta;
   readonly base: Base;
   readonly timeline: Timeline;
-  /** The chain of the base's revision and of each one after it. */
+  /** The chains of the base's revision and of each later revision. */
   readonly chains: readonly Chain[];
 }
 
-/** The state and history that a database holds. CORRUPT, with all that is wrong, unless it is sound. */
+/** Returns the state and history of a database. Throws CORRUPT with all defects if it is damaged. */
 export function rebuild(inspection: Inspection): Rebuilt {
   const { meta, base, records, entries } = inspection;
   const problems = [...inspection.problems];
@@ -34,7 +34,7 @@ export function rebuild(inspection: Inspection): Rebuilt {
   return { meta, base, timeline, chains };
 }
 
-/** Checks each change against the version that it replaces. This finds the name of a missing record, which a count can't. */
+/** Checks each change against the version that it replaces. Unlike a count, this finds the name of a missing record. */
 function checkSuccession(
   change: Version,
   previous: Version | undefined,
@@ -46,5 +46,5 @@ function checkSuccession(
     previous === undefined || change.value === undefined || previous.createRevision === change.createRevision;
   const fits = expected === undefined ? previous !== undefined : expected === found && sameLife;
   if (fits) return undefined;
-  return `revision ${revision} changes the record ${JSON.stringify(change.key)}, which is not there as it was before`;
+  return `revision ${revision} changes the record ${JSON.stringify(change.key)}, whose previous version is missing`;
 }

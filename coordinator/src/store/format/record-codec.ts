@@ -4,7 +4,7 @@ import { StoreError } from "../store-error.ts";
 import { ByteReader, ByteWriter, SIZES } from "./byte-cursor.ts";
 import { describe, SEAL_BYTES, seal, unseal } from "./sealed.ts";
 
-/** The first byte of every record: how the rest is laid out. */
+/** The first byte of every record, which names its layout. */
 const FORMAT = 1;
 
 export interface EncodedRecord {
@@ -17,7 +17,7 @@ export function recordKey(key: string): string {
   return `k/${key}`;
 }
 
-/** Format, createRevision, modRevision, version, length of the lease id, lease id, value, seal. */
+/** Encodes a record: format, createRevision, modRevision, version, length of the lease id, lease id, value, seal. */
 export function encodeRecord(version: Version): EncodedRecord {
   const dbKey = recordKey(version.key);
   const lease = Buffer.from(version.lease ?? "");
@@ -34,7 +34,7 @@ export function encodeRecord(version: Version): EncodedRecord {
   return { dbKey, value: bytes, crc: seal(dbKey, bytes) };
 }
 
-/** CORRUPT, naming the record, unless it is exactly what was written. */
+/** Decodes a record. Throws CORRUPT, naming the record, if it differs from what was written. */
 export function decodeRecord(dbKey: string, sealed: Buffer): Version {
   const reader = new ByteReader(unseal(dbKey, sealed));
   const format = reader.uint8();

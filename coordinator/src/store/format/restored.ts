@@ -3,21 +3,22 @@ import { StoreError } from "../store-error.ts";
 import type { BackupInfo } from "./backup.ts";
 
 /**
- * A restored store goes on far beyond any revision the lost one can have reached after the backup (etcd advises the
- * same number). So whoever resumes a watch from a lost revision gets COMPACTED, and does not mix two histories.
+ * The number of revisions that a restore skips, far more than the lost store can have written after the backup (etcd
+ * advises the same number). A watch that resumes from a lost revision then fails with COMPACTED, instead of mixing two
+ * histories.
  */
 export const RESTORE_REVISION_GAP = 1_000_000_000;
 
 export interface RestoreResult {
   readonly backup: BackupInfo;
-  /** The revision that the store continues with. */
+  /** The revision after which the store continues. */
   readonly revision: Revision;
   readonly epoch: number;
 }
 
 /**
- * Returns the epoch that a store of the backup enters: the given one, or the one after the backup's.
- * @throws StoreError INVALID_ARGUMENT unless it is later than the backup's.
+ * Returns the new epoch of a restored store: the given one, or the one after the backup's. @throws StoreError
+ * INVALID_ARGUMENT if it is not later than the backup's.
  */
 export function checkedEpoch(info: BackupInfo, epoch = info.epoch + 1): number {
   if (Number.isSafeInteger(epoch) && epoch > info.epoch) return epoch;

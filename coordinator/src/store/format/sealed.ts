@@ -1,10 +1,10 @@
 import { StoreError } from "../store-error.ts";
 import { crc32c } from "./crc32c.ts";
 
-/** The size of the seal: every value in the database ends with a CRC-32C of its key and all bytes before it. */
+/** The size of a seal. Every value in the database ends with a CRC-32C of its key and all bytes before it. */
 export const SEAL_BYTES = 4;
 
-/** Fills in the seal: the last four bytes of the value. Returns it. */
+/** Writes the seal into the last four bytes of the value. Returns it. */
 export function seal(dbKey: string, value: Buffer): number {
   const end = value.length - SEAL_BYTES;
   const crc = checksum(dbKey, value.subarray(0, end));
@@ -12,7 +12,7 @@ export function seal(dbKey: string, value: Buffer): number {
   return crc;
 }
 
-/** The value without its seal; CORRUPT, naming the record, if a bit of it or of its key has changed. */
+/** Returns the value without its seal. Throws CORRUPT, naming the record, if the value or its key has changed. */
 export function unseal(dbKey: string, value: Buffer): Buffer {
   const end = value.length - SEAL_BYTES;
   const stored = end < 0 ? undefined : value.readUInt32LE(end);
@@ -26,12 +26,12 @@ export function unseal(dbKey: string, value: Buffer): Buffer {
   return value.subarray(0, end);
 }
 
-/** The seal as it was stored. */
+/** Returns the stored seal. */
 export function sealOf(value: Buffer): number {
   return value.readUInt32LE(value.length - SEAL_BYTES);
 }
 
-/** `record "pods/a"`, `log entry of revision 12`: what operators know it as. */
+/** Describes a database key for operators, such as `record "pods/a"` or `log entry of revision 12`. */
 export function describe(dbKey: string): string {
   const name = dbKey.slice(2);
   if (dbKey.startsWith("k/")) return `record ${JSON.stringify(name)}`;

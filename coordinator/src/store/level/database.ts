@@ -4,18 +4,18 @@ import { Level } from "level";
 import { corrupt } from "../format/corrupt.ts";
 import { StoreError } from "../store-error.ts";
 
-/** The LevelDB below: keys are text, values are sealed bytes. */
+/** The LevelDB database. Keys are texts, values are sealed bytes. */
 export type Database = Level<string, Buffer>;
 
 export type DatabaseSnapshot = ReturnType<Database["snapshot"]>;
 
-/** The size of values read in one step: some thousand records, a few milliseconds. */
+/** The number of bytes of values read in one step: some thousand records, a few milliseconds. */
 const READ_AHEAD_BYTES = 1024 * 1024;
 const READ_AHEAD_RECORDS = 1000;
 
 /**
- * No compression: a flipped byte then damages one record, which its seal names, and not a block of unknown ones. A small
- * cache: after opening, nothing is read from the database.
+ * The options of LevelDB. Without compression, a flipped byte damages one record, which its seal detects, and not a block
+ * of unknown records. The cache is small, because nothing is read after the opening.
  */
 const OPTIONS = {
   keyEncoding: "utf8",
@@ -24,7 +24,7 @@ const OPTIONS = {
   cacheSize: 1024 * 1024,
 } as const;
 
-/** LOCKED, NO_SPACE or, when LevelDB can't make sense of its files, CORRUPT. */
+/** Opens the database. Throws LOCKED, NO_SPACE or, if LevelDB can't read its files, CORRUPT. */
 export async function openDatabase(dir: string): Promise<Database> {
   const db = new Level<string, Buffer>(dir, OPTIONS);
   try {
@@ -35,12 +35,12 @@ export async function openDatabase(dir: string): Promise<Database> {
   return db;
 }
 
-/** Rebuilds LevelDB's own files from what is left of them; keeps the records it can still read. */
+/** Rebuilds LevelDB's own files from the intact ones. Keeps the records that LevelDB can still read. */
 export async function repairDatabase(dir: string): Promise<void> {
   await ClassicLevel.repair(dir);
 }
 
-/** Yields all records by key. Ends with CORRUPT when LevelDB finds a block that it can't read. */
+/** Yields all records by key. Throws CORRUPT if LevelDB finds a block that it can't read. */
 export async function* readDatabase(
   db: Database,
   snapshot?: DatabaseSnapshot,

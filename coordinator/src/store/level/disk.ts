@@ -22,27 +22,30 @@ import { type DirectoryLock, lockDirectory } from "@forage/identity/directory-lo
 import { type Database, openDatabase, repairDatabase } from "./database.ts";
 
 /**
- * The port through which the store changes its directory: one method for each system call that changes something, so
- * that a test can end the process at each of them. Reads that change nothing go to the file system directly.
+ * The port through which the store changes its directory, with one method for each system call that changes something, so
+ * that a test can simulate a crash at each of them. Plain reads use the file system directly.
  */
 export interface Disk {
-  /** Makes the directory and its parents where they are missing. */
+  /** Creates the directory and its missing parents. */
   makeDirectory(path: string): void;
   removeDirectory(path: string): void;
   link(from: string, to: string): void;
   copy(from: string, to: string): void;
   rename(from: string, to: string): void;
   unlink(path: string): void;
-  /** `create` opens or creates the file, `replace` truncates it as well. */
+  /** Opens the file. `create` creates it if it is missing, `replace` also truncates it. */
   open(path: string, how: "create" | "replace"): number;
   write(fd: number, bytes: Buffer, at?: number): void;
   sync(fd: number): void;
   /** Syncs the data in the background. */
   syncLater(fd: number): Promise<void>;
   close(fd: number): void;
-  /** Makes the names in a directory durable. */
+  /** Makes the entries of a directory durable. */
   syncDirectory(path: string): void;
-  /** Takes the lock of the directory, which ends with the process. Undefined: it is held, also by another caller in this process. */
+  /**
+   * Takes the lock of the directory, which ends with the process. Undefined if it is held by another process or by another
+   * caller in this process.
+   */
   lock(dir: string): Promise<DirectoryLock | undefined>;
   openDatabase(dir: string): Promise<Database>;
   repairDatabase(dir: string): Promise<void>;
@@ -68,7 +71,7 @@ export const SYSTEM_DISK: Disk = {
   repairDatabase,
 };
 
-/** Removes a directory of files, or does nothing where there is none. */
+/** Removes a directory that contains only files. Does nothing if it doesn't exist. */
 export function removeTree(disk: Disk, dir: string): void {
   if (!existsSync(dir)) return;
   emptyDirectory(disk, dir);
@@ -83,7 +86,7 @@ export function emptyDirectory(disk: Disk, dir: string): void {
   }
 }
 
-/** Writes a file that is there complete or not at all, also after a power failure. */
+/** Writes a file atomically and durably: after a crash or power failure it is complete or absent. */
 export function writeWhole(disk: Disk, path: string, bytes: Buffer): void {
   const unfinished = `${path}.new`;
   const fd = disk.open(unfinished, "replace");
@@ -96,7 +99,7 @@ export function writeWhole(disk: Disk, path: string, bytes: Buffer): void {
   disk.rename(unfinished, path);
 }
 
-/** The file's bytes; undefined where there is no file. */
+/** Returns the file's bytes. Undefined if there is no file. */
 export function readIfExists(path: string): Buffer | undefined {
   return existsSync(path) ? readFileSync(path) : undefined;
 }

@@ -15,7 +15,7 @@ import { type Disk, SYSTEM_DISK } from "./disk.ts";
 import { Evidence } from "./evidence.ts";
 import { storeFiles } from "./files.ts";
 
-/** A file system without hard links. */
+/** A disk without hard links. */
 const WITHOUT_LINKS: Disk = {
   ...SYSTEM_DISK,
   link: () => {
@@ -40,7 +40,7 @@ function aStore(t: TestContext, { hasDatabase = true } = {}) {
   return { dir, files, recover, found: () => readdirSync(files.database) };
 }
 
-test("puts back the files that were found, and leaves nothing beside them", (t) => {
+test("restores the original files and removes all others", (t) => {
   const { dir, files, recover, found } = aStore(t);
   const evidence = Evidence.keep(SYSTEM_DISK, files);
   recover();
@@ -50,7 +50,7 @@ test("puts back the files that were found, and leaves nothing beside them", (t) 
   assert.deepEqual(readdirSync(dir).sort(), ["HEAD", "db"]);
 });
 
-test("an opening that finds the store in use keeps the evidence of the opening under way", (t) => {
+test("an opening of a store in use keeps the evidence of the other opening", (t) => {
   const { files, recover, found } = aStore(t);
   const first = Evidence.keep(SYSTEM_DISK, files);
   const second = Evidence.keep(SYSTEM_DISK, files);
@@ -61,13 +61,13 @@ test("an opening that finds the store in use keeps the evidence of the opening u
   assert.deepEqual(found(), ["000001.log"]);
 });
 
-test("an opening that finds the store in use removes the evidence that it made itself", (t) => {
+test("an opening of a store in use removes its own evidence", (t) => {
   const { files } = aStore(t);
   Evidence.keep(SYSTEM_DISK, files).withdraw();
   assert.ok(!existsSync(files.evidence));
 });
 
-test("leaves a refused database where it is on a file system without hard links", (t) => {
+test("doesn't restore a refused database on a file system without hard links", (t) => {
   const { dir, files, recover, found } = aStore(t);
   const evidence = Evidence.keep(WITHOUT_LINKS, files);
   recover();
@@ -76,7 +76,7 @@ test("leaves a refused database where it is on a file system without hard links"
   assert.deepEqual(readdirSync(dir).sort(), ["HEAD", "db"]);
 });
 
-test("removes the database that a refused opening made where there was none", (t) => {
+test("removes the database that a refused opening has created", (t) => {
   const { dir, files, recover } = aStore(t, { hasDatabase: false });
   const evidence = Evidence.keep(SYSTEM_DISK, files);
   recover();
@@ -84,7 +84,7 @@ test("removes the database that a refused opening made where there was none", (t
   assert.deepEqual(readdirSync(dir), []);
 });
 
-test("evidence counts no longer once a record was acknowledged", (t) => {
+test("ignores evidence after a record was acknowledged", (t) => {
   const { files, recover, found } = aStore(t);
   Evidence.keep(SYSTEM_DISK, files);
   recover();

@@ -3,24 +3,24 @@ import { dirname, join } from "node:path";
 import { type Disk, readIfExists, removeTree, writeWhole } from "./disk.ts";
 import type { StoreFiles } from "./files.ts";
 
-/** The HEAD file as it was when the links were made, beside them: LevelDB ignores a file of this name. */
+/** The copy of the HEAD file beside the links. LevelDB ignores a file with this name. */
 const HEAD_COPY = "HEAD";
 
-/** LevelDB's own: the lock must not be touched, the logs are only for reading by people. */
+/** The files of LevelDB that are not linked: the lock must not be touched, and the logs are for people only. */
 const NOT_KEPT = new Set(["LOCK", "LOG", "LOG.old", HEAD_COPY]);
 
 type Found = "absent" | "linked" | "linked before" | "not linked";
 
 /**
- * The database's files as they were found, for as long as it is being opened and checked. Opening makes LevelDB recover:
- * it writes new files and deletes the old, also those it could make no sense of. When the check then fails, the old
- * ones are put back, so that a refused store is left just as it was found and more can be tried on it.
+ * Keeps the original files of the database while it is opened and checked. Opening makes LevelDB recover: it writes new
+ * files and deletes old ones, including files that it could not read. If the check fails, the original files are put back,
+ * so that a refused store is unchanged and other attempts are possible.
  *
- * The files are hard links, which cost nothing: LevelDB never writes to a file it found.
+ * The files are hard links, which cost nothing, because LevelDB never writes to an existing file.
  *
- * A process can end at any step. So a directory gets the name of the evidence only when it is complete, and loses that
- * name before any of it is removed. Evidence that an earlier opening left behind counts only while HEAD is what it was
- * at that time: whatever was acknowledged since has changed HEAD, and is not in the evidence.
+ * A process can end at any step. So the directory gets its final name only when it is complete, and loses that name before
+ * any of it is removed. Evidence of an earlier, interrupted opening counts only if HEAD is the same as then: every
+ * acknowledged write changes HEAD, and is not part of the evidence.
  */
 export class Evidence {
   readonly #disk: Disk;
@@ -33,6 +33,11 @@ export class Evidence {
     this.#found = found;
   }
 
+  /** Whether there was no database. */
+  get isOfNothing(): boolean {
+    return this.#found === "absent";
+  }
+
   static keep(disk: Disk, files: StoreFiles): Evidence {
     finish(disk, files);
     const { database, evidence } = files;
@@ -43,32 +48,34 @@ export class Evidence {
     return new Evidence(disk, files, linked ? "linked" : "not linked");
   }
 
-  /** Puts back what an opening left that was cut off: the files it had found. */
+  /** Restores the original files of an opening that was interrupted. */
   static restore(disk: Disk, files: StoreFiles): void {
     finish(disk, files);
     if (isCurrent(files)) exchange(disk, files);
     else discard(disk, files.evidence);
   }
 
-  /** The store is sound: what LevelDB made of the files is what counts now. */
+  /** Removes the evidence. Called when the store is undamaged, so that LevelDB's new files count. */
   discard(): void {
     discard(this.#disk, this.#files.evidence);
   }
 
-  /** The store is refused: its files are again those that were found. The database must be closed. */
+  /** Restores the original files. Called when the store is refused, after the database was closed. */
   putBack(): void {
     if (this.#found === "not linked") return;
     if (this.#found === "absent") putAway(this.#disk, this.#files.database, ".made");
     else exchange(this.#disk, this.#files);
   }
 
-  /** Someone else is using the files, which therefore stay; only what was made here goes. */
+  /**
+   * Removes the evidence that this opening made, without changing the database. Called when another process uses the files.
+   */
   withdraw(): void {
     if (this.#found === "linked") this.discard();
   }
 }
 
-/** A second name for each file of a database, under another directory. False where there are no hard links. */
+/** Links each file of a database into another directory. Returns false if hard links are not supported. */
 export function linkFiles(disk: Disk, dir: string, to: string, headCopy?: Buffer): boolean {
   const linking = `${to}.incomplete`;
   removeTree(disk, linking);
@@ -87,20 +94,20 @@ export function linkFiles(disk: Disk, dir: string, to: string, headCopy?: Buffer
   return true;
 }
 
-/** The names of what makes up a database. */
+/** Returns the names of the files of a database. */
 export function databaseFiles(dir: string): string[] {
   return readdirSync(dir).filter((name) => !NOT_KEPT.has(name));
 }
 
 const NO_HEAD = Buffer.alloc(0);
 
-/** Reports whether there is evidence, and nothing was acknowledged since it was linked. */
+/** Reports whether there is evidence, and nothing was acknowledged since it was made. */
 function isCurrent({ evidence, head }: StoreFiles): boolean {
   const copy = join(evidence, HEAD_COPY);
   return existsSync(copy) && readFileSync(copy).equals(readIfExists(head) ?? NO_HEAD);
 }
 
-/** The evidence becomes the database. */
+/** Replaces the database with the evidence. */
 function exchange(disk: Disk, { database, evidence }: StoreFiles): void {
   if (existsSync(database)) disk.rename(database, `${database}.refused`);
   disk.rename(evidence, database);
@@ -113,17 +120,17 @@ function discard(disk: Disk, evidence: string): void {
   putAway(disk, evidence, ".discarded");
 }
 
-/** Takes the name away before anything is removed, so that no part of it is ever taken for the whole. */
+/** Renames the directory before it is removed, so that a part of it is never mistaken for the whole. */
 export function putAway(disk: Disk, dir: string, suffix: string): void {
   if (!existsSync(dir)) return;
   const away = `${dir}${suffix}`;
   disk.rename(dir, away);
-  // Without it a power failure could bring the name back after newer records were acknowledged.
+  // Otherwise a power failure could restore the name after newer records were acknowledged.
   disk.syncDirectory(dirname(dir));
   removeTree(disk, away);
 }
 
-/** Finishes an interrupted exchange, and removes what was already moved aside. */
+/** Finishes an interrupted exchange, and removes directories that were renamed for removal. */
 function finish(disk: Disk, files: StoreFiles): void {
   const { database, evidence } = files;
   const refused = `${database}.refused`;

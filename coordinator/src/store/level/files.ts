@@ -5,13 +5,13 @@ export interface StoreFiles {
   readonly dir: string;
   /** LevelDB's directory. */
   readonly database: string;
-  /** The database's files as an opening found them, for as long as it takes, see `evidence.ts`. */
+  /** The original files of the database during an opening, see `evidence.ts`. */
   readonly evidence: string;
-  /** A database that a restore is making; it becomes `database` as the restore's last step. */
+  /** The database that a restore creates. It becomes `database` in the restore's last step. */
   readonly restoring: string;
-  /** A complete database that a salvage made; it becomes `database` once the damaged one has another name. */
+  /** The complete database that a salvage has created. It becomes `database` once the damaged one was renamed. */
   readonly salvaged: string;
-  /** The witness of what was acknowledged last. */
+  /** The file with the last acknowledged revision. */
   readonly head: string;
   readonly ballast: string;
 }

@@ -7,7 +7,7 @@ import type { Head } from "../format/findings.ts";
 import { StoreError } from "../store-error.ts";
 import { HeadFile } from "./head-file.ts";
 
-test("says what was written last, however often it was opened", (t) => {
+test("returns the last written head after any number of openings", (t) => {
   const file = headFile(t);
   assert.equal(HeadFile.read(file), undefined);
   for (let opening = 0; opening < 3; opening++) {
@@ -18,7 +18,7 @@ test("says what was written last, however often it was opened", (t) => {
   }
 });
 
-test("a torn write leaves what was written before", async (t) => {
+test("returns the previous head after a torn write", async (t) => {
   const file = headFile(t);
   const opened = HeadFile.open(file, head(1));
   opened.write(head(2));

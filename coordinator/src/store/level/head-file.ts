@@ -7,20 +7,20 @@ import { StoreError } from "../store-error.ts";
 import { type Disk, SYSTEM_DISK, writeWhole } from "./disk.ts";
 
 /**
- * Two slots written in turn, so that a torn write leaves the other. Each lies in a page of its own and is one sector
- * of readable text: a checksum and a line of JSON.
+ * The distance of the two slots, which are written in turn, so that a torn write leaves the other one. Each is in a page of
+ * its own and is one sector of readable text: a checksum and a line of JSON.
  */
 const SLOT_STRIDE_BYTES = 4096;
 const SLOT_BYTES = 512;
 
-/** An even number: its slot is the first, so that a new file holds nothing else. */
+/** The first sequence number. It is even, so that a new file uses the first slot only. */
 const FIRST_SEQUENCE = 2;
 
 /**
- * The file with the last acknowledged revision. LevelDB drops the end of a damaged log silently, which is the same as a write
- * that was never acknowledged. This file distinguishes the two.
- * It is written (5 µs, no sync) before each acknowledgement, so it is exact after a crash of the process. It is synced in the
- * background, so after a crash of the machine it can be behind by SYNC_DELAY_MS and one sync.
+ * The file with the last acknowledged revision. LevelDB silently drops the end of a damaged log, as if those writes had
+ * never been acknowledged; this file distinguishes the two cases. It is written (5 µs, no sync) before each
+ * acknowledgement, so it is exact after a crash of the process. It is synced in the background, so after a crash of the
+ * machine it can be behind by SYNC_DELAY_MS and one sync.
  */
 export class HeadFile {
   readonly #disk: Disk;
@@ -35,15 +35,12 @@ export class HeadFile {
     this.#sequence = sequence;
   }
 
-  /**
-   * Reads the file. Returns undefined when there is none.
-   * @throws StoreError CORRUPT when both slots are damaged.
-   */
+  /** Reads the file. Returns undefined if there is none. @throws StoreError CORRUPT if both slots are damaged. */
   static read(file: string): Head | undefined {
     return readSlots(file)?.head;
   }
 
-  /** Opens or makes the file and writes the head, durably. A file that it makes is never seen without a head. */
+  /** Opens or creates the file and writes the head durably. A new file gets its name only once it contains a head. */
   static open(file: string, head: Head, disk: Disk = SYSTEM_DISK): HeadFile {
     if (!existsSync(file)) writeWhole(disk, file, encodeSlot(FIRST_SEQUENCE, head));
     const sequence = readSlots(file, "lenient")?.sequence ?? 0;
@@ -62,7 +59,7 @@ export class HeadFile {
     this.#dirty = true;
   }
 
-  /** Makes durable what was written until now. */
+  /** Makes all previous writes durable. */
   async sync(): Promise<void> {
     while (this.#syncing !== undefined) await this.#syncing;
     if (!this.#dirty) return;

@@ -1,7 +1,7 @@
 import { Findings, type Head, type Inspection } from "../format/findings.ts";
 import { type Database, type DatabaseSnapshot, readDatabase } from "./database.ts";
 
-/** Reads and checks the whole database against itself and against the head, its witness outside. */
+/** Reads the whole database, and checks its consistency, including with the head in the HEAD file. */
 export async function inspect(
   db: Database,
   head: Head | undefined,
@@ -10,7 +10,7 @@ export async function inspect(
   const found = new Findings();
   try {
     for await (const pairs of readDatabase(db, snapshot)) {
-      for (const [dbKey, value] of pairs) found.take(dbKey, value);
+      for (const [dbKey, value] of pairs) found.add(dbKey, value);
     }
   } catch (error) {
     found.report(error);

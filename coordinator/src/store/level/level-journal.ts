@@ -10,17 +10,23 @@ import { type Database, reasonOf } from "./database.ts";
 import type { HeadFile } from "./head-file.ts";
 import type { SpaceGuard } from "./space-guard.ts";
 
-/** Commits written with one sync. A thousand waiting writers share it; more would only make the first wait longer. */
+/**
+ * The limit of commits written with one sync. Many writers share a sync; a larger batch would only make the first one wait
+ * longer.
+ */
 const BATCH_COMMITS_MAX = 1024;
 
-/** LevelDB's write buffer is 4 MiB; a larger batch would fill several and stall. */
+/** The limit of a batch. LevelDB's write buffer is 4 MiB, and a larger batch would fill several and stall. */
 const BATCH_BYTES_MAX = 4 * 1024 * 1024;
 
-/** History folded in one step, between two batches: as much as a batch, so that folding keeps up with writing. */
+/**
+ * The limit of history folded in one step between two batches. It equals that of a batch, so that folding keeps up with
+ * writing.
+ */
 const FOLD_BYTES_MAX = 4 * 1024 * 1024;
 
 /**
- * The delay of the HEAD file's sync. After a crash of the machine the file may be behind by this. Each sync costs a writer
+ * The delay of the HEAD file's sync, by which the file may be behind after a crash of the machine. Each sync costs a writer
  * half of one of its own.
  */
 const HEAD_SYNC_DELAY_MS = 50;
@@ -33,7 +39,7 @@ export interface LevelJournalOptions {
   readonly headFile: HeadFile;
   readonly meta: StoreMeta;
   readonly base: Base;
-  /** The chain of the base's revision and of each one after it. */
+  /** The chains of the base's revision and of each later revision. */
   readonly chains: readonly Chain[];
   readonly timeline: Timeline;
   readonly space: SpaceGuard;
@@ -47,8 +53,8 @@ interface Fold {
 }
 
 /**
- * Writes commits as log entries, many with one sync: while one batch is being written, the next gathers. Folding turns
- * the oldest log entries into records, between batches, in one batch of its own.
+ * Writes commits as log entries, many with one sync: while a batch is being written, the next commits are collected.
+ * Between batches, folding turns the oldest log entries into records, in a batch of its own.
  */
 export class LevelJournal implements Journal {
   readonly #options: LevelJournalOptions;
@@ -105,14 +111,15 @@ export class LevelJournal implements Journal {
     await db.close();
   }
 
-  /** One loop at a time; it ends when there is nothing left to write. */
+  /** Starts the write loop unless it runs. It ends when the queue is empty. */
   #run(): void {
     if (this.#failure === undefined) this.#running ??= this.#writeAll();
   }
 
   async #writeAll(): Promise<void> {
     while (this.#failure === undefined && (this.#queue.length > 0 || this.#fold !== undefined)) {
-      // Callers that were just answered ask again within this turn of the event loop: their next belongs in the batch.
+      // Callers that just got their results make their next calls within this turn of the event loop, so their commits can
+      // join the batch.
       await new Promise((resolve) => setImmediate(resolve));
       try {
         if (this.#queue.length > 0) await this.#writeBatch();
@@ -121,7 +128,8 @@ export class LevelJournal implements Journal {
         this.#fail(`writing from revision ${this.#queue[0]?.revision} on`, error);
       }
     }
-    // Must happen in the same step as the last check of the queue. Otherwise a commit appended in between would wait for ever.
+    // Must be in the same synchronous step as the last check of the queue. Otherwise a commit appended in between would
+    // never be written.
     this.#running = undefined;
   }
 
@@ -186,7 +194,7 @@ export class LevelJournal implements Journal {
     return chain;
   }
 
-  /** LevelDB takes no write after one that failed, so this is for good. */
+  /** Fails the journal permanently, because LevelDB accepts no write after a failed one. */
   #fail(doing: string, cause: unknown): StoreError {
     this.#failure ??= new StoreError(
       "IO_ERROR",
@@ -207,13 +215,13 @@ export class LevelJournal implements Journal {
   }
 
   /**
-   * Checks the free space. Also restores the ballast that an opening on a full disk has removed, because the next opening may
-   * need it.
+   * Checks the free space. Also creates the ballast that an opening on a full disk has removed, because the next opening
+   * may need it.
    */
   async #checkSpace(): Promise<void> {
     const { space } = this.#options;
     await space.check();
-    // A failure leaves the ballast out until the next check.
+    // If this fails, the next check tries again.
     if (!this.#closed) await space.loadBallast().catch(() => undefined);
   }
 

@@ -27,24 +27,24 @@ import { clearSalvage, finishSalvage } from "./salvage-files.ts";
 import { BALLAST_BYTES, FREE_SPACE_MIN_BYTES, SpaceGuard } from "./space-guard.ts";
 
 export interface LevelStoreOptions {
-  /** The store's directory. It is created if it does not exist, and only its owner may read it. */
+  /** The store's directory. It is created if it does not exist, and is readable only by its owner. */
   readonly dir: string;
   readonly clock: Clock;
   /** Logs the opened store's properties. */
   readonly log?: Log["info"];
-  /** Free space for us on the disk of `dir`. */
+  /** Returns the free bytes on the disk of `dir` that this process may use. */
   readonly freeBytes?: () => Promise<number>;
-  /** The free space below which the store is read-only. FREE_SPACE_MIN_BYTES by default. */
+  /** The free space below which the store is read-only, in bytes. Default: FREE_SPACE_MIN_BYTES. */
   readonly freeSpaceMinBytes?: number;
-  /** Size of the file that is dropped to open on a full disk; BALLAST_BYTES by default. */
+  /** The size of the file that is removed to open the store on a full disk. Default: BALLAST_BYTES. */
   readonly ballastBytes?: number;
-  /** Revisions of history to keep; HISTORY_REVISIONS by default. */
+  /** The number of revisions of history to keep. Default: HISTORY_REVISIONS. */
   readonly historyRevisions?: number;
-  /** Makes the random ids of a new store: its id and its lineage. */
+  /** Returns a random id for a new store: its id or its lineage. */
   readonly newId?: () => string;
-  /** Whether a store is made where there is none. "refuse": the opening fails with MISSING. "allow" by default. */
+  /** Whether to create a store if there is none. "refuse" makes the opening fail with MISSING. Default: "allow". */
   readonly create?: "allow" | "refuse";
-  /** The system's by default. */
+  /** The disk. Default: the file system. */
   readonly disk?: Disk;
 }
 
@@ -52,14 +52,14 @@ export interface LevelStoreOptions {
 export type LevelStore = DurableStore;
 
 /**
- * Opens the store in a directory, or makes one there. LOCKED if it is open already; CORRUPT, naming the records, if
- * anything is not as it was written, and then the files are left as they were found.
+ * Opens or creates the store in a directory. Throws LOCKED if it is open already, and CORRUPT, naming the records, if
+ * anything differs from what was written. The files are then not changed.
  */
 export async function openLevelStore(options: LevelStoreOptions): Promise<LevelStore> {
   const files = storeFiles(options.dir);
   const disk = options.disk ?? SYSTEM_DISK;
   disk.makeDirectory(files.dir);
-  const ownership = await Ownership.take(files.dir, disk);
+  const ownership = await Ownership.acquire(files.dir, disk);
   try {
     return await openOwned(options, files, ownership);
   } catch (error) {
@@ -173,6 +173,9 @@ async function openSound(
   let db: Database | undefined;
   try {
     const head = HeadFile.read(files.head);
+    // Checked before LevelDB creates files. They would stay if the process ended, and no restore would accept the
+    // directory.
+    if (options.create === "refuse" && head === undefined && evidence.isOfNothing) throw missing(options.dir);
     db = await (options.disk ?? SYSTEM_DISK).openDatabase(files.database);
     return { db, rebuilt: await readSound(db, head, options) };
   } catch (error) {
@@ -183,7 +186,11 @@ async function openSound(
   }
 }
 
-/** The state of a database that is sound, or of one that was made just now. */
+function missing(dir: string): StoreError {
+  return new StoreError("MISSING", `there is no store in ${dir}`);
+}
+
+/** Returns the state of an undamaged database, or of one that was just created. */
 async function readSound(
   db: Database,
   head: Head | undefined,
@@ -194,10 +201,10 @@ async function readSound(
   if (!inspection.empty) {
     throw corrupt([
       ...inspection.problems,
-      "the HEAD file is missing: whether the end of the log is missing too is unknown",
+      "the HEAD file is missing, so the end of the log may be missing too",
     ]);
   }
-  if (create === "refuse") throw new StoreError("MISSING", `there is no store in ${dir}`);
+  if (create === "refuse") throw missing(dir);
   const meta = { id: newId(), epoch: 1, opens: 0, lineage: newId() };
   const base = { revision: 0, chain: CHAIN_START, count: 0, sum: 0 };
   await db
@@ -208,7 +215,9 @@ async function readSound(
   return rebuild({ meta, base, empty: false, records: [], entries: [], problems: [] });
 }
 
-/** Reports whether the store was created but never written to: creation ended before the HEAD file. */
+/**
+ * Reports whether the store was never written to, because its creation was interrupted before the HEAD file was created.
+ */
 function isUntouched({ base, records, entries, meta }: Inspection): boolean {
   return meta?.opens === 0 && base?.revision === 0 && records.length === 0 && entries.length === 0;
 }

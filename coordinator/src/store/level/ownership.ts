@@ -3,12 +3,12 @@ import { StoreError } from "../store-error.ts";
 import type { Disk } from "./disk.ts";
 
 /**
- * Holds the directory for this one opening of the store: a second one, in this process or another, gets LOCKED.
+ * Locks the directory for one opening of the store. A second opening, in this or another process, fails with LOCKED.
  *
- * LevelDB's LOCK is not enough. It is a POSIX record lock, and a process drops those when it closes any descriptor of
- * the file: a second opening in the same process fails, but takes the lock of the first one with it. So this guard
- * comes first and keeps a second opening away from LOCK. It is a lock of the directory itself, which only those can
- * take who may open the directory.
+ * LevelDB's LOCK file is not enough: it has a POSIX record lock, which a process loses when it closes any descriptor of the
+ * file. A second opening in the same process fails, but releases the lock of the first one. So this lock is taken first,
+ * and keeps a second opening away from LOCK. It is a lock of the directory itself, so that only users with access to the
+ * directory can take it.
  */
 export class Ownership {
   readonly #lock: DirectoryLock;
@@ -17,9 +17,9 @@ export class Ownership {
     this.#lock = lock;
   }
 
-  static async take(dir: string, disk: Pick<Disk, "lock">): Promise<Ownership> {
+  static async acquire(dir: string, disk: Pick<Disk, "lock">): Promise<Ownership> {
     const lock = await disk.lock(dir).catch((cause: unknown) => {
-      throw new StoreError("IO_ERROR", `the store in ${dir} can't be guarded`, { cause });
+      throw new StoreError("IO_ERROR", `the store in ${dir} can't be locked`, { cause });
     });
     if (lock !== undefined) return new Ownership(lock);
     throw new StoreError(

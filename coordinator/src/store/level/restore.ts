@@ -12,21 +12,21 @@ import { Ownership } from "./ownership.ts";
 import { writeDatabase } from "./write-database.ts";
 
 export interface RestoreOptions {
-  /** Missing or empty; NOT_EMPTY otherwise. */
+  /** The directory to restore into. It must be missing or empty. */
   readonly dir: string;
   readonly file: string;
   /**
-   * The new epoch, later than any that was seen; by default the one after the backup's. A backup that is restored a
-   * second time needs another one than the first time.
+   * The new epoch, which must be later than any earlier one. Default: the one after the backup's. A backup that is restored
+   * a second time needs a later epoch than the first time.
    */
   readonly epoch?: number;
-  /** The system's by default. */
+  /** The disk. Default: the file system. */
   readonly disk?: Disk;
 }
 
 /**
- * Makes a store of a backup, once all of the backup was checked. The store keeps its id and enters a new epoch. A
- * restore that was cut off leaves a directory that does not open, and that another restore accepts.
+ * Creates a store from a backup, after the whole backup was checked. The store keeps its id and gets a new epoch. An
+ * interrupted restore leaves a directory that can't be opened, and that another restore accepts.
  */
 export async function restoreLevelStore(options: RestoreOptions): Promise<RestoreResult> {
   const { dir, file, disk = SYSTEM_DISK } = options;
@@ -35,11 +35,11 @@ export async function restoreLevelStore(options: RestoreOptions): Promise<Restor
   const files = storeFiles(dir);
   checkEmpty(files);
   disk.makeDirectory(dir);
-  const ownership = await Ownership.take(dir, disk);
+  const ownership = await Ownership.acquire(dir, disk);
   try {
     const revision = info.revision + RESTORE_REVISION_GAP;
     const meta = { id: info.store, epoch, opens: 0, lineage: randomUUID() };
-    // First and until the end: its name says that the directory holds an unfinished restore.
+    // Exists from the first to the last step, and marks the directory as an unfinished restore.
     disk.makeDirectory(files.restoring);
     emptyDirectory(disk, files.restoring);
     disk.syncDirectory(dir);
@@ -55,12 +55,12 @@ export async function restoreLevelStore(options: RestoreOptions): Promise<Restor
   }
 }
 
-/** Refuses to open what a restore has not finished. */
+/** Throws CORRUPT if a restore into the directory was interrupted. */
 export function checkRestored({ dir, database, restoring }: StoreFiles): void {
   if (existsSync(database) || !existsSync(restoring)) return;
   throw new StoreError(
     "CORRUPT",
-    `the restore into ${dir} was cut off before its end: restore the backup into ${dir} again`,
+    `the restore into ${dir} was interrupted: restore the backup into ${dir} again`,
   );
 }
 

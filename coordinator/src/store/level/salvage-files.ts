@@ -4,21 +4,23 @@ import { type Disk, removeTree } from "./disk.ts";
 import { putAway } from "./evidence.ts";
 import type { StoreFiles } from "./files.ts";
 
-/** The copies that a salvage reads the damaged database from: as it is, and repaired by LevelDB. */
+/**
+ * Returns the directories of the copies from which a salvage reads the damaged database: as it is, and repaired by LevelDB.
+ */
 export function attemptDirs({ database }: StoreFiles): { readonly plain: string; readonly repaired: string } {
   return { plain: `${database}.salvage-read`, repaired: `${database}.salvage-repaired` };
 }
 
-/** Finishes a salvage that was cut off after the damaged database was renamed and before the new one got its name. */
+/** Finishes a salvage that was interrupted after the damaged database was renamed and before the new one got its name. */
 export function finishSalvage(disk: Disk, { database, salvaged }: StoreFiles): void {
   if (existsSync(database) || !existsSync(salvaged)) return;
   disk.rename(salvaged, database);
   disk.syncDirectory(dirname(database));
 }
 
-/** Removes what a salvage left that was cut off before it changed the database. */
+/** Removes the files of a salvage that was interrupted before it changed the database. */
 export function clearSalvage(disk: Disk, files: StoreFiles): void {
-  // It is complete and would be taken for the store if the database were missing one day, so its name goes first.
+  // The directory is complete, and would become the store if the database were ever missing. So it is renamed first.
   putAway(disk, files.salvaged, ".discarded");
   removeTree(disk, `${files.salvaged}.discarded`);
   removeTree(disk, makingDir(files));
@@ -33,7 +35,7 @@ export function clearAttempts(disk: Disk, files: StoreFiles): void {
   }
 }
 
-/** Returns the directory in which a salvage makes the new database. */
+/** Returns the directory in which a salvage creates the new database. */
 export function makingDir({ salvaged }: StoreFiles): string {
   return `${salvaged}.incomplete`;
 }

@@ -19,7 +19,7 @@ import { attemptDirs, clearAttempts, clearSalvage, finishSalvage, makingDir } fr
 import { writeDatabase } from "./write-database.ts";
 
 export interface SalvageReport {
-  /** The faults of the part that could be read. Empty if nothing was lost and the history continues. */
+  /** The defects of the readable part. Empty if nothing was lost and the history continues. */
   readonly problems: readonly string[];
   readonly records: number;
   readonly revision: Revision;
@@ -30,18 +30,18 @@ export interface SalvageReport {
 
 export interface SalvageOptions {
   readonly dir: string;
-  /** The system's by default. */
+  /** The disk. Default: the file system. */
   readonly disk?: Disk;
 }
 
 /**
- * Makes a damaged store one that opens, of all records that are proven to be as they were written. Where that is not all
- * of them, what is lost is named, and the store enters a new epoch, as after a restore. The damaged files are kept.
+ * Replaces a damaged store with one that contains all records that are proven to be unchanged. If records are lost, they
+ * are listed, and the store gets a new epoch, as after a restore. The damaged files are kept.
  */
 export async function salvageLevelStore({ dir, disk = SYSTEM_DISK }: SalvageOptions): Promise<SalvageReport> {
   const files = storeFiles(dir);
   if (!existsSync(dir)) throw new StoreError("INVALID_ARGUMENT", `${dir} does not exist`);
-  const ownership = await Ownership.take(dir, disk);
+  const ownership = await Ownership.acquire(dir, disk);
   try {
     finishSalvage(disk, files);
     Evidence.restore(disk, files);
@@ -112,7 +112,10 @@ function readHead(files: StoreFiles): {
   }
 }
 
-/** Reads a copy of the store, with or without a repair by LevelDB. A repair can find lost tables, and can also lose records. */
+/**
+ * Reads a copy of the store, with or without a repair by LevelDB. A repair can recover lost tables, but can also lose
+ * records.
+ */
 async function readAttempt(
   disk: Disk,
   from: string,
@@ -133,7 +136,7 @@ async function readAttempt(
   }
 }
 
-/** Returns each key in its newest intact entry or record. */
+/** Returns the newest intact version of each key, from records and log entries. */
 function newest({ records, entries }: Inspection): Version[] {
   const latest = new Map(records.map((record) => [record.key, record]));
   for (const entry of entries) {
@@ -151,7 +154,7 @@ function unusedName(name: string): string {
   return unused;
 }
 
-/** The complete database that was made takes the damaged one's place. A cut between the two is finished at the next start. */
+/** Replaces the damaged database with the new one. If this is interrupted, the next start finishes it. */
 function replace(disk: Disk, { database, salvaged }: StoreFiles, damaged: string): void {
   disk.syncDirectory(dirname(database));
   disk.rename(database, damaged);

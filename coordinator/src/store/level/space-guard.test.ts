@@ -7,7 +7,7 @@ import { SpaceGuard } from "./space-guard.ts";
 
 const MIB = 1024 * 1024;
 
-test("low below the watermark, and until a quarter more is free", async (t) => {
+test("reports low space below the watermark, and until a quarter more is free", async (t) => {
   const disk = { freeBytes: 100 * MIB };
   const guard = makeGuard(t, disk);
   const lowAt = async (freeBytes: number): Promise<boolean> => {
@@ -23,7 +23,7 @@ test("low below the watermark, and until a quarter more is free", async (t) => {
   assert.equal(await lowAt(51 * MIB), false);
 });
 
-test("looks again after each MiB written, not after each write", async (t) => {
+test("checks the free space after each written MiB, not after each write", async (t) => {
   const disk = { freeBytes: 100 * MIB };
   const guard = makeGuard(t, disk);
   await guard.check();
@@ -34,7 +34,7 @@ test("looks again after each MiB written, not after each write", async (t) => {
   assert.equal(guard.low, true);
 });
 
-test("ballast is there while there is room, and goes when opening needs it", async (t) => {
+test("keeps ballast while there is space, and removes it when an opening needs the space", async (t) => {
   const disk = { freeBytes: 100 * MIB };
   const guard = makeGuard(t, disk);
   await guard.makeRoom();
@@ -48,7 +48,7 @@ test("ballast is there while there is room, and goes when opening needs it", asy
   assert.ok(!existsSync(guard.ballastFile));
 });
 
-test("the last known state stays when the free space can't be read", async (t) => {
+test("keeps the last state when the free space can't be read", async (t) => {
   const guard = makeGuard(t, undefined);
   await guard.check();
   assert.equal(guard.low, false);

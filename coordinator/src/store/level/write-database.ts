@@ -12,12 +12,12 @@ import { encodeRecord } from "../format/record-codec.ts";
 import type { Revision } from "../store.ts";
 import type { Disk } from "./disk.ts";
 
-/** Records are written in batches of this size: LevelDB's write buffer. */
+/** The size of a batch of records, which is that of LevelDB's write buffer. */
 const BATCH_BYTES = 4 * 1024 * 1024;
 
 /**
- * Creates a database in an empty directory with the records as of the revision, without a history. It writes the store's identity
- * last, so that opening refuses a database whose creation was interrupted.
+ * Creates a database in an empty directory, with the records at the revision and no history. It writes the store's identity
+ * last, so that a database whose creation was interrupted can't be opened.
  */
 export async function writeDatabase(
   disk: Disk,

@@ -5,11 +5,11 @@ import type { Store } from "../store.ts";
 
 export interface MemoryStoreOptions {
   readonly clock: Clock;
-  /** Revisions of history to keep; HISTORY_REVISIONS by default. */
+  /** The number of revisions of history to keep. Default: HISTORY_REVISIONS. */
   readonly historyRevisions?: number;
 }
 
-/** A store that lasts as long as its process: for tests and the simulation. */
+/** Returns a store without durable storage, for tests and simulations. */
 export function createMemoryStore(options: MemoryStoreOptions): Store {
   return new StoreEngine({
     ...options,

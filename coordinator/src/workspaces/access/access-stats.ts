@@ -1,11 +1,14 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 
-/** The port through which somebody reaches a workspace. */
-export type Door = "ingress" | "ssh";
-/** `in`: from the visitor to the workspace. */
+/**
+ * The kind of port through which a visitor reaches a workspace. It is the label `door` of the
+ * metrics.
+ */
+export type EntryPoint = "ingress" | "ssh";
+/** The direction of bytes: `in` is from the visitor to the workspace. */
 export type Direction = "in" | "out";
 
-/** Reasons why a visitor was refused, as the label of a metric. */
+/** The reasons why a visitor is refused. They are values of a metric's label. */
 export type RefusalReason =
   | "no-workspace"
   | "not-authorized"
@@ -14,36 +17,39 @@ export type RefusalReason =
   | "too-many"
   | "forbidden-target";
 
-/** Counts what passes the ports of workspaces. */
+/** Counts the requests, connections and bytes that pass the ports of workspaces. */
 export class AccessStats {
-  readonly #open = new Map<Door, number>();
-  readonly #served = new Map<Door, number>();
-  readonly #bytes = new Map<string, readonly [Door, Direction, number]>();
-  readonly #refused = new Map<string, readonly [Door, RefusalReason, number]>();
+  readonly #open = new Map<EntryPoint, number>();
+  readonly #served = new Map<EntryPoint, number>();
+  readonly #bytes = new Map<string, readonly [EntryPoint, Direction, number]>();
+  readonly #refused = new Map<string, readonly [EntryPoint, RefusalReason, number]>();
 
-  /** Counts a request or connection as open. Returns a function that counts it as ended; further calls of it do nothing. */
-  begin(door: Door): () => void {
-    this.#served.set(door, (this.#served.get(door) ?? 0) + 1);
-    this.#open.set(door, this.openOf(door) + 1);
+  /**
+   * Counts a request or connection as open. Returns a function that counts it as ended; repeated
+   * calls have no effect.
+   */
+  begin(entryPoint: EntryPoint): () => void {
+    this.#served.set(entryPoint, (this.#served.get(entryPoint) ?? 0) + 1);
+    this.#open.set(entryPoint, this.openOf(entryPoint) + 1);
     let open = true;
     return () => {
-      if (open) this.#open.set(door, this.openOf(door) - 1);
+      if (open) this.#open.set(entryPoint, this.openOf(entryPoint) - 1);
       open = false;
     };
   }
 
-  moved(door: Door, direction: Direction, bytes: number): void {
-    const key = `${door} ${direction}`;
-    this.#bytes.set(key, [door, direction, (this.#bytes.get(key)?.[2] ?? 0) + bytes]);
+  moved(entryPoint: EntryPoint, direction: Direction, bytes: number): void {
+    const key = `${entryPoint} ${direction}`;
+    this.#bytes.set(key, [entryPoint, direction, (this.#bytes.get(key)?.[2] ?? 0) + bytes]);
   }
 
-  refused(door: Door, reason: RefusalReason): void {
-    const key = `${door} ${reason}`;
-    this.#refused.set(key, [door, reason, (this.#refused.get(key)?.[2] ?? 0) + 1]);
+  refused(entryPoint: EntryPoint, reason: RefusalReason): void {
+    const key = `${entryPoint} ${reason}`;
+    this.#refused.set(key, [entryPoint, reason, (this.#refused.get(key)?.[2] ?? 0) + 1]);
   }
 
-  openOf(door: Door): number {
-    return this.#open.get(door) ?? 0;
+  openOf(entryPoint: EntryPoint): number {
+    return this.#open.get(entryPoint) ?? 0;
   }
 
   /** Registers the metrics. */
@@ -55,7 +61,7 @@ export class AccessStats {
       labelNames: ["door"],
       registers,
       collect() {
-        for (const [door, count] of open) this.set({ door }, count);
+        for (const [entryPoint, count] of open) this.set({ door: entryPoint }, count);
       },
     });
     new Counter({
@@ -65,7 +71,7 @@ export class AccessStats {
       registers,
       collect() {
         this.reset();
-        for (const [door, count] of served) this.inc({ door }, count);
+        for (const [entryPoint, count] of served) this.inc({ door: entryPoint }, count);
       },
     });
     new Counter({
@@ -75,7 +81,8 @@ export class AccessStats {
       registers,
       collect() {
         this.reset();
-        for (const [door, direction, count] of bytes.values()) this.inc({ door, direction }, count);
+        for (const [entryPoint, direction, count] of bytes.values())
+          this.inc({ door: entryPoint, direction }, count);
       },
     });
     new Counter({
@@ -85,7 +92,8 @@ export class AccessStats {
       registers,
       collect() {
         this.reset();
-        for (const [door, reason, count] of refused.values()) this.inc({ door, reason }, count);
+        for (const [entryPoint, reason, count] of refused.values())
+          this.inc({ door: entryPoint, reason }, count);
       },
     });
   }

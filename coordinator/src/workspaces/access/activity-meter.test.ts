@@ -10,7 +10,7 @@ function setUp() {
   return { clock, reports, meter };
 }
 
-test("reports a workspace once in 30 s, however many requests it serves", () => {
+test("reports a workspace at most once in 30 s, regardless of the number of requests", () => {
   const { clock, reports, meter } = setUp();
   for (let request = 0; request < 100; request++) meter.begin("i1")();
   assert.deepEqual(reports, ["i1"]);
@@ -19,7 +19,7 @@ test("reports a workspace once in 30 s, however many requests it serves", () => 
   assert.deepEqual(reports, ["i1", "i1"]);
 });
 
-test("reports a workspace as long as a connection is open, and no longer", () => {
+test("reports a workspace while a connection is open, and stops when the connection closes", () => {
   const { clock, reports, meter } = setUp();
   const end = meter.begin("i1");
   clock.advance(90_000);

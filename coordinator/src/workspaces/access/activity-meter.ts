@@ -6,11 +6,14 @@ interface Usage {
   reportedMs: number;
 }
 
-/** Reports workspaces with open connections or requests as active: at each beginning, and regularly while one is open. */
+/**
+ * Reports workspaces with open connections or requests as active: whenever one opens, and regularly
+ * while one is open.
+ */
 export class ActivityMeter {
   readonly #sink: ActivitySink;
   readonly #clock: Clock;
-  /** Holds workspaces with open uses, and others until their last report is old. */
+  /** Workspaces that have an open connection or request, or that were reported recently. */
   readonly #usages = new Map<string, Usage>();
   #cancel: (() => void) | undefined;
 
@@ -19,12 +22,15 @@ export class ActivityMeter {
     this.#clock = clock;
   }
 
-  /** Connections and requests of a workspace that are open now. */
+  /** Returns the number of open connections and requests of a workspace. */
   openOf(instanceId: string): number {
     return this.#usages.get(instanceId)?.open ?? 0;
   }
 
-  /** Begins a use. Returns a function that ends it and may be called more than once. */
+  /**
+   * Counts one more open connection or request. Returns a function that ends it; repeated calls
+   * have no effect.
+   */
   begin(instanceId: string): () => void {
     const usage = this.#usages.get(instanceId) ?? { open: 0, reportedMs: Number.NEGATIVE_INFINITY };
     this.#usages.set(instanceId, usage);

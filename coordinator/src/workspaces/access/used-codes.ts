@@ -12,12 +12,18 @@ export interface UsedCodesOptions {
   readonly log: Pick<Log, "warn">;
 }
 
-/** Codes that may be remembered at a time. Each lives for minutes, and a person makes a few. */
+/**
+ * The most codes that are remembered at a time. Each lives for two minutes, and a person makes only
+ * a few.
+ */
 const MAX_CODES = 10_000;
-/** Codes live for two minutes, so that few expired ones gather. */
+/** The interval between deletions of expired codes. */
 const PURGE_INTERVAL_MS = 600_000;
 
-/** Remembers one-time codes in the store until they expire, so that a restart of the coordinator makes none valid again. */
+/**
+ * Remembers used one-time codes in the store until they expire, so that none can be used again
+ * after a restart of the coordinator.
+ */
 export class UsedCodes {
   readonly #options: UsedCodesOptions;
   readonly #expiresMs: Map<string, number>;
@@ -39,7 +45,10 @@ export class UsedCodes {
     return new UsedCodes(options, new Map(known));
   }
 
-  /** Resolves with false if the code was used before, or if too many used codes are remembered. */
+  /**
+   * Marks a code as used. Resolves with false if it was used before, or if {@link MAX_CODES} codes
+   * are remembered.
+   */
   async use(nonce: string, expiresMs: number): Promise<boolean> {
     if (this.#expiresMs.size >= MAX_CODES) await this.#purge();
     if (this.#expiresMs.has(nonce) || this.#expiresMs.size >= MAX_CODES) return false;
@@ -47,8 +56,8 @@ export class UsedCodes {
     const key = usedCodeKey(nonce);
     const value = encodeRecord(UsedCodeRecord, { expiresAt: toTimestamp(expiresMs) });
     const { succeeded } = await this.#options.store.txn(
-      [{ kind: "absent", key }],
-      [{ kind: "put", key, value }],
+      [{ type: "absent", key }],
+      [{ type: "put", key, value }],
     );
     return succeeded;
   }
@@ -73,7 +82,7 @@ export class UsedCodes {
     if (expired.length === 0) return;
     await this.#options.store.txn(
       [],
-      expired.map((nonce) => ({ kind: "delete", key: usedCodeKey(nonce) })),
+      expired.map((nonce) => ({ type: "delete", key: usedCodeKey(nonce) })),
     );
     for (const nonce of expired) this.#expiresMs.delete(nonce);
   }

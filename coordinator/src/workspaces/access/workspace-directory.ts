@@ -2,7 +2,10 @@
 export interface ReachableWorkspace {
   readonly instanceId: string;
   readonly metaId: string;
-  /** 32 characters that are safe in cookies. Never empty: a workspace without a token is not in the directory. */
+  /**
+   * 32 characters that are safe in cookies. Never empty: the directory leaves out workspaces
+   * without a token.
+   */
   readonly ownerToken: string;
   /** Whether everyone may reach every port without a token. */
   readonly admitsEveryone: boolean;
@@ -10,7 +13,7 @@ export interface ReachableWorkspace {
   readonly publicPorts: ReadonlySet<number>;
   /** Public keys for SSH, each in the form of a line of `authorized_keys`. */
   readonly sshKeys: readonly string[];
-  /** Undefined before the pod has a node. */
+  /** The workspace's pod; undefined until the pod is assigned to a node. */
   readonly pod: { readonly node: string; readonly uid: string } | undefined;
 }
 
@@ -22,11 +25,17 @@ export interface WorkspaceDirectory {
   byMetaId(metaId: string): ReachableWorkspace | undefined;
 }
 
-/** Receives that somebody uses a workspace. */
+/** Records that a workspace is in use. */
 export interface ActivitySink {
-  /** Sets the last activity to now. It is called at most every {@link REPORT_INTERVAL_MS} for each workspace. */
+  /**
+   * Sets the last activity to now. Callers call this at most every {@link REPORT_INTERVAL_MS} for
+   * each workspace.
+   */
   markActive(instanceId: string): void;
 }
 
-/** Shorter than the shortest useful time-out, and long enough that a write to the store each time costs little. */
+/**
+ * The least time between two reports of one workspace: shorter than the shortest useful time-out,
+ * and long enough to make few writes to the store.
+ */
 export const REPORT_INTERVAL_MS = 30_000;

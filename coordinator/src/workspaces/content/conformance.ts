@@ -12,7 +12,7 @@ export interface ContentStoreFixture {
 const LIMIT = { timeout: 180_000 };
 const never = new AbortController().signal;
 
-/** Declares, with node:test, every test that an engine of the content store must pass. */
+/** Declares the `node:test` tests that every implementation of the content store must pass. */
 export function contentStoreConformance(engine: string, open: () => Promise<ContentStoreFixture>): void {
   const cases = (name: string, run: (store: ContentStore) => Promise<void>): void => {
     test(name, LIMIT, async () => {
@@ -35,7 +35,7 @@ export function contentStoreConformance(engine: string, open: () => Promise<Cont
 type Cases = (name: string, run: (store: ContentStore) => Promise<void>) => void;
 
 function readCases(cases: Cases): void {
-  cases("returns what was put, from the beginning and from an offset", async (store) => {
+  cases("reads an object from the beginning and from an offset", async (store) => {
     const bytes = randomBytes(700_000);
     const stored = await put(store, "o1/w1/a.tar.zst", bytes);
     assert.partialDeepStrictEqual(stored, { object: "o1/w1/a.tar.zst", ...digestOf(bytes) });
@@ -44,7 +44,7 @@ function readCases(cases: Cases): void {
     assert.equal((await read(store, "o1/w1/a.tar.zst", 700_000)).length, 0);
   });
 
-  cases("stores an archive that is larger than every buffer on its way", async (store) => {
+  cases("stores an archive that is larger than all buffers in between", async (store) => {
     const part = randomBytes(1024 * 1024);
     const count = 20;
     const hash = createHash("sha256");
@@ -77,7 +77,7 @@ function readCases(cases: Cases): void {
     assert.deepEqual(await namesOf(store, ""), ["o1/w1/a"]);
   });
 
-  cases("reports an object that it doesn't have", async (store) => {
+  cases("reports a missing object", async (store) => {
     assert.equal(await store.stat("o1/w1/none"), undefined);
     await assert.rejects(read(store, "o1/w1/none"), { code: "NOT_FOUND" });
   });
@@ -90,7 +90,7 @@ function readCases(cases: Cases): void {
 }
 
 function refusalCases(cases: Cases): void {
-  cases("keeps nothing of an archive that its verification refuses", async (store) => {
+  cases("keeps no part of an archive that fails its verification", async (store) => {
     const verify: PutOptions["verify"] = () => {
       throw new Error("the digest differs");
     };
@@ -99,7 +99,7 @@ function refusalCases(cases: Cases): void {
     assert.deepEqual(await namesOf(store, ""), []);
   });
 
-  cases("keeps the former object when its replacement is refused", async (store) => {
+  cases("keeps the former object when its replacement fails", async (store) => {
     await put(store, "o1/w1/a", Buffer.from("good"));
     const verify: PutOptions["verify"] = () => {
       throw new Error("the digest differs");
@@ -108,7 +108,7 @@ function refusalCases(cases: Cases): void {
     assert.equal((await read(store, "o1/w1/a")).toString(), "good");
   });
 
-  cases("keeps nothing of an archive whose stream breaks", async (store) => {
+  cases("keeps no part of an archive whose stream fails", async (store) => {
     const breaking = async function* () {
       yield randomBytes(6 * 1024 * 1024);
       throw new Error("the stream broke");
@@ -125,7 +125,7 @@ function refusalCases(cases: Cases): void {
     assert.equal(await store.stat("o1/w1/a"), undefined);
   });
 
-  cases("ends a write at once when it is cancelled while its source is silent", async (store) => {
+  cases("ends a cancelled write at once although its source is silent", async (store) => {
     const cancel = new AbortController();
     const silent = async function* () {
       yield Buffer.from("a beginning");
@@ -137,7 +137,7 @@ function refusalCases(cases: Cases): void {
     assert.equal(await store.stat("o1/w1/a"), undefined);
   });
 
-  cases("refuses names that are no object names", async (store) => {
+  cases("refuses invalid object names", async (store) => {
     for (const name of [
       "",
       "/a",
@@ -178,7 +178,7 @@ function listCases(cases: Cases): void {
     }
   });
 
-  cases("deletes an object, and succeeds if there is none", async (store) => {
+  cases("deletes an object, and succeeds if it does not exist", async (store) => {
     await put(store, "o1/w1/a", Buffer.from("a"));
     await put(store, "o1/w1/ab", Buffer.from("ab"));
     await store.delete("o1/w1/a");
@@ -190,7 +190,7 @@ function listCases(cases: Cases): void {
     assert.equal((await read(store, "o1/w1/a")).toString(), "again");
   });
 
-  cases("refuses work after it was closed", async (store) => {
+  cases("refuses operations after it was closed", async (store) => {
     await store.close();
     await assert.rejects(store.stat("o1/w1/a"), { code: "UNAVAILABLE" });
     await assert.rejects(put(store, "o1/w1/a", Buffer.from("a")), { code: "UNAVAILABLE" });
@@ -224,7 +224,7 @@ function digestOf(bytes: Buffer): { readonly sizeBytes: number; readonly sha256:
   return { sizeBytes: bytes.length, sha256: createHash("sha256").update(bytes).digest("hex") };
 }
 
-/** Bytes that don't compress or repeat, from a fixed sequence. */
+/** Returns pseudo-random bytes that neither compress nor repeat. */
 function randomBytes(count: number): Buffer {
   const random = randomOf(1);
   const bytes = Buffer.alloc(count);

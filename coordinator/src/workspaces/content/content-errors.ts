@@ -17,7 +17,7 @@ export function assertOffset(object: string, offsetBytes: number, sizeBytes: num
   );
 }
 
-/** Throws what the signal was aborted with. */
+/** Throws the signal's reason if the signal is aborted. */
 export function assertNotAborted(signal: AbortSignal): void {
   if (!signal.aborted) return;
   if (signal.reason instanceof CoordinatorError) throw signal.reason;

@@ -6,7 +6,7 @@ import { MemoryContentStore } from "./memory-content-store.ts";
 
 const HOUR_MS = 3_600_000;
 
-test("deletes an object that has had no record for the grace period, and no named one", async (t) => {
+test("deletes an object after it has had no record for the grace period, and keeps an object with a record", async (t) => {
   const { sweep, clock, namesOf } = await setUp(t, ["o/w/orphan", "o/w/kept"]);
   assert.equal(await sweep.sweep(), 0);
   clock.advance(HOUR_MS);
@@ -14,7 +14,7 @@ test("deletes an object that has had no record for the grace period, and no name
   assert.deepEqual(await namesOf(), ["o/w/kept"]);
 });
 
-test("keeps an object that gets its record within the grace period, and starts again when it loses it", async (t) => {
+test("keeps an object that gets a record within the grace period, and restarts the period when it loses the record", async (t) => {
   const { sweep, clock, named, namesOf } = await setUp(t, ["o/w/late"]);
   await sweep.sweep();
   named.add("o/w/late");
@@ -36,7 +36,7 @@ test("deletes nothing early when the wall clock jumps", async (t) => {
   assert.deepEqual(await namesOf(), ["o/w/orphan"]);
 });
 
-test("an object that can't be deleted, and records that can't be removed, keep no other object", async (t) => {
+test("deletes other objects although one object can't be deleted and records can't be removed", async (t) => {
   const { sweep, clock, store, namesOf, warnings, records } = await setUp(t, ["o/w/a", "o/w/b", "o/w/c"]);
   await sweep.sweep();
   clock.stall(2 * HOUR_MS);

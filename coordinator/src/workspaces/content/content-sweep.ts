@@ -5,25 +5,29 @@ import { OrphanAges } from "./orphan-ages.ts";
 
 export interface ContentSweepOptions {
   readonly store: ContentStore;
-  /** Whether a record names the object: a generation, a snapshot, or a transfer that may still store it. */
+  /**
+   * Reports whether a record refers to the object: a generation, a snapshot, or a transfer that may
+   * still store it.
+   */
   readonly isNamed: (object: string) => boolean;
-  /** Whether all records are loaded. Nothing is deleted before. */
+  /** Reports whether all records are loaded. A sweep before that deletes nothing. */
   readonly isReady: () => boolean;
-  /** Called before each sweep, such as to remove records that have expired. */
+  /** Runs before each sweep, for example to remove expired records. */
   readonly before?: () => Promise<void>;
-  /** The time that an object must be without a record before it is deleted. */
+  /** The time for which an object must have had no record before it is deleted. */
   readonly graceMs: number;
   readonly clock: Clock;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-/** Listing 100,000 objects takes seconds, and orphans are rare. */
+/** The interval between sweeps. Listing 100,000 objects takes seconds, and orphans are rare. */
 const INTERVAL_MS = 60 * 60 * 1000;
-/** Objects that one sweep fails to delete. */
+/** The number of failed deletions after which a sweep ends. */
 const MAX_FAILED = 100;
 /**
- * Deletes objects that no record names. The grace period is measured with the monotonic clock from the first sweep that finds the
- * object without a record: neither a wall clock that jumps nor a restart of the coordinator shortens it.
+ * Deletes objects that no record refers to. The grace period starts at the first sweep that finds
+ * the object without a record, and is measured by the monotonic clock: neither a jump of the wall
+ * clock nor a restart of the coordinator shortens it.
  */
 export class ContentSweep {
   readonly #options: ContentSweepOptions;
@@ -38,18 +42,19 @@ export class ContentSweep {
     this.#later();
   }
 
-  /** Ends after the sweep in progress, which stops at its next object. */
+  /** Stops the sweeper. A sweep in progress ends after its current object. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancel();
     await this.#running;
   }
 
-  /** Returns how many objects it deleted. */
+  /** Deletes orphans that are due. Returns how many it deleted. */
   async sweep(): Promise<number> {
     const { store, isNamed, isReady, graceMs, before } = this.#options;
     if (!isReady()) return 0;
-    // A record that could not be removed still names its object, so the sweep keeps that object.
+    // If an expired record can't be removed, it still refers to its object, so the sweep keeps that
+    // object.
     await before?.().catch((err: unknown) => this.#warn(err));
     const sweep = this.#ages.begin();
     let deleted = 0;
@@ -61,7 +66,7 @@ export class ContentSweep {
         await store.delete(object);
         deleted += 1;
       } catch (err) {
-        // An object that can't be deleted keeps none of the others. A store that takes no deletions at all is left alone.
+        // One failed deletion does not stop the sweep; many failures in one sweep do.
         this.#warn(err, object);
         failed += 1;
         if (failed >= MAX_FAILED) break;

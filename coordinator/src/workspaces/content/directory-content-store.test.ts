@@ -15,7 +15,7 @@ contentStoreConformance("directory", async () => {
   return { store: await open(dir), dispose: () => rm(dir, { recursive: true, force: true }) };
 });
 
-test("refuses an archive that would take the reserve, and keeps nothing of it", async (t) => {
+test("refuses an archive that would use the reserved space, and keeps no part of the archive", async (t) => {
   const dir = await directory(t);
   let freeBytes = 100 * 1024 * 1024;
   const store = await open(dir, { freeBytes: async () => freeBytes, reserveBytes: 50 * 1024 * 1024 });
@@ -33,7 +33,7 @@ test("refuses an archive that would take the reserve, and keeps nothing of it", 
   assert.deepEqual(await readdir(join(dir, ".uploads")), []);
 });
 
-test("removes the unfinished uploads of a former process", async (t) => {
+test("removes unfinished uploads of an earlier process", async (t) => {
   const dir = await directory(t);
   await (await open(dir)).close();
   await writeFile(join(dir, ".uploads", "left-behind"), "half an archive");
@@ -51,7 +51,7 @@ test("keeps archives readable by their owner only", async (t) => {
   assert.equal((await stat(join(dir, "o"))).mode & 0o777, 0o700);
 });
 
-test("reports a file that is shorter than its name says", async (t) => {
+test("reports a file that is shorter than the size in its name", async (t) => {
   const dir = await directory(t);
   const store = await open(dir);
   await store.put("o/w/a", one("content"), put);
@@ -93,7 +93,7 @@ test("ends a read in progress when it closes", async (t) => {
   await assert.rejects(async () => reading.next(), { code: "UNAVAILABLE" });
 });
 
-test("stores and deletes neighbours at the same time", async (t) => {
+test("stores and deletes objects in the same directory concurrently", async (t) => {
   const dir = await directory(t);
   const store = await open(dir);
   const works = Array.from({ length: 40 }, async (_, index) => {

@@ -12,6 +12,7 @@ import {
   unlink,
 } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { withLinkedSignal } from "@forage/common/link-signals";
 import { CoordinatorError } from "../../errors.ts";
 import { assertNotAborted, assertOffset, notFound, storeClosed } from "./content-errors.ts";
 import type {
@@ -29,27 +30,35 @@ import { verifiedChunks } from "./verified-chunks.ts";
 
 export interface DirectoryContentStoreOptions {
   readonly name: string;
-  /** The directory of the store. Created if missing; nothing else may be in it. */
+  /** The directory of the store. It is created if missing, and must hold no other files. */
   readonly dir: string;
   readonly randomName: (length: number) => string;
-  /** Bytes that ordinary files may still take on the directory's file system. */
+  /** Returns the bytes that unprivileged users may still write on the directory's file system. */
   readonly freeBytes: () => Promise<number>;
-  /** Free space that archives never take: the coordinator's own store may lie on the same file system. */
+  /**
+   * Free space that archives must leave: the coordinator's own store may be on the same file
+   * system.
+   */
   readonly reserveBytes: number;
 }
 
-/** One read of a file. Larger ones don't read faster, and several transfers hold one each. */
+/**
+ * The size of one read of a file. Larger reads are no faster, and each transfer holds one buffer.
+ */
 const CHUNK_BYTES = 256 * 1024;
-/** Free space is read this often while a file grows, so that uploads can't take much of the reserve between two reads. */
+/**
+ * The number of written bytes between two checks of the free space. Uploads can use only a little
+ * of the reserve in between.
+ */
 const SPACE_CHECK_BYTES = 16 * 1024 * 1024;
-/** An object that is replaced between the lookup and the opening of its file is looked up again. */
+/** Attempts to open an object that is replaced between its lookup and its opening. */
 const MAX_OPEN_ATTEMPTS = 3;
-/** Hidden, so that no object's path can lead there. */
+/** The directory of unfinished uploads. Its name starts with a dot, which no object's path can. */
 const UPLOADS = ".uploads";
 
 /**
- * Holds each archive in one file, `OBJECT@SIZE@SHA256`: one rename publishes content, size and digest together. A file becomes
- * visible only after it, and then its directory, are on disk.
+ * Stores each archive in one file, `OBJECT@SIZE@SHA256`: a single rename publishes content, size
+ * and digest. The file is synced before the rename, and the directory after it.
  */
 export class DirectoryContentStore implements ContentStore {
   readonly name: string;
@@ -63,7 +72,7 @@ export class DirectoryContentStore implements ContentStore {
     this.#options = options;
   }
 
-  /** Removes uploads that a former process left unfinished. */
+  /** Opens the store. Removes uploads that a former process left unfinished. */
   static async open(options: DirectoryContentStoreOptions): Promise<DirectoryContentStore> {
     const uploads = join(options.dir, UPLOADS);
     try {
@@ -78,7 +87,9 @@ export class DirectoryContentStore implements ContentStore {
   async put(object: string, chunks: AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredObject> {
     this.#assertOpen();
     assertObjectName(object);
-    const work = this.#put(object, chunks, options);
+    const work = withLinkedSignal([options.signal, this.#closing.signal], (signal) =>
+      this.#put(object, chunks, { ...options, signal }),
+    );
     this.#puts.add(work);
     try {
       return await work;
@@ -144,8 +155,7 @@ export class DirectoryContentStore implements ContentStore {
   }
 
   async #put(object: string, chunks: AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredObject> {
-    const signal = AbortSignal.any([options.signal, this.#closing.signal]);
-    const verified = verifiedChunks(chunks, { ...options, signal });
+    const verified = verifiedChunks(chunks, options);
     const temporary = join(this.#options.dir, UPLOADS, this.#options.randomName(20));
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
     const handle = await open(temporary, flags, 0o600);
@@ -181,7 +191,10 @@ export class DirectoryContentStore implements ContentStore {
     await this.#removeEmpty(object.split("/").slice(0, -1));
   }
 
-  /** Directories are made and removed by one at a time, so that none is removed before its first file is published. */
+  /**
+   * Runs one operation on directories at a time, so that no new directory is removed before its
+   * first file is in it.
+   */
   #exclusively<T>(run: () => Promise<T>): Promise<T> {
     const result = this.#last.then(run);
     this.#last = result.then(
@@ -222,14 +235,17 @@ export class DirectoryContentStore implements ContentStore {
       try {
         return { stored, handle: await open(path, constants.O_RDONLY | constants.O_NOFOLLOW) };
       } catch (cause) {
-        // It was replaced or deleted meanwhile.
+        // The file was replaced or deleted after the lookup.
         if (!isMissing(cause)) throw fromSystemError(cause, `object ${object} can't be read`);
       }
     }
     throw notFound(object);
   }
 
-  /** A crash between the rename and the removal of the former file leaves two; the newer one counts. */
+  /**
+   * Returns the newest file of an object. There are two if the coordinator crashed between the
+   * rename and the removal of the former file.
+   */
   async #newest(object: string): Promise<StoredObject | undefined> {
     const dir = this.#directoryOf(object);
     try {
@@ -275,7 +291,10 @@ export class DirectoryContentStore implements ContentStore {
     }
   }
 
-  /** Each new directory's entry is durable before a file is published in it. */
+  /**
+   * Creates the directories of an object. Each directory's entry is synced before a file is
+   * published in it.
+   */
   async #makeDirectories(segments: readonly string[]): Promise<string> {
     let dir = this.#options.dir;
     for (const segment of segments) {
@@ -291,7 +310,7 @@ export class DirectoryContentStore implements ContentStore {
     for (let depth = segments.length; depth > 0; depth--) {
       const dir = join(this.#options.dir, ...segments.slice(0, depth));
       try {
-        // `rmdir` refuses a directory that still holds something.
+        // `rmdir` fails for a directory that is not empty.
         await rmdir(dir);
       } catch (error) {
         if (codeOf(error) === "ENOTEMPTY") return;

@@ -5,7 +5,10 @@ export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
 
-/** Returns our own errors unchanged, a full disk as RESOURCE_EXHAUSTED, and other errors of the system as UNAVAILABLE. */
+/**
+ * Converts an error: a CoordinatorError is returned unchanged, a full disk becomes
+ * RESOURCE_EXHAUSTED, and any other error of the system becomes UNAVAILABLE.
+ */
 export function fromSystemError(cause: unknown, what: string): unknown {
   const code = codeOf(cause);
   if (cause instanceof CoordinatorError || code === undefined) return cause;

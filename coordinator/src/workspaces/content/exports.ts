@@ -1,14 +1,14 @@
 import { CoordinatorError } from "../../errors.ts";
 import { Channel } from "../../link/channel.ts";
 
-/** Parts of an archive on their way; at 256 KiB or so each, a few MiB. */
+/** The number of chunks buffered for one download, each of about 256 KiB. */
 const CAPACITY = 16;
 
-/** Brings downloads of content that is on a node together with the node's uploads. Nothing of it is stored. */
+/** Connects downloads of content that is on a node with the node's uploads. Nothing is stored. */
 export class Exports {
   readonly #waiting = new Map<string, Channel<Uint8Array>>();
 
-  /** Waits for the upload of an object. */
+  /** Opens a channel that receives the upload of an object. */
   open(object: string): Channel<Uint8Array> {
     const channel = new Channel<Uint8Array>(CAPACITY);
     this.#waiting.set(object, channel);
@@ -20,12 +20,15 @@ export class Exports {
     if (this.#waiting.get(object) === channel) this.#waiting.delete(object);
   }
 
-  /** Passes an upload on to the one who waits for it. Throws FAILED_PRECONDITION, ABORTED, and what the chunks throw. */
+  /**
+   * Passes an upload on to the download that waits for it. Throws FAILED_PRECONDITION, ABORTED, and
+   * any error of the chunks.
+   */
   async pass(object: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
     const channel = this.#waiting.get(object);
     if (channel === undefined)
       throw new CoordinatorError("FAILED_PRECONDITION", `the download of ${object} has ended`);
-    // A reader gets one upload. The parts of another one would not fit to the first.
+    // A download accepts one upload: the chunks of a second one would not continue the first.
     this.#waiting.delete(object);
     try {
       for await (const chunk of chunks)

@@ -1,7 +1,7 @@
 import { CoordinatorError } from "../../errors.ts";
 import type { Clock } from "../../time/clock.ts";
 
-/** Aborts a transfer whose peer neither sends nor accepts anything for a time. */
+/** Aborts a transfer if its peer neither sends nor accepts data for some time. */
 export class IdleWatch {
   readonly #clock: Pick<Clock, "schedule">;
   readonly #idleMs: number;
@@ -13,12 +13,12 @@ export class IdleWatch {
     this.#idleMs = idleMs;
   }
 
-  /** Aborts with DEADLINE_EXCEEDED. */
+  /** The signal that aborts with DEADLINE_EXCEEDED when the time is over. */
   get signal(): AbortSignal {
     return this.#abort.signal;
   }
 
-  /** Starts to wait for the peer. */
+  /** Starts the timer: the transfer waits for its peer. */
   waiting(): void {
     this.#cancel();
     this.#cancel = this.#clock.schedule(this.#idleMs, () =>
@@ -31,7 +31,7 @@ export class IdleWatch {
     );
   }
 
-  /** The peer has sent or accepted something, or the transfer is over. */
+  /** Stops the timer: the peer has sent or accepted data, or the transfer is over. */
   progressed(): void {
     this.#cancel();
     this.#cancel = () => {};

@@ -8,10 +8,10 @@ interface Held {
   readonly bytes: Buffer;
 }
 
-/** Bytes that one read yields at a time. */
+/** The size of the chunks that a read yields. */
 const CHUNK_BYTES = 256 * 1024;
 
-/** Holds archives in memory, for tests and simulations. */
+/** Holds archives in memory. For tests and simulations. */
 export class MemoryContentStore implements ContentStore {
   readonly name: string;
   readonly #nowMs: () => number;

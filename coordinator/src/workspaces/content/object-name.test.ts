@@ -23,7 +23,7 @@ const texts = [
   `${"x".repeat(500)}y`,
 ];
 
-test("makes valid names that differ whenever owner, meta id, instance or transfer differ", () => {
+test("returns valid names that differ whenever owner, meta id, instance or transfer differ", () => {
   const names = new Map<string, string>();
   for (const owner of texts)
     for (const metaId of texts)
@@ -41,12 +41,12 @@ test("makes valid names that differ whenever owner, meta id, instance or transfe
       }
 });
 
-test("names of ordinary ids stay readable", () => {
+test("keeps names of ordinary ids readable", () => {
   const archive = { owner: "u-1", metaId: "gray-wolf", instanceId: "6f1e", transfer: "final" };
   assert.equal(archiveName(archive), "u-1/gray-wolf/6f1e_final.tar.zst");
 });
 
-test("reads back the snapshot URLs that it writes, and no others", () => {
+test("parses snapshot URLs that it formatted, and rejects other texts", () => {
   assert.deepEqual(parseSnapshotUrl(snapshotUrl("o/w/a.tar.zst", "main")), {
     object: "o/w/a.tar.zst",
     store: "main",

@@ -1,19 +1,27 @@
 import { createHash } from "node:crypto";
 import { CoordinatorError } from "../../errors.ts";
 
-/** A file name holds 255 bytes; the directory engine appends a size and a digest, which take 82. */
+/**
+ * A file name has at most 255 bytes; the directory store appends a size and a digest, which need
+ * 82.
+ */
 const MAX_SEGMENT_LENGTH = 160;
-/** Owner, meta id and file name make three; the rest is room for other layouts. */
+/** Owner, meta id and file name are three segments; the others are reserved for other layouts. */
 const MAX_SEGMENTS = 6;
-/** S3 keys hold 1,024 bytes, of which the bucket's prefix and the engine's suffix take some. */
+/**
+ * S3 keys have at most 1,024 bytes, some of which the bucket's prefix and the store's suffix need.
+ */
 const MAX_OBJECT_LENGTH = 600;
 
-/** Segments never start with a dot, so that none is `.`, `..` or hidden; `@` separates the object from the store in snapshot URLs. */
+/**
+ * The pattern of a segment. A segment never starts with a dot, so that none is `.`, `..` or hidden.
+ * `@` separates object and store in snapshot URLs.
+ */
 const SEGMENT = /^[A-Za-z0-9_%-][A-Za-z0-9._%-]*$/;
 
 const ARCHIVE_SUFFIX = ".tar.zst";
 
-/** Returns the reason why a text can't name an object, or undefined if it can. */
+/** Returns the reason why a text is not a valid object name, or undefined if it is valid. */
 export function objectNameProblem(object: string): string | undefined {
   if (object.length > MAX_OBJECT_LENGTH) return `is longer than ${MAX_OBJECT_LENGTH} characters`;
   const segments = object.split("/");
@@ -25,7 +33,7 @@ export function objectNameProblem(object: string): string | undefined {
   return undefined;
 }
 
-/** Throws INVALID for a text that can't name an object. */
+/** Throws INVALID for a text that is not a valid object name. */
 export function assertObjectName(object: string): void {
   const problem = objectNameProblem(object);
   if (problem !== undefined)
@@ -35,7 +43,10 @@ export function assertObjectName(object: string): void {
     );
 }
 
-/** Throws INVALID for a prefix that is neither empty nor whole segments with a `/` at the end. */
+/**
+ * Throws INVALID for a prefix that is neither empty nor a number of whole segments with a `/` at
+ * the end.
+ */
 export function assertObjectPrefix(prefix: string): void {
   if (prefix === "") return;
   if (!prefix.endsWith("/"))
@@ -43,7 +54,7 @@ export function assertObjectPrefix(prefix: string): void {
   assertObjectName(prefix.slice(0, -1));
 }
 
-/** The prefix under which all archives of an owner's workspace lie. */
+/** Returns the prefix of all archives of an owner's workspace. */
 export function archivePrefix({
   owner,
   metaId,
@@ -54,25 +65,28 @@ export function archivePrefix({
   return `${segmentOf(owner)}/${segmentOf(metaId)}/`;
 }
 
-/** Names an archive; `transfer` distinguishes the archives of one instance. Equal input gives an equal name, different input a different one. */
+/**
+ * Returns the name of an archive. `transfer` distinguishes the archives of one instance. Different
+ * input gives different names.
+ */
 export function archiveName(archive: {
   readonly owner: string;
   readonly metaId: string;
   readonly instanceId: string;
   readonly transfer: string;
 }): string {
-  // The parts hold no separator of their own, so that `a_b` with `c` and `a` with `b_c` differ.
+  // Neither part contains the separator, so that `a_b` with `c` and `a` with `b_c` differ.
   const [instance, transfer] = [archive.instanceId, archive.transfer].map(withoutSeparator);
   const file = `${instance}_${transfer}`;
   return `${archivePrefix(archive)}${bounded(file)}${ARCHIVE_SUFFIX}`;
 }
 
-/** Returns the URL that snapshot RPCs answer and that snapshot initializers accept. */
+/** Returns the URL that snapshot RPCs return and that snapshot initializers accept. */
 export function snapshotUrl(object: string, store: string): string {
   return `${object}@${store}`;
 }
 
-/** Returns the parts of a snapshot URL, or undefined if the text is none. */
+/** Parses a snapshot URL. Returns undefined if the text is none. */
 export function parseSnapshotUrl(
   url: string,
 ): { readonly object: string; readonly store: string } | undefined {
@@ -85,7 +99,7 @@ function segmentOf(text: string): string {
   return bounded(escaped(text));
 }
 
-/** Escapes what a segment can't hold, by UTF-8 byte as URLs do. */
+/** Escapes the characters that a segment can't hold, byte by byte as in URLs. */
 function escaped(text: string): string {
   let result = "";
   for (const byte of Buffer.from(text, "utf8")) {
@@ -93,7 +107,7 @@ function escaped(text: string): string {
     const plain = /[A-Za-z0-9_-]/.test(char) || (char === "." && result !== "");
     result += plain ? char : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
   }
-  // An empty segment would look like a missing one; `%` alone is never the result of escaping.
+  // An empty text must differ from an absent one; escaping never results in `%` alone.
   return result === "" ? "%" : result;
 }
 
@@ -101,7 +115,10 @@ function withoutSeparator(text: string): string {
   return escaped(text).replaceAll("_", "%5F");
 }
 
-/** A long text ends in its digest, so that two long texts with the same beginning stay apart. */
+/**
+ * Shortens a long text and appends its digest, so that two long texts with the same beginning
+ * differ.
+ */
 function bounded(segment: string): string {
   const room = MAX_SEGMENT_LENGTH - ARCHIVE_SUFFIX.length;
   if (segment.length <= room) return segment;

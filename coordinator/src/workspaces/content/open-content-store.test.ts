@@ -8,7 +8,7 @@ import { VirtualClock } from "@forage/common/virtual-clock";
 import { CONTENT_SCHEMA } from "./content-settings.ts";
 import { openContentStore } from "./open-content-store.ts";
 
-test("opens a directory below the data directory by default", async (t) => {
+test("opens a directory in the data directory by default", async (t) => {
   const { dir, open } = await setUp(t);
   const store = await open({});
   assert.equal(store.name, "main");
@@ -16,7 +16,7 @@ test("opens a directory below the data directory by default", async (t) => {
   await store.close();
 });
 
-test("opens a bucket with the credentials of a file that only its owner can read", async (t) => {
+test("opens a bucket with the credentials in a file that only its owner can read", async (t) => {
   const { dir, open } = await setUp(t);
   const credentialsFile = join(dir, "s3.yaml");
   const s3 = { endpoint: "http://127.0.0.1:9", bucket: "archives", credentialsFile };
@@ -28,14 +28,14 @@ test("opens a bucket with the credentials of a file that only its owner can read
   await assert.rejects(open({ s3 }), { code: "FAILED_PRECONDITION", message: /set its mode to 600/ });
 });
 
-test("names the keys that a file of credentials must have, and never its content", async (t) => {
+test("reports the keys missing in a credentials file without its content", async (t) => {
   const { dir, open } = await setUp(t);
   const credentialsFile = join(dir, "s3.yaml");
   const s3 = { bucket: "archives", credentialsFile };
   for (const text of ["accessKeyId: topsecret\n", "topsecret", "{topsecret", "- topsecret\n"]) {
     await writeFile(credentialsFile, text, { mode: 0o600 });
     await assert.rejects(open({ s3 }), (error: Error) => {
-      assert.match(error.message, /credentialsFile: .*s3.yaml (must hold|is no YAML)/);
+      assert.match(error.message, /credentialsFile: .*s3.yaml (must hold|is not valid YAML)/);
       assert.doesNotMatch(error.message, /topsecret/);
       return true;
     });

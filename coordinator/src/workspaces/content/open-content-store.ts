@@ -17,10 +17,10 @@ export interface OpenContentStoreOptions {
 }
 
 const GIGABYTE_BYTES = 1024 ** 3;
-/** Permissions of the group and of others. */
+/** The mode bits that grant permissions to the group and to others. */
 const FOREIGN_PERMISSIONS = 0o077;
 
-/** Opens the content store that the settings name. Throws FAILED_PRECONDITION that names the setting and what to do. */
+/** Opens the configured content store. Throws FAILED_PRECONDITION, with the setting to correct. */
 export async function openContentStore(options: OpenContentStoreOptions): Promise<ContentStore> {
   const { settings, dataDir, randomName, clock } = options;
   const { name, s3 } = settings;
@@ -34,7 +34,7 @@ export async function openContentStore(options: OpenContentStoreOptions): Promis
     return DirectoryContentStore.open({ name, dir, randomName, freeBytes, reserveBytes });
   }
   const credentials = await readCredentials(s3.credentialsFile);
-  // The client is a megabyte of code, which only those who use it load.
+  // The S3 client is a megabyte of code, so it is loaded only when it is used.
   const { S3ContentStore } = await import("./s3/s3-content-store.ts");
   const { endpoint, region, bucket, prefix, pathStyle } = s3;
   return new S3ContentStore({
@@ -79,8 +79,8 @@ async function readCredentials(path: string): Promise<z.infer<typeof CREDENTIALS
   try {
     value = parse(text, { prettyErrors: false });
   } catch {
-    // The parser's message quotes the file.
-    fail("is no YAML");
+    // The parser's own message would quote the file, which holds secrets.
+    fail("is not valid YAML");
   }
   const result = CREDENTIALS.safeParse(value);
   return result.success

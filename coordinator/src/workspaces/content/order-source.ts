@@ -1,17 +1,17 @@
 import { TransferKind, type WorkspaceOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
 
-/** The orders that the coordinator has for the nodes at present. They decide which objects a node may write and read. */
+/** Returns the present orders of nodes, which decide the objects that a node may write and read. */
 export interface OrderSource {
-  /** The order of one workspace, if its pod is assigned to the node; else undefined. */
+  /** Returns the order of one workspace if its pod is assigned to the node, else undefined. */
   orderOf(node: string, instanceId: string): WorkspaceOrder | undefined;
 }
 
-/** Reports whether the order lets that transfer write the object. */
+/** Reports whether the order lets the transfer write the object. */
 export function mayUpload(order: WorkspaceOrder, transferId: string, object: string): boolean {
   return order.transfers.some((transfer) => transfer.id === transferId && transfer.object === object);
 }
 
-/** Reports whether the transfer's archive is for a download and not for the store. */
+/** Reports whether the transfer's archive goes to a download instead of the store. */
 export function isExport(order: WorkspaceOrder, transferId: string): boolean {
   return order.transfers.some(({ id, kind }) => id === transferId && kind === TransferKind.EXPORT);
 }

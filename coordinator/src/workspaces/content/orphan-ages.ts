@@ -1,9 +1,13 @@
-/** Orphans beyond this number are found by later sweeps; each takes some hundred bytes. */
+/**
+ * The most orphans that are tracked at a time, each with some hundred bytes. Later sweeps find the
+ * others.
+ */
 const MAX_TRACKED = 100_000;
 
 /**
- * Measures for how long objects have been orphans: from the first sweep that found them so, by the monotonic clock. Neither a wall
- * clock that jumps nor a restart of the coordinator makes an orphan older than it is.
+ * Measures how long objects have been orphans, by the monotonic clock and from the first sweep that
+ * found them so. Neither a jump of the wall clock nor a restart of the coordinator makes an orphan
+ * older.
  */
 export class OrphanAges {
   readonly #monotonicMs: () => number;
@@ -32,8 +36,11 @@ export class OrphanAges {
 }
 
 export interface OrphanSweep {
-  /** Records an orphan, and reports whether it has been one for the grace period. */
+  /** Records an orphan. Reports whether it has been one for the grace period. */
   isDue(key: string, graceMs: number): boolean;
-  /** Forgets the objects that this sweep did not find. If a sweep fails before, all ages stay as they were. */
+  /**
+   * Ends the sweep and drops the ages of objects that it did not find. Without this call, for
+   * example after a failure, all ages stay.
+   */
   finish(): void;
 }

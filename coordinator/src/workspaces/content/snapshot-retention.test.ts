@@ -28,17 +28,17 @@ function expired(
   return expiredSnapshots(entries, (object) => object === referred, limits, NOW_MS).map(({ key }) => key);
 }
 
-test("snapshots beyond the number of their workspace, and old ones, are kept no longer", () => {
+test("removes snapshots that are too old, and those beyond the limit of their workspace", () => {
   assert.deepEqual(expired({ perWorkspace: 100, maxAgeDays: 365 }).sort(), ["o/a/1", "o/b/1"]);
   assert.deepEqual(expired({ perWorkspace: 2, maxAgeDays: 0 }).sort(), ["o/a/1", "o/a/2"]);
   assert.deepEqual(expired({ perWorkspace: 100, maxAgeDays: 0 }), []);
 });
 
-test("a snapshot that something refers to is kept", () => {
+test("keeps an expired snapshot that something refers to", () => {
   assert.deepEqual(expired({ perWorkspace: 2, maxAgeDays: 365 }, "o/a/1").sort(), ["o/a/2", "o/b/1"]);
 });
 
-test("a wall clock that jumps by years for a time removes no snapshot, and age does after the grace period", async () => {
+test("keeps snapshots while the wall clock is years ahead, and removes old ones after the grace period", async () => {
   const clock = new VirtualClock({ startMs: NOW_MS });
   const removed: string[] = [];
   const retention = new SnapshotRetention({
@@ -57,7 +57,7 @@ test("a wall clock that jumps by years for a time removes no snapshot, and age d
     await retention.removeExpired();
     return [...removed];
   };
-  // One of four is more than three of one workspace.
+  // Without the restore that refers to it, the fourth snapshot exceeds the limit of three.
   assert.deepEqual(await sweep(0), ["o/a/1"]);
   clock.jumpWall(1_000 * DAY_MS);
   assert.deepEqual(await sweep(3_600_000), ["o/a/1"]);

@@ -7,17 +7,17 @@ import type { WorkspaceWriter } from "../writer.ts";
 import { OrphanAges } from "./orphan-ages.ts";
 
 export interface SnapshotLimits {
-  /** Snapshots that are kept of each workspace. */
+  /** The most snapshots kept for each workspace. */
   readonly perWorkspace: number;
-  /** The age up to which a snapshot is kept. 0: without a limit. */
+  /** The age in days up to which a snapshot is kept; 0 means without a limit. */
   readonly maxAgeDays: number;
 }
 
 const DAY_MS = 86_400_000;
 
 /**
- * Returns the snapshots that are kept no longer: older than the limit, or more than the limit for one workspace, the oldest first.
- * A snapshot that something refers to stays. Pure.
+ * Returns the expired snapshots, newest first: those older than the limit, and those beyond the
+ * limit of their workspace. A snapshot that something refers to never expires.
  */
 export function expiredSnapshots(
   snapshots: readonly RecordEntry<SnapshotRecord>[],
@@ -42,14 +42,14 @@ export interface SnapshotRetentionOptions {
   readonly writer: Pick<WorkspaceWriter, "transact">;
   readonly limits: SnapshotLimits;
   readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
-  /** The time for which a snapshot must be too old before it is removed. */
+  /** The time for which a snapshot must have been expired before it is removed. */
   readonly graceMs: number;
 }
 
 /**
- * Removes the records of snapshots that have expired. The sweep then deletes their archives after its grace period. A snapshot that
- * is too old by the wall clock is removed once it has been so for the grace period of the monotonic clock: a wall clock that jumps
- * for a while removes none.
+ * Removes the records of expired snapshots; the sweep deletes their archives after its own grace
+ * period. A snapshot is removed once it has been expired for the grace period by the monotonic
+ * clock, so that a temporary jump of the wall clock removes none.
  */
 export class SnapshotRetention {
   readonly #options: SnapshotRetentionOptions;
@@ -76,7 +76,7 @@ export class SnapshotRetention {
     const ages = this.#ages.begin();
     for (const { key, revision } of expiredBy(limits)) {
       if (!surplus.has(key) && !ages.isDue(key, graceMs)) continue;
-      await writer.transact([{ kind: "modRevision", key, revision }], [{ kind: "delete", key }]);
+      await writer.transact([{ type: "mod-revision", key, revision }], [{ type: "delete", key }]);
     }
     ages.finish();
   }

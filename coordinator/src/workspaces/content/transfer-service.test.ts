@@ -23,7 +23,7 @@ const content = Buffer.alloc(600_000, "content ");
 const OBJECT = "u1/w1/i1_t1.tar.zst";
 const START = { instanceId: "i1", transferId: "t1", object: OBJECT, sizeBytes: 0n, sha256: "" };
 
-test("stores an archive that an order names, and answers its size and digest", LIMIT, async (t) => {
+test("stores an archive that an order names, and returns its size and digest", LIMIT, async (t) => {
   const world = await setUp(t);
   const { archive, existed } = await world.upload(parts(content));
   assert.equal(existed, false);
@@ -35,14 +35,14 @@ test("stores an archive that an order names, and answers its size and digest", L
   );
 });
 
-test("answers at once when the store holds the same archive already", LIMIT, async (t) => {
+test("returns at once when the store already holds the same archive", LIMIT, async (t) => {
   const world = await setUp(t);
   await world.upload(parts(content));
   const begun = [{ $case: "start", value: { ...START, ...digestOf(content) } }] as const;
   assert.equal((await world.upload(begun, { open: true })).existed, true);
 });
 
-test("stores an archive again when its digest differs from the stored one", LIMIT, async (t) => {
+test("replaces a stored archive whose digest differs", LIMIT, async (t) => {
   const world = await setUp(t);
   await world.upload(parts(content));
   const other = Buffer.from("other content");
@@ -50,20 +50,24 @@ test("stores an archive again when its digest differs from the stored one", LIMI
   assert.deepEqual(await world.download({ instanceId: "i1", object: OBJECT, offsetBytes: 0n }), other);
 });
 
-test("refuses an archive that is not the announced one, and keeps nothing of it", LIMIT, async (t) => {
-  const world = await setUp(t);
-  const good = digestOf(content);
-  const bad = { sizeBytes: good.sizeBytes, sha256: "0".repeat(64) };
-  await assert.rejects(world.upload(parts(content, { end: bad })), {
-    code: status.INVALID_ARGUMENT,
-    details: /send it again/,
-  });
-  await assert.rejects(world.upload(parts(content, { start: bad })), { code: status.INVALID_ARGUMENT });
-  await assert.rejects(world.upload(parts(content, { end: { ...good, sizeBytes: 1n } })), {
-    code: status.INVALID_ARGUMENT,
-  });
-  assert.equal(await world.store.stat(OBJECT), undefined);
-});
+test(
+  "refuses an archive that differs from the announced one, and keeps no part of the archive",
+  LIMIT,
+  async (t) => {
+    const world = await setUp(t);
+    const good = digestOf(content);
+    const bad = { sizeBytes: good.sizeBytes, sha256: "0".repeat(64) };
+    await assert.rejects(world.upload(parts(content, { end: bad })), {
+      code: status.INVALID_ARGUMENT,
+      details: /send it again/,
+    });
+    await assert.rejects(world.upload(parts(content, { start: bad })), { code: status.INVALID_ARGUMENT });
+    await assert.rejects(world.upload(parts(content, { end: { ...good, sizeBytes: 1n } })), {
+      code: status.INVALID_ARGUMENT,
+    });
+    assert.equal(await world.store.stat(OBJECT), undefined);
+  },
+);
 
 test("refuses streams without a start, without an end, or with two starts", LIMIT, async (t) => {
   const world = await setUp(t);
@@ -100,7 +104,7 @@ test("refuses objects and workspaces that no order of the node names", LIMIT, as
 });
 
 test(
-  "keeps a stored archive when the order of another upload is withdrawn before its end",
+  "keeps a stored archive when the order of another upload is withdrawn before that upload ends",
   LIMIT,
   async (t) => {
     const world = await setUp(t);
@@ -117,7 +121,7 @@ test(
 );
 
 test(
-  "refuses more transfers of a node than its limit, and frees a slot when a client goes",
+  "refuses transfers beyond the limit of a node, and frees a slot when a client disconnects",
   LIMIT,
   async (t) => {
     const world = await setUp(t, { perNode: 1 });
@@ -131,7 +135,7 @@ test(
   },
 );
 
-test("ends an upload that sends nothing for the idle time", LIMIT, async (t) => {
+test("ends an upload that sends no data for the idle time", LIMIT, async (t) => {
   const world = await setUp(t, { idleMs: 5_000 });
   const silent = world.begin([{ $case: "start", value: START }]);
   await silent.reached();
@@ -140,7 +144,7 @@ test("ends an upload that sends nothing for the idle time", LIMIT, async (t) => 
   assert.equal(world.service.open, 0);
 });
 
-test("lets a newer upload of an object supersede one in progress", LIMIT, async (t) => {
+test("supersedes an upload in progress by a newer upload of the same object", LIMIT, async (t) => {
   const world = await setUp(t);
   const old = world.begin([{ $case: "start", value: START }]);
   await old.reached();
@@ -149,7 +153,7 @@ test("lets a newer upload of an object supersede one in progress", LIMIT, async 
   await ended;
 });
 
-test("frees the slot of a download whose reader stopped", LIMIT, async (t) => {
+test("frees the slot of a download whose reader has stopped reading", LIMIT, async (t) => {
   const world = await setUp(t, { idleMs: 5_000 });
   await world.upload(parts(content));
   const context = {
@@ -166,7 +170,7 @@ test("frees the slot of a download whose reader stopped", LIMIT, async (t) => {
   await assert.rejects(reading.next(), { code: "DEADLINE_EXCEEDED" });
 });
 
-/** Paths of methods that nodes may call: these tests are about the handlers and not about the coordinator's access table. */
+/** The paths of methods that nodes may call: these tests are about the handlers, not about the coordinator's access rules. */
 const DEFINITION = {
   sync: WorkspaceNodeServiceService.sync,
   upload: { ...WorkspaceNodeServiceService.upload, path: "/forage.agent.v1.AgentService/Serve" },
@@ -191,10 +195,10 @@ function digestOf(bytes: Buffer) {
 }
 
 function nodeCaller(nodeId: string) {
-  return { kind: "node", nodeId: nodeId as NodeId } as const;
+  return { type: "node", nodeId: nodeId as NodeId } as const;
 }
 
-/** Reports when a write has begun. */
+/** A store that reports when a write has begun. */
 class WatchedStore extends MemoryContentStore implements ContentStore {
   begun = Promise.withResolvers<void>();
 

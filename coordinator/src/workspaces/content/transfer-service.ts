@@ -17,7 +17,7 @@ import type { Exports } from "./exports.ts";
 import { IdleWatch } from "./idle-watch.ts";
 import { isExport, mayDownload, mayUpload, type OrderSource } from "./order-source.ts";
 import { DEFAULT_TRANSFER_LIMITS, type TransferLimits, TransferSlots } from "./transfer-slots.ts";
-import { digestOf, matches, UploadParts } from "./upload-parts.ts";
+import { digestOf, matches, UploadReader } from "./upload-reader.ts";
 import { verifiedChunks } from "./verified-chunks.ts";
 
 export interface TransferServiceOptions {
@@ -28,15 +28,21 @@ export interface TransferServiceOptions {
   readonly limits?: Partial<TransferLimits>;
 }
 
-/** gRPC messages of this size keep the overhead of a message small and the memory of a slow reader bounded. */
+/**
+ * The size of data in one gRPC message: large enough for little overhead, and small enough to bound
+ * the memory for a slow reader.
+ */
 const MESSAGE_BYTES = 256 * 1024;
 
-/** The Upload and Download RPCs of WorkspaceNodeService. A node reaches only objects that an order of its own names. */
+/**
+ * Implements the Upload and Download RPCs of WorkspaceNodeService. A node can access only objects
+ * that one of its own orders names.
+ */
 export class TransferService {
   readonly #options: TransferServiceOptions;
   readonly #limits: TransferLimits;
   readonly #slots: TransferSlots;
-  /** The upload in progress of each object: a newer one of the same object supersedes it. */
+  /** The upload in progress for each object. A newer upload of the same object supersedes it. */
   readonly #uploads = new Map<string, AbortController>();
 
   constructor(options: TransferServiceOptions) {
@@ -45,25 +51,25 @@ export class TransferService {
     this.#slots = new TransferSlots(this.#limits);
   }
 
-  /** Transfers in progress. */
+  /** The number of transfers in progress. */
   get open(): number {
     return this.#slots.open;
   }
 
   async upload(requests: AsyncIterable<UploadRequest>, context: CallContext): Promise<UploadResponse> {
     const node = nodeOf(context);
-    const release = this.#slots.take(node);
+    const release = this.#slots.acquire(node);
     const idle = new IdleWatch(this.#options.clock, this.#limits.idleMs);
-    const parts = new UploadParts(requests, idle);
+    const reader = new UploadReader(requests, idle);
     try {
-      const start = await parts.start(AbortSignal.any([context.signal, idle.signal]));
+      const start = await reader.start(AbortSignal.any([context.signal, idle.signal]));
       this.#assertOrdered(node, start);
       if (isExport(this.#orderOf(node, start.instanceId), start.transferId))
-        return await this.#pass(start, parts, AbortSignal.any([context.signal, idle.signal]));
+        return await this.#pass(start, reader, AbortSignal.any([context.signal, idle.signal]));
       const stored = await this.#options.store.stat(start.object);
       if (stored !== undefined && matches(digestOf(start), stored))
         return { archive: archiveOf(stored), existed: true };
-      return await this.#store(node, start, parts, [context.signal, idle.signal]);
+      return await this.#store(node, start, reader, [context.signal, idle.signal]);
     } finally {
       idle.progressed();
       release();
@@ -80,9 +86,10 @@ export class TransferService {
         "PERMISSION_DENIED",
         `no order of workspace ${instanceId} lets node ${node} read ${object}`,
       );
-    const release = this.#slots.take(node);
+    const release = this.#slots.acquire(node);
     const idle = new IdleWatch(this.#options.clock, this.#limits.idleMs);
-    // A peer that stopped reading keeps this generator suspended: its slot is free for others meanwhile.
+    // A peer that stops reading keeps this generator suspended, so the slot is released when the
+    // idle time is over.
     idle.signal.addEventListener("abort", release, { once: true });
     const signal = AbortSignal.any([context.signal, idle.signal]);
     try {
@@ -102,10 +109,10 @@ export class TransferService {
     }
   }
 
-  async #pass(start: UploadStart, parts: UploadParts, signal: AbortSignal): Promise<UploadResponse> {
-    const chunks = verifiedChunks(parts.data(), {
+  async #pass(start: UploadStart, reader: UploadReader, signal: AbortSignal): Promise<UploadResponse> {
+    const chunks = verifiedChunks(reader.data(), {
       maxBytes: this.#limits.maxArchiveBytes,
-      verify: (actual) => parts.verify(start, actual),
+      verify: (actual) => reader.verify(start, actual),
       signal,
     });
     await this.#options.exports.pass(start.object, chunks);
@@ -119,7 +126,7 @@ export class TransferService {
   async #store(
     node: string,
     start: UploadStart,
-    parts: UploadParts,
+    reader: UploadReader,
     signals: readonly AbortSignal[],
   ): Promise<UploadResponse> {
     const superseded = new AbortController();
@@ -128,11 +135,11 @@ export class TransferService {
       ?.abort(new CoordinatorError("ABORTED", `another upload of ${start.object} has begun`));
     this.#uploads.set(start.object, superseded);
     try {
-      const stored = await this.#options.store.put(start.object, parts.data(), {
+      const stored = await this.#options.store.put(start.object, reader.data(), {
         maxBytes: this.#limits.maxArchiveBytes,
         verify: (actual) => {
-          parts.verify(start, actual);
-          // The archive that another attempt stored may have been confirmed meanwhile.
+          reader.verify(start, actual);
+          // The order may have been fulfilled or withdrawn during the upload.
           this.#assertOrdered(node, start);
         },
         expectedBytes: Number(start.sizeBytes),
@@ -160,7 +167,7 @@ export class TransferService {
 }
 
 function nodeOf({ caller, method }: CallContext): string {
-  if (caller.kind === "node") return caller.nodeId;
+  if (caller.type === "node") return caller.nodeId;
   throw new CoordinatorError("PERMISSION_DENIED", `${method} is for nodes with a certificate only`);
 }
 

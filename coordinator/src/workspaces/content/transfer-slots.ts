@@ -1,34 +1,34 @@
 import { CoordinatorError } from "../../errors.ts";
 
 export interface TransferLimits {
-  /** Uploads and downloads at a time of one node. */
+  /** The most concurrent uploads and downloads of one node. */
   readonly perNode: number;
-  /** Uploads and downloads at a time of all nodes. */
+  /** The most concurrent uploads and downloads of all nodes. */
   readonly total: number;
-  /** Time within which the peer must send or accept the next part. */
+  /** The time within which the peer must send or accept the next chunk. */
   readonly idleMs: number;
   /** The largest archive, in bytes. */
   readonly maxArchiveBytes: number;
 }
 
 export const DEFAULT_TRANSFER_LIMITS: TransferLimits = {
-  /** The limit of one node's transfers at a time. More would only share its disk and network. */
+  /** More transfers of one node would only share its disk and network. */
   perNode: 5,
   /**
-   * The limit of all transfers. Each holds about 2 MiB of buffers, and each of S3 its parts of 16 MiB; together they stay
-   * below 2 GiB.
+   * Each transfer holds about 2 MiB of buffers, and with S3 also parts of 16 MiB; together they
+   * stay below 2 GiB.
    */
   total: 64,
-  /** A disk that is busy with a flush may stall for many seconds. */
+  /** A disk that is flushing may stall for many seconds. */
   idleMs: 120_000,
   /**
-   * The limit of an archive's size: more than the disks of most nodes hold for one workspace. It keeps one archive from
-   * filling a store without other limits.
+   * More than most nodes have disk space for one workspace. It keeps one archive from filling the
+   * store.
    */
   maxArchiveBytes: 1024 ** 4,
 };
 
-/** Counts transfers in progress, and refuses more of them than the limits allow. */
+/** Limits the number of transfers in progress. */
 export class TransferSlots {
   readonly #limits: Pick<TransferLimits, "perNode" | "total">;
   readonly #ofNode = new Map<string, number>();
@@ -42,8 +42,11 @@ export class TransferSlots {
     return this.#total;
   }
 
-  /** Takes a slot and returns how to release it, once or more often. Throws RESOURCE_EXHAUSTED if none is free. */
-  take(node: string): () => void {
+  /**
+   * Acquires a slot. Returns a function that releases it; repeated calls have no effect. Throws
+   * RESOURCE_EXHAUSTED if no slot is free.
+   */
+  acquire(node: string): () => void {
     const ofNode = this.#ofNode.get(node) ?? 0;
     if (ofNode >= this.#limits.perNode) throw exhausted(`node ${node}`, this.#limits.perNode);
     if (this.#total >= this.#limits.total) throw exhausted("the coordinator", this.#limits.total);

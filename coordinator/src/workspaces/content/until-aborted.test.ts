@@ -6,7 +6,7 @@ import { untilAborted } from "./until-aborted.ts";
 
 const CHUNKS = 20;
 
-test("holds no chunk that it has passed on", async () => {
+test("keeps no reference to a chunk after passing it on", async () => {
   setFlagsFromString("--expose-gc");
   const collectGarbage = runInNewContext("gc") as () => void;
   const passed: WeakRef<Uint8Array>[] = [];
@@ -20,7 +20,7 @@ test("holds no chunk that it has passed on", async () => {
   const chunks = untilAborted(source(), new AbortController().signal);
   for (let index = 0; index < CHUNKS; index++) await chunks.next();
 
-  // A referenced value is kept until the end of the turn.
+  // A weakly referenced value is kept until the end of the current turn of the event loop.
   await new Promise((resolve) => setImmediate(resolve));
   collectGarbage();
   const held = passed.filter((chunk) => chunk.deref() !== undefined).length;

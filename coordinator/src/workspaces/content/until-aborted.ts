@@ -16,7 +16,8 @@ export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSi
   try {
     while (true) {
       assertNotAborted(signal);
-      // A promise for each item: one that lives as long as the stream would hold every item that ever raced with it.
+      // Each item has its own promise: a promise with the stream's lifetime would retain every item
+      // that was raced against it.
       const next = await new Promise<IteratorResult<T>>((resolve, reject) => {
         fail = reject;
         iterator.next().then(resolve, reject);
@@ -29,7 +30,8 @@ export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSi
     }
   } finally {
     signal.removeEventListener("abort", onAbort);
-    // A source that is waiting for its next item would let this wait as well.
+    // The result is not awaited: `return` of a source that waits for its next item does not settle
+    // before that item.
     if (!ended) void iterator.return?.().catch(() => {});
   }
 }

@@ -4,15 +4,16 @@ import { assertNotAborted } from "./content-errors.ts";
 import type { Digest, PutOptions } from "./content-store.ts";
 import { untilAborted } from "./until-aborted.ts";
 
-/** Chunks that pass through while their size is limited and their digest is computed. */
+/** Passes chunks through while it limits their size and computes their digest. */
 export interface VerifiedChunks extends AsyncIterable<Uint8Array> {
-  /** The digest of all chunks; only after the iteration has ended. */
+  /** The digest of all chunks. Available only after the iteration has ended. */
   readonly digest: Digest;
 }
 
 /**
- * Passes chunks through. Throws when they exceed the limit, when the signal aborts, and, after the last one, what `verify` throws:
- * an engine that publishes only a stream that ended never publishes a wrong archive.
+ * Passes chunks through. Throws if they exceed the limit or if the signal aborts. After the last
+ * chunk it throws the errors of `verify`, so that the consumer never sees the regular end of a
+ * wrong archive.
  */
 export function verifiedChunks(
   chunks: AsyncIterable<Uint8Array>,

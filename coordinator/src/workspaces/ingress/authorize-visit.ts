@@ -5,12 +5,15 @@ import { cookieValue, ownerCookieName } from "./owner-cookie.ts";
 
 export const TOKEN_HEADER = "x-gitpod-owner-token";
 
-/** The permission for a request to reach a workspace, or the HTTP status that refuses it. */
+/** The result of a check whether a request may reach a workspace; a refusal has its HTTP status. */
 export type Visit =
   | { readonly type: "allowed"; readonly by: "public" | "header" | "cookie" }
   | { readonly type: "refused"; readonly status: 400 | 401 | 403; readonly message: string };
 
-/** Pure. `host` is the installation's host, which is part of the cookie's name. */
+/**
+ * Decides whether a request may reach a workspace. `host` is the installation's host, which is part
+ * of the cookie's name.
+ */
 export function authorizeVisit(
   workspace: ReachableWorkspace,
   port: number,

@@ -31,7 +31,7 @@ test("finds workspaces and ports by the default templates", () => {
   ]);
 });
 
-test("finds workspaces by their id where the templates use it", () => {
+test("finds workspaces by id if the templates contain the id", () => {
   const patterns = new HostPatterns({
     ...TEMPLATES,
     urlTemplate: "http://ws-{{ .ID }}.{{.Host}}:{{.IngressPort}}/",
@@ -45,7 +45,7 @@ test("finds workspaces by their id where the templates use it", () => {
   assert.deepEqual(patterns.targetsOf("ws-6f1e.example.org"), [{ by: "id", name: "6f1e", port: undefined }]);
 });
 
-test("refuses templates whose host doesn't name the workspace", () => {
+test("refuses templates whose host does not contain the workspace's name", () => {
   for (const urlTemplate of ["https://{{.Host}}/{{.Prefix}}", "https://{{.Host}}", "{{.Prefix}}"])
     assert.throws(() => new HostPatterns({ ...TEMPLATES, urlTemplate }), { code: "FAILED_PRECONDITION" });
 });

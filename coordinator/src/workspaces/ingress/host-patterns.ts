@@ -3,19 +3,19 @@ import { CoordinatorError } from "../../errors.ts";
 export interface UrlTemplates {
   readonly urlTemplate: string;
   readonly portUrlTemplate: string;
-  /** The variables Host and IngressPort. */
+  /** The values of the template variables Host and IngressPort. */
   readonly host: string;
   readonly ingressPort: number;
 }
 
-/** A possible meaning of a host name. `port` is undefined for the workspace itself. */
+/** A possible meaning of a host name. `port` is undefined if the host names no port. */
 export interface HostTarget {
   readonly by: "prefix" | "id";
   readonly name: string;
   readonly port: number | undefined;
 }
 
-/** One label or part of a label; hosts are compared in lower case. */
+/** The pattern of a label or a part of one. Hosts are compared in lower case. */
 const NAME = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?";
 const PATTERNS: Readonly<Record<string, string>> = {
   Prefix: `(?<prefix>${NAME})`,
@@ -24,7 +24,10 @@ const PATTERNS: Readonly<Record<string, string>> = {
 };
 const MAX_PORT = 65_535;
 
-/** Finds the workspace and the port in host names, by the URL templates backwards. */
+/**
+ * Finds the workspace and the port that a host name means, by matching it against the URL
+ * templates.
+ */
 export class HostPatterns {
   readonly #workspace: RegExp;
   readonly #port: RegExp;
@@ -35,8 +38,8 @@ export class HostPatterns {
   }
 
   /**
-   * Returns what the host (with or without a port of its own) can mean, the most likely first: `3000-x` is port 3000 of `x`, or the
-   * workspace with the prefix `3000-x`.
+   * Returns the possible meanings of a host name, the most likely first: `3000-x` is port 3000 of
+   * `x`, or the workspace with the prefix `3000-x`. The host may have a port number appended.
    */
   targetsOf(host: string): readonly HostTarget[] {
     const name = host.toLowerCase().replace(/:\d+$/, "").replace(/\.$/, "");

@@ -31,7 +31,7 @@ const COOKIE = `_example_org_ws_i1_owner_=${TOKEN}`;
 const HOST = "w1.ws.example.org";
 
 test(
-  "serves a workspace to its owner by header and by cookie, without passing the token on",
+  "serves a workspace to its owner by header and by cookie, and does not forward the token",
   LIMIT,
   async (t) => {
     const { visit, seen } = await setUp(t);
@@ -52,7 +52,7 @@ test(
 );
 
 test(
-  "answers 401 without a token, 403 for another, 400 for an undecodable one, 404 for an unknown workspace",
+  "answers 401 without a token, 403 for a wrong one, 400 for an undecodable one, 404 for an unknown workspace",
   LIMIT,
   async (t) => {
     const { visit, seen } = await setUp(t);
@@ -71,7 +71,7 @@ test(
 );
 
 test(
-  "serves public ports and admitted workspaces to everyone, and other ports with the token",
+  "serves public ports and admitted workspaces to everyone, and requires the token for other ports",
   LIMIT,
   async (t) => {
     const { visit, workspace, change } = await setUp(t);
@@ -86,7 +86,7 @@ test(
   },
 );
 
-test("turns a login link into a cookie, once", LIMIT, async (t) => {
+test("exchanges a login link for a cookie only once", LIMIT, async (t) => {
   const { visit, clock } = await setUp(t);
   const code = makeLoginCode({ ownerToken: TOKEN, host: HOST, nowMs: clock.nowMs() });
   const open = (text: string, host = HOST) => visit({ path: `/.forage/login?code=${text}`, host });
@@ -103,7 +103,30 @@ test("turns a login link into a cookie, once", LIMIT, async (t) => {
   assert.equal((await open(old)).status, 403);
 });
 
-test("refuses a cookie that a page of another workspace uses", LIMIT, async (t) => {
+test("closes only connections without any traffic for an hour", LIMIT, async (t) => {
+  const { upgrade, visit, clock } = await setUp(t, 2);
+  const open = async () => {
+    const socket = await upgrade({ Cookie: COOKIE });
+    await socket.until(/101 Switching/);
+    return socket;
+  };
+  const [idle, busy] = [await open(), await open()];
+  assert.equal((await visit({ headers: { Cookie: COOKIE } })).status, 503);
+  clock.advance(50 * 60_000);
+  busy.write("still here");
+  await busy.until(/still here/);
+  clock.advance(20 * 60_000);
+  await idle.closed;
+  busy.write("and now");
+  await busy.until(/and now/);
+  // The slot is free only after the ingress has ended the visit; the time limit of the test bounds
+  // this loop.
+  while ((await visit({ headers: { Cookie: COOKIE } })).status !== 200);
+  clock.advance(62 * 60_000);
+  await busy.closed;
+});
+
+test("refuses a cookie sent by a page of another workspace", LIMIT, async (t) => {
   const { visit } = await setUp(t);
   const from = async (origin: string) =>
     (await visit({ headers: { Cookie: COOKIE, Origin: origin } })).status;
@@ -121,7 +144,7 @@ test("streams a body of any size in both directions", LIMIT, async (t) => {
   assert.equal(digestOf(answer.body), digestOf(body));
 });
 
-test("joins a WebSocket after the workspace has accepted it, and counts it as activity", LIMIT, async (t) => {
+test("opens a WebSocket after the workspace has accepted it, and counts it as activity", LIMIT, async (t) => {
   const { upgrade, activity, clock, reports } = await setUp(t);
   const socket = await upgrade({ "x-gitpod-owner-token": TOKEN });
   assert.match(await socket.until(/\r\n\r\n/), /^HTTP\/1\.1 101 /);
@@ -134,19 +157,15 @@ test("joins a WebSocket after the workspace has accepted it, and counts it as ac
   while (activity.openOf("i1") > 0) await new Promise((resolve) => setImmediate(resolve));
 });
 
-test(
-  "refuses a WebSocket without a token, and passes on one that the workspace refuses",
-  LIMIT,
-  async (t) => {
-    const { upgrade } = await setUp(t);
-    assert.match(await (await upgrade({})).until(/owner token/), /^HTTP\/1\.1 401 /);
-    const refused = await upgrade({ "x-gitpod-owner-token": TOKEN }, "/refuse");
-    assert.match(await refused.until(/no websocket here/), /^HTTP\/1\.1 418 /);
-  },
-);
+test("refuses a WebSocket without a token, and forwards the workspace's own refusal", LIMIT, async (t) => {
+  const { upgrade } = await setUp(t);
+  assert.match(await (await upgrade({})).until(/owner token/), /^HTTP\/1\.1 401 /);
+  const refused = await upgrade({ "x-gitpod-owner-token": TOKEN }, "/refuse");
+  assert.match(await refused.until(/no websocket here/), /^HTTP\/1\.1 418 /);
+});
 
 test(
-  "answers 502 for a port that nothing listens on, and 503 for a node that is away or a pod without a node",
+  "answers 502 for a port without a listener, and 503 for a node that is away or a pod without a node",
   LIMIT,
   async (t) => {
     const { visit, workspace, change, fault } = await setUp(t);
@@ -163,7 +182,7 @@ test(
 );
 
 test(
-  "cuts an open WebSocket when its port becomes private or its token no longer counts",
+  "closes an open WebSocket when its port becomes private or its token becomes invalid",
   LIMIT,
   async (t) => {
     const { upgrade, workspace, change } = await setUp(t);
@@ -181,7 +200,7 @@ test(
   },
 );
 
-test("remembers used login codes over a restart, until they expire", LIMIT, async (t) => {
+test("remembers used login codes across a restart until they expire", LIMIT, async (t) => {
   const { visit, clock, openCodes } = await setUp(t);
   const code = makeLoginCode({ ownerToken: TOKEN, host: HOST, nowMs: clock.nowMs() });
   assert.equal((await visit({ path: `/.forage/login?code=${code}` })).status, 303);
@@ -210,7 +229,7 @@ test("counts requests, bytes and refusals", LIMIT, async (t) => {
     assert.ok(text.includes(`forage_workspace_${line}\n`), `${line} in\n${text}`);
 });
 
-test("refuses more open requests of a workspace than its limit", LIMIT, async (t) => {
+test("refuses open requests of a workspace beyond the limit", LIMIT, async (t) => {
   const { visit, upgrade, activity } = await setUp(t, 1);
   const headers = { "x-gitpod-owner-token": TOKEN };
   const socket = await upgrade(headers);
@@ -262,7 +281,7 @@ async function setUp(t: TestContext, connectionsPerWorkspace = 100) {
     ...{ codes, stats },
     dial: (_pod, port) => {
       if (fault.error !== undefined) throw fault.error;
-      // A port that nothing listens on is one that is not served here.
+      // A port without an entry has no listener on this machine.
       return new TunnelStream(tunnelToPort(ports.get(port) ?? port), () => {});
     },
     activity,
@@ -351,7 +370,9 @@ async function upgrade(port: number, headers: Record<string, string>, path: stri
   return { until, closed, write: (data: string) => socket.write(data), destroy: () => socket.destroy() };
 }
 
-/** A workspace's application: greets, echoes bodies, and echoes on upgraded connections. */
+/**
+ * Serves the application of a workspace: greets, echoes bodies, and echoes on upgraded connections.
+ */
 async function serve(t: TestContext, name: number, seen: IncomingMessage[]): Promise<number> {
   const server = createServer((incoming: IncomingMessage, outgoing: ServerResponse) => {
     seen.push(incoming);

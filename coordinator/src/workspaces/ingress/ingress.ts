@@ -25,16 +25,19 @@ export interface IngressOptions {
   readonly clock: Pick<Clock, "nowMs" | "schedule">;
   readonly codes: Pick<UsedCodes, "use">;
   readonly stats: AccessStats;
-  /** Port that a workspace's own URL leads to. */
+  /** The port in the workspace to which its own URL leads. */
   readonly workspacePort: number;
   readonly connectionsPerWorkspace: number;
 }
 
-/** A browser opens six at a time to one host, and several people may use one application. */
+/**
+ * The most connections to one port. A browser opens six to one host, and several people may use one
+ * application.
+ */
 const CONNECTIONS_PER_PORT = 64;
 /**
- * The limit of open requests and WebSockets. It is below the limit of all sessions, so that logs and commands get through
- * however busy workspaces are.
+ * The most open requests and WebSockets. It is below the limit of all sessions, so that logs and
+ * commands still work while workspaces are busy.
  */
 const PLACES = 500;
 
@@ -42,7 +45,7 @@ const RULES: ForwardRules = {
   target: "the workspace",
   hiddenHeaders: [TOKEN_HEADER],
   withoutOwnCookies: withoutOwnerCookies,
-  // Workspaces have hosts of their own, and know their own token.
+  // Each workspace has its own host and checks its own token.
   setsOwnCookie: () => false,
 };
 
@@ -72,7 +75,10 @@ const TOO_MANY: Refusal = {
   message: "the workspace has too many open requests: try again later",
 };
 
-/** Serves the URLs of workspaces and of their ports. It finds the workspace by the host name, and checks the owner token. */
+/**
+ * Serves the URLs of workspaces and of their ports. Finds the workspace by the host name, and
+ * checks the owner token.
+ */
 export class Ingress {
   readonly #options: IngressOptions;
   readonly #patterns: HostPatterns;
@@ -92,7 +98,10 @@ export class Ingress {
     });
   }
 
-  /** Cuts the open requests and WebSockets of a workspace that changed, if their visitors may no longer reach it. */
+  /**
+   * Closes the open requests and WebSockets of a changed workspace whose visitors may no longer
+   * reach it.
+   */
   recheck(instanceId: string): void {
     this.#visits.recheck(instanceId);
   }
@@ -131,12 +140,12 @@ export class Ingress {
     }
   }
 
-  /** Ends the connections to workspaces. */
+  /** Closes the connections to workspaces. */
   close(): void {
     this.#agent.destroy();
   }
 
-  /** Counts a visit until it is over, and cuts it when a change of the workspace forbids it. */
+  /** Counts a visit until it ends, and closes it if a change of the workspace forbids it. */
   #begin(request: IncomingMessage, { workspace, port, giveBack }: Found, cut: () => void): () => void {
     const { instanceId } = workspace;
     const { activity, stats, directory, templates } = this.#options;
@@ -173,7 +182,7 @@ export class Ingress {
       };
     if (workspace.pod === undefined)
       return { status: 503, reason: "no-node", message: "the workspace has no node yet" };
-    const giveBack = this.#shares.tryTake(workspace.instanceId);
+    const giveBack = this.#shares.tryAcquire(workspace.instanceId);
     return giveBack === undefined ? TOO_MANY : { workspace, pod: workspace.pod, port, giveBack };
   }
 
@@ -188,14 +197,17 @@ export class Ingress {
     return undefined;
   }
 
-  /** Workspaces are sites of the same domain, so that browsers send a cookie with the requests of others' pages as well. */
+  /**
+   * Reports whether a page of another workspace sent the request. Workspaces share a domain, so
+   * browsers send a workspace's cookie with such requests as well.
+   */
   #isFromAnotherWorkspace({ headers }: IncomingMessage, workspace: ReachableWorkspace): boolean {
     if (headers.origin === undefined || !URL.canParse(headers.origin)) return false;
     const origin = this.#find(new URL(headers.origin).host);
     return origin !== undefined && origin.workspace.instanceId !== workspace.instanceId;
   }
 
-  /** Turns a one-time code into a cookie. */
+  /** Exchanges a one-time code for a cookie. */
   async #logIn(request: IncomingMessage, response: ServerResponse, arrival: Arrival): Promise<void> {
     const target = this.#find(request.headers.host);
     if (target === undefined) return this.#refuse(response, NO_WORKSPACE);

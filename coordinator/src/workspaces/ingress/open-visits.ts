@@ -1,16 +1,16 @@
 /** A request or a WebSocket that is open. */
 export interface OpenVisit {
-  /** Whether the visitor may still reach the workspace. */
+  /** Reports whether the visitor may still reach the workspace. */
   readonly isAllowed: () => boolean;
-  /** Ends the connection at once. */
+  /** Closes the connection at once. */
   readonly cut: () => void;
 }
 
-/** The open visits by workspace. Those that a change forbids are cut. */
+/** Tracks the open visits of each workspace, and closes those that a change forbids. */
 export class OpenVisits {
   readonly #visits = new Map<string, Set<OpenVisit>>();
 
-  /** Returns how to remove the visit. */
+  /** Adds a visit. Returns a function that removes it. */
   add(instanceId: string, visit: OpenVisit): () => void {
     const visits = this.#visits.get(instanceId) ?? new Set();
     this.#visits.set(instanceId, visits);
@@ -21,7 +21,7 @@ export class OpenVisits {
     };
   }
 
-  /** Cuts the visits of the workspace that are no longer allowed. */
+  /** Closes the visits of the workspace that are no longer allowed. */
   recheck(instanceId: string): void {
     for (const visit of this.#visits.get(instanceId) ?? []) if (!visit.isAllowed()) visit.cut();
   }

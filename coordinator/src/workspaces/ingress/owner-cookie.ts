@@ -1,12 +1,14 @@
-/** The name of every owner cookie, of whichever workspace. */
+/** Matches the names of the owner cookies of all workspaces. */
 const OWNER_COOKIE = /^_.*_ws_.*_owner_$/;
 
-/** The name of the cookie that holds a workspace's owner token: `_HOST_ws_INSTANCE_owner_`. */
+/**
+ * Returns the name of the cookie that holds a workspace's owner token: `_HOST_ws_INSTANCE_owner_`.
+ */
 export function ownerCookieName(host: string, instanceId: string): string {
   return `_${host.replaceAll(/[ .-]/g, "_")}_ws_${instanceId}_owner_`;
 }
 
-/** Returns the value of a cookie of a Cookie header, or undefined without it. */
+/** Returns the value of a cookie in a Cookie header, or undefined if it is absent. */
 export function cookieValue(header: string | undefined, name: string): string | undefined {
   for (const [found, value] of cookiesOf(header)) if (found === name) return value;
   return undefined;
@@ -18,7 +20,10 @@ export function withoutOwnerCookies(header: string): string | undefined {
   return kept.length === 0 ? undefined : kept.join(";").trim();
 }
 
-/** A host-only cookie: scripts can't read it, and neither other workspaces nor other ports' hosts receive it. */
+/**
+ * Returns a Set-Cookie header for a host-only cookie: scripts can't read it, and no other host
+ * receives it.
+ */
 export function ownerCookie(name: string, token: string, secure: boolean): string {
   return `${name}=${encodeURIComponent(token)}; Path=/; HttpOnly; SameSite=Lax${secure ? "; Secure" : ""}`;
 }

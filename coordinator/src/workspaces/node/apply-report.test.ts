@@ -14,7 +14,7 @@ const OBSERVATION: Observation = {
   ...{ nowMs: 0, upSinceMs: 0, since: (atMs) => atMs, settings: WORKSPACES_SCHEMA.parse({}) },
 };
 
-test("content near its limit is named in the message until it has shrunk, and small changes change nothing", () => {
+test("warns about content near its limit until it has shrunk enough, and ignores small changes", () => {
   const running = InstanceRecord.fromPartial({ phase: WorkspacePhase.RUNNING, restoredFrom: "restored" });
   const used = (record: InstanceRecord, percent: bigint, limit = 10n * GIBIBYTE): InstanceRecord =>
     applyReport(record, WorkspaceReport.fromPartial({ usedBytes: (limit * percent) / 100n }), limit);
@@ -29,7 +29,7 @@ test("content near its limit is named in the message until it has shrunk, and sm
   assert.equal(applyReport(near, WorkspaceReport.fromPartial({}), 10n * GIBIBYTE), near);
 });
 
-test("content without a limit is never near it", () => {
+test("gives no warning for content without a limit", () => {
   const record = InstanceRecord.fromPartial({});
   assert.equal(applyReport(record, WorkspaceReport.fromPartial({ usedBytes: 1_000n }), 0n), record);
 });

@@ -7,12 +7,12 @@ import {
 } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { isOpen, mayDispose } from "../phase/content.ts";
 
-/** Texts of agents are stored with each status. */
+/** The length limit of texts from agents, which are stored with each status. */
 const MAX_TEXT_LENGTH = 1_000;
-/** Lists of a Git status. The totals tell how many there are. */
+/** The most entries of each list in a Git status. The totals still count all entries. */
 const MAX_GIT_ENTRIES = 100;
 
-/** Content stages in their order; a report never takes the record back. */
+/** The order of content stages. A report never moves the record to an earlier stage. */
 const STAGE_RANK: Readonly<Record<number, number>> = {
   [ContentStage.UNSPECIFIED]: 0,
   [ContentStage.INITIALIZING]: 1,
@@ -21,12 +21,15 @@ const STAGE_RANK: Readonly<Record<number, number>> = {
   [ContentStage.DISPOSED]: 3,
 };
 
-/** The content is near its limit from this share on, and until it takes less than the other. The gap keeps it from going to and fro. */
+/**
+ * Content counts as near its limit from the first percentage on, until it falls below the second.
+ * The gap avoids frequent changes.
+ */
 const NEAR_LIMIT_PERCENT = { from: 95n, until: 90n };
 
 /**
- * Returns the record with a node's report applied; the same object if nothing changes. `quotaBytes` is the size limit of the content;
- * 0: none. Pure.
+ * Returns the record with a node's report applied, or the same object if nothing changes.
+ * `quotaBytes` is the size limit of the content; 0 means none.
  */
 export function applyReport(
   record: InstanceRecord,
@@ -44,17 +47,17 @@ export function applyReport(
 
 function withStage(record: InstanceRecord, { stage, message, source }: WorkspaceReport): InstanceRecord {
   const [before, after] = [STAGE_RANK[record.contentStage] ?? 0, STAGE_RANK[stage] ?? 0];
-  // A backup of what the node fills again would hide the good ones.
+  // The node has lost the content. A backup of a new, empty one would displace good backups.
   const isLost = stage === ContentStage.INITIALIZING || stage === ContentStage.DISPOSED;
   if (isLost && record.contentEverReady && !record.contentLost && mustHaveContent(record))
     return { ...record, contentLost: true };
   if (after < before || after === 0) return record;
-  // Ready content that fails later fails with its container.
+  // If ready content fails later, its container fails too, which is reported separately.
   if (after === before && stage !== record.contentStage) return record;
-  // Only an order deletes content, and it is given once the content is safe.
+  // Only an order deletes content, and the order is given only once the content is saved.
   if (stage === ContentStage.DISPOSED && record.stop === undefined) return record;
   const contentMessage = message.slice(0, MAX_TEXT_LENGTH);
-  // Content that is complete only after the pod was gone is as its source made it.
+  // Content that became complete only after the pod's end was never changed by the workspace.
   const isUsed = stage === ContentStage.READY && !record.podGoneAcknowledged;
   const contentEverReady = record.contentEverReady || isUsed;
   const contentSource = source === 0 ? record.contentSource : source;
@@ -68,7 +71,7 @@ function withStage(record: InstanceRecord, { stage, message, source }: Workspace
   return { ...record, contentStage: stage, contentMessage, contentSource, contentEverReady };
 }
 
-/** Only reaching the limit and leaving it change the record: the amount changes all the time. */
+/** Stores only that content reaches or leaves its limit: the exact amount changes too often. */
 function withDiskUse(
   record: InstanceRecord,
   { usedBytes }: WorkspaceReport,
@@ -83,14 +86,17 @@ function withDiskUse(
     : { ...record, contentNearLimitBytes };
 }
 
-/** The pod's status and the content's report come by different streams: this one was made after the pod had gone. */
+/**
+ * The pod's status and the content's report arrive on different streams. This report was made after
+ * the pod's end.
+ */
 function withAcknowledgement(record: InstanceRecord, { orderVersion }: WorkspaceReport): InstanceRecord {
   if (record.podGoneAcknowledged || record.podGoneVersion === 0n || orderVersion < record.podGoneVersion)
     return record;
   return { ...record, podGoneAcknowledged: true };
 }
 
-/** Reports whether the node has no order to delete the content. */
+/** Reports whether the node should have the content: it has no order to delete it. */
 function mustHaveContent(record: InstanceRecord): boolean {
   return record.contentStage === ContentStage.READY && !mayDispose(record);
 }
@@ -106,12 +112,15 @@ function withTransfers(record: InstanceRecord, reports: readonly TransferReport[
   return changed ? { ...record, transfers } : record;
 }
 
-/** A transfer that has ended stays as it is. Bytes and tries change too often to be stored. */
+/**
+ * Applies a report to a transfer. A transfer that has ended does not change. Bytes and attempts
+ * change too often to be stored.
+ */
 function withTransfer(transfer: TransferRecord, report: TransferReport): TransferRecord {
   if (!isOpen(transfer) || transfer.state === TransferState.DONE) return transfer;
   const message = report.message.slice(0, MAX_TEXT_LENGTH);
   if (report.state === transfer.state && message === transfer.message) return transfer;
-  // Without an archive, there is nothing to confirm.
+  // A finished transfer without an archive can't be confirmed.
   if (report.state === TransferState.DONE && report.archive === undefined) return transfer;
   return { ...transfer, state: report.state, message, archive: report.archive, tries: report.tries };
 }

@@ -1,13 +1,13 @@
 import { readBytesField } from "@forage/common/bytes-field";
 import { UploadRequest, WorkspaceNodeServiceService } from "@forage/proto/forage/workspaces/v1/workspaces";
 
-/** The data of one archive that a node may send before it is written. */
+/** The most bytes of one archive that a node may send before the coordinator has written them. */
 export const CONTENT_WINDOW_BYTES = 1024 * 1024;
 
-/** The number of `UploadRequest.data`. */
+/** The field number of `UploadRequest.data`. */
 const DATA_FIELD = 2;
 
-/** The service, with a decoder that does not copy the data of uploads. */
+/** The definition of the service, with a decoder that does not copy the data of uploads. */
 export const NODE_SERVICE = {
   ...WorkspaceNodeServiceService,
   upload: { ...WorkspaceNodeServiceService.upload, requestDeserialize: decodeUploadRequest },

@@ -4,7 +4,7 @@ import { ContentStage, TransferState, WorkspaceOrder } from "@forage/proto/forag
 import { isOpen, mayDispose } from "../phase/content.ts";
 import { diskBytesOf, type WorkspaceSettings } from "../settings.ts";
 
-/** Returns what the instance's node has to do with its content. Pure. `version` is left at 0. */
+/** Returns the order for the node that holds the instance's content. `version` is 0. */
 export function orderOf(
   record: InstanceRecord,
   secrets: InstanceSecrets | undefined,
@@ -17,11 +17,13 @@ export function orderOf(
     podUid,
     owner: metadata?.owner ?? "",
     metaId: metadata?.metaId ?? "",
-    // A node that deletes the content needs no credentials. Until then it may have to fill the content, as it was ordered first.
+    // A node that deletes the content needs no credentials. Any other order repeats how the content
+    // is filled, as the first one did.
     ...(!dispose && { initializer: secrets?.initializer, restore, archives }),
     quotaBytes: quotaBytesOf(record, settings),
     transfers: transfers
-      // A reported archive is never replaced: the pointer to the newest backup may name it at any moment.
+      // Once a node reports an archive, the order must not make it store another one: a backup may
+      // refer to it at any moment.
       .filter((transfer) => isOpen(transfer) && transfer.state !== TransferState.DONE)
       .map(({ id: transferId, kind, object }) => ({ id: transferId, kind, object })),
     dispose,
@@ -31,7 +33,10 @@ export function orderOf(
   });
 }
 
-/** Returns the size limit of the instance's content. 0: no limit. Content that exists keeps its limit when its class changes. */
+/**
+ * Returns the size limit of the instance's content; 0 means none. Existing content keeps its limit
+ * when its class changes.
+ */
 export function quotaBytesOf({ quotaBytes, spec }: InstanceRecord, settings: WorkspaceSettings): bigint {
   return quotaBytes ?? diskBytesOf(settings, spec?.class ?? "");
 }

@@ -16,17 +16,17 @@ export interface OrdersOptions {
 }
 
 /**
- * The bits of a version that hold the store's epoch, as for `status_version`: a restored store starts above all versions that
- * nodes have seen.
+ * The shift of the store's epoch in a version, as for `status_version`: versions after a restore
+ * are greater than all before it.
  */
 const EPOCH_BITS = 40n;
 
-/** Returns the version of the order that a record of this revision makes. */
+/** Returns the version of the order that results from the record at this revision. */
 export function orderVersion(epoch: number, revision: number): bigint {
   return (BigInt(epoch) << EPOCH_BITS) + BigInt(revision);
 }
 
-/** Makes the orders of nodes from the records of the instances whose content they hold. */
+/** Computes the orders for nodes from the records of the instances whose content they hold. */
 export class NodeOrders implements OrderSource {
   readonly #options: OrdersOptions;
 

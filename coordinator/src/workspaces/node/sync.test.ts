@@ -7,7 +7,7 @@ import { pino } from "pino";
 import type { CallContext } from "../../rpc/caller.ts";
 import { NodeSync } from "./sync.ts";
 
-/** One node with workspaces a and b, whose reports are written when the test lets them. */
+/** One node with workspaces a and b. Reports are written only when the test releases them. */
 function setUp() {
   const records = new Map(
     ["a", "b"].map((id) => [id, InstanceRecord.fromPartial({ id, node: "n1" })] as const),
@@ -33,11 +33,11 @@ function setUp() {
   });
   const context: CallContext = {
     method: "/forage.workspaces.v1.WorkspaceNodeService/Sync",
-    caller: { kind: "node", nodeId: "n1" as NodeId },
+    caller: { type: "node", nodeId: "n1" as NodeId },
     peer: "127.0.0.1:1",
     signal: new AbortController().signal,
   };
-  /** Opens a stream that reports these stages in its first message, and stays open. */
+  /** Opens a stream whose first message reports these stages, and keeps the stream open. */
   const open = (stages: Readonly<Record<string, ContentStage>>): void => {
     const workspaces = Object.entries(stages).map(([instanceId, stage]) => ({ instanceId, stage }));
     async function* requests() {
@@ -47,7 +47,7 @@ function setUp() {
     const responses = sync.sync(requests(), context)[Symbol.asyncIterator]();
     responses.next().catch(() => undefined);
   };
-  /** Lets the newest of so many reports be written. */
+  /** Waits for the given number of reports, and lets the newest one be written. */
   const written = async (waiting = 1): Promise<void> => {
     while (gates.length < waiting) await new Promise((resolve) => setImmediate(resolve));
     gates.pop()?.();
@@ -56,13 +56,13 @@ function setUp() {
   return { open, written, record: (id: string) => records.get(id) ?? assert.fail() };
 }
 
-test("ignores what is left of a stream that a newer one of the same node replaced", async () => {
+test("ignores remaining reports of a stream that a newer stream of the same node replaced", async () => {
   const { open, written, record } = setUp();
   open({ a: ContentStage.INITIALIZING, b: ContentStage.INITIALIZING });
   await written();
   assert.equal(record("a").contentStage, ContentStage.INITIALIZING);
 
-  // The report of b is still to be written when the agent connects again.
+  // The report of b has not been written when the agent connects again.
   open({ b: ContentStage.READY });
   await written(2);
   await written();

@@ -20,29 +20,40 @@ export interface SyncOptions {
   readonly view: Pick<WorkspaceView, "instance" | "instancesOnNode" | "subscribe">;
   readonly writer: Pick<WorkspaceWriter, "update">;
   readonly orders: OrderSource;
-  /** The size limit of an instance's content in bytes; 0: none. */
+  /** Returns the size limit of an instance's content in bytes; 0 means none. */
   readonly quotaOf: (record: InstanceRecord) => bigint;
   readonly log: Log;
 }
 
-/** A host runs some dozens of workspaces. The limit bounds what a broken agent can make the coordinator remember. */
+/**
+ * The most unknown workspaces that a node may report. A host runs some dozens, so the limit only
+ * bounds the memory that a faulty agent uses.
+ */
 const MAX_WORKSPACES = 5_000;
-/** Orders with environments of 1 MB each stay below gRPC's 4 MB if they are sent one by one. */
+/**
+ * The size at which a response is split. An order with an environment of 1 MB still stays below
+ * gRPC's limit of 4 MB.
+ */
 const MAX_RESPONSE_BYTES = 2 * 1024 * 1024;
 
-/** One open stream of a node. */
+/** The open stream of a node. */
 interface NodeStream {
   readonly node: string;
-  /** Ends the stream, because a newer one of the same node replaces it. */
+  /** Aborts when a newer stream of the same node replaces this one. */
   readonly superseded: AbortController;
   readonly wake: Signal;
 }
 
-/** The Sync RPC: state in both directions. A slow agent gets the newest order of a workspace, never a queue of old ones. */
+/**
+ * Implements the Sync RPC, which exchanges state in both directions. A slow agent receives the
+ * newest order of each workspace, and never a queue of old ones.
+ */
 export class NodeSync {
   readonly #options: SyncOptions;
   readonly #streams = new Map<string, NodeStream>();
-  /** The disk use that nodes reported last. It changes too often to be stored. */
+  /**
+   * The disk use of each instance's content, as last reported. It changes too often to be stored.
+   */
   readonly #usedBytes = new Map<string, number>();
   readonly #unsubscribe: () => void;
 
@@ -62,7 +73,10 @@ export class NodeSync {
     return this.#streams.size;
   }
 
-  /** Returns the disk use of an instance's content as its node measured it last; 0: not yet. */
+  /**
+   * Returns the disk use of an instance's content in bytes, as last reported by its node; 0 before
+   * the first report.
+   */
   usedBytesOf(instanceId: string): number {
     return this.#usedBytes.get(instanceId) ?? 0;
   }
@@ -105,7 +119,7 @@ export class NodeSync {
     while (!signal.aborted) {
       const changed = this.#changedOrders(node, sent);
       const removals = this.#removals(known, sent);
-      if (full || changed.length > 0 || removals.length > 0) yield* inParts(changed, removals, full);
+      if (full || changed.length > 0 || removals.length > 0) yield* splitBySize(changed, removals, full);
       full = false;
       if (signal.aborted) return;
       await wake.wait(signal);
@@ -117,7 +131,7 @@ export class NodeSync {
     return view.instancesOnNode(node).flatMap(({ record: { id } }) => {
       const order = orders.orderOf(node, id);
       if (order === undefined) return [];
-      // A hash, because the order holds credentials.
+      // Only a hash is kept, because the order holds credentials.
       const hash = hashMessage(OrderCodec, { ...order, version: 0n });
       if (sent.get(id) === hash) return [];
       sent.set(id, hash);
@@ -125,7 +139,10 @@ export class NodeSync {
     });
   }
 
-  /** Instances that the node knows and that have no record. */
+  /**
+   * Returns instances that the node has and that have no record, and forgets that the node has
+   * them.
+   */
   #removals(known: Set<string>, sent: Map<string, string>): string[] {
     const { view } = this.#options;
     const gone = [...new Set([...known, ...sent.keys()])].filter((id) => view.instance(id) === undefined);
@@ -150,13 +167,13 @@ export class NodeSync {
         } else await this.#report(stream, report);
       }
     }
-    // The agent has ended its half: the stream is over.
+    // The agent has closed its side of the stream.
     stream.superseded.abort();
   }
 
   /**
-   * Applies a report. A node reports only on workspaces whose content is its own. Reports of a replaced stream are older than the
-   * state that the newer stream began with, and are ignored.
+   * Applies a report if the content belongs to the node. Reports of a replaced stream are ignored:
+   * the newer stream began with later state.
    */
   async #report({ node, superseded }: NodeStream, report: WorkspaceReport): Promise<void> {
     const { writer, log, quotaOf } = this.#options;
@@ -168,15 +185,15 @@ export class NodeSync {
       );
       if (owner === node) this.#usedBytes.set(id, Number(report.usedBytes));
     } catch (error) {
-      // The record may have gone meanwhile.
+      // The record may have been removed since.
       if (!(error instanceof CoordinatorError) || error.code !== "NOT_FOUND") throw error;
       log.debug({ event: "workspace-report-ignored", node, workspace: report.instanceId });
     }
   }
 }
 
-/** The first response is marked as full, and further parts of it follow as changes. */
-function* inParts(
+/** Splits a response by size. The first message is marked as full; the others follow as changes. */
+function* splitBySize(
   orders: readonly WorkspaceOrder[],
   removals: readonly string[],
   full: boolean,
@@ -203,7 +220,7 @@ function* inParts(
 }
 
 function nodeOf({ caller }: CallContext): string {
-  if (caller.kind !== "node")
+  if (caller.type !== "node")
     throw new CoordinatorError("PERMISSION_DENIED", "this method is for nodes with a certificate only");
   return caller.nodeId;
 }

@@ -10,7 +10,10 @@ import { type Observation, presentTime } from "./observation.ts";
 import { observePod } from "./observe-pod.ts";
 import { deadlinesOf, reconnectedMs, timeoutText } from "./time-out.ts";
 
-/** The order in which an instance passes the phases. It never goes back. A workspace that runs may be interrupted and run again. */
+/**
+ * The order of the phases. An instance never returns to a phase of lower rank. RUNNING and
+ * INTERRUPTED have equal ranks, because a workspace may alternate between them.
+ */
 const RANK: Readonly<Record<number, number>> = {
   [WorkspacePhase.UNKNOWN]: 0,
   [WorkspacePhase.PENDING]: 1,
@@ -22,7 +25,10 @@ const RANK: Readonly<Record<number, number>> = {
   [WorkspacePhase.STOPPED]: 6,
 };
 
-/** Returns the record after an observation; the same object if nothing changes. A stopped instance never changes. Pure. */
+/**
+ * Returns the record after an observation, or the same object if nothing changes. A stopped
+ * instance never changes.
+ */
 export function advance(record: InstanceRecord, observation: Observation): InstanceRecord {
   if (record.phase === WorkspacePhase.STOPPED) return withoutNode(record, observation);
   const seen = observePod(record, observation);
@@ -39,7 +45,10 @@ export function advance(record: InstanceRecord, observation: Observation): Insta
   return message === described.message ? described : { ...described, message };
 }
 
-/** Milliseconds since the epoch at which time alone changes the record; undefined: never. */
+/**
+ * Returns the time (milliseconds since the epoch) at which the record changes without any event;
+ * undefined means never.
+ */
 export function nextChangeMs(record: InstanceRecord, observation: Observation): number | undefined {
   const times = deadlinesOf(record, observation).map(({ atMs }) => atMs);
   const limitMs = stoppingLimitMs(record, observation);
@@ -48,7 +57,7 @@ export function nextChangeMs(record: InstanceRecord, observation: Observation): 
   if (record.phase === WorkspacePhase.RUNNING && observation.node?.ready === false)
     times.push(reconnectedMs(observation));
   const stoppedMs = toEpochMs(record.stoppedAt);
-  // A record stays until its content is gone, however long that takes.
+  // A stopped record stays until its content is deleted, without a time limit.
   const isLeft = record.phase === WorkspacePhase.STOPPED && isDisposed(record) && !isKept(record);
   if (isLeft && stoppedMs !== undefined)
     times.push(presentTime(stoppedMs, observation) + observation.settings.stoppedRetentionSeconds * 1000);
@@ -89,7 +98,10 @@ function withTimeout(record: InstanceRecord, observation: Observation): Instance
   return stopped(withConditions(record, { timeout }), "time-out", nowMs);
 }
 
-/** Returns when the present part of the stop takes too long; undefined: nothing that is limited is left to do. */
+/**
+ * Returns the time at which the current step of the stop exceeds its limit; undefined if no
+ * remaining step has a limit.
+ */
 function stoppingLimitMs(record: InstanceRecord, observation: Observation): number | undefined {
   const stoppingMs = toEpochMs(record.stoppingSince);
   const { stoppingSeconds, contentFinalizationSeconds } = observation.settings.timeouts;
@@ -99,7 +111,10 @@ function stoppingLimitMs(record: InstanceRecord, observation: Observation): numb
   return needsSaving(record) ? sinceMs + contentFinalizationSeconds * 1000 : undefined;
 }
 
-/** A stop that takes too long is reported as a failure and goes on: time alone never drops content. */
+/**
+ * Reports a stop that takes too long as a failure. The stop continues: content is never deleted
+ * because of a time-out.
+ */
 function withStoppingLimits(record: InstanceRecord, observation: Observation): InstanceRecord {
   const limitMs = stoppingLimitMs(record, observation);
   if (limitMs === undefined || observation.nowMs < limitMs) return record;
@@ -108,7 +123,7 @@ function withStoppingLimits(record: InstanceRecord, observation: Observation): I
   const why = finalTransferOf(record)?.message ?? "";
   return failed(
     record,
-    `the final backup did not complete in time${why === "" ? "" : `: ${why}`}; it is tried further`,
+    `the final backup did not complete in time${why === "" ? "" : `: ${why}`}; the coordinator keeps trying`,
   );
 }
 
@@ -148,8 +163,8 @@ function phaseOf(record: InstanceRecord, observation: Observation): WorkspacePha
 }
 
 /**
- * Reports whether the node is away, and with it the connection to the workspace. A node that has not connected since the
- * coordinator started has three heartbeats to do so: it is not away because the coordinator was.
+ * Reports whether the node, and therefore the connection to the workspace, is away. After a start
+ * of the coordinator each node has three heartbeats to connect before it counts as away.
  */
 function isInterrupted(observation: Observation): boolean {
   const { node, nowMs } = observation;
@@ -157,8 +172,8 @@ function isInterrupted(observation: Observation): boolean {
 }
 
 /**
- * Reports whether the instance has ended: no container runs, the content is safe or was never worth saving, and the node no
- * longer has it. A node that is away may delete it later.
+ * Reports whether the instance has ended: no container runs, the content is saved or did not need
+ * to be, and the node has deleted it. A node that is away may delete it later.
  */
 function hasEnded(record: InstanceRecord, { node }: Observation): boolean {
   if (hasPod(record) || needsSaving(record)) return false;

@@ -4,7 +4,7 @@ import { checkAnyRecord } from "../../../test/support/workspaces/any-record.ts";
 
 const RECORDS = 5_000;
 
-test("no decision about any record goes back, loses unsaved content, or trusts an archive that is not stored", () => {
+test("never returns to an earlier phase, drops unsaved content or trusts an archive that is not stored, for any record", () => {
   for (let seed = 0; seed < RECORDS; seed++) {
     try {
       checkAnyRecord(randomOf(seed));

@@ -18,7 +18,7 @@ interface Case {
   readonly what: string;
   readonly record: Change;
   readonly activity?: { readonly minutesAgo: number; readonly closed?: boolean };
-  /** The time that ends first, and when it ends, in minutes from now. */
+  /** The deadline that comes first, in minutes from now. */
   readonly expected: readonly [activity: string, minutes: number];
 }
 
@@ -80,14 +80,14 @@ const CASES: readonly Case[] = [
 ];
 
 for (const { what, record, activity, expected } of CASES)
-  test(`the time of a workspace ${what} ends as documented`, () => {
+  test(`returns the documented deadline of a workspace ${what}`, () => {
     const [first] = [...deadlinesOf(anInstance(record), anObservation(activity))].sort(
       (a, b) => a.atMs - b.atMs,
     );
     assert.deepEqual([first?.activity, ((first?.atMs ?? 0) - NOW_MS) / MINUTE_MS], expected);
   });
 
-test("the lifetime is checked first, also for a workspace that is in use", () => {
+test("checks the lifetime first, even for a workspace in use", () => {
   const record = anInstance({ phase: RUNNING, createdAt: toTimestamp(NOW_MS - 37 * 60 * MINUTE_MS) });
   const { conditions, stop } = advance(record, anObservation({ minutesAgo: 31 }));
   assert.equal(
@@ -97,7 +97,7 @@ test("the lifetime is checked first, also for a workspace that is in use", () =>
   assert.equal(stop?.cause, "time-out");
 });
 
-test("a workspace that stops has no deadlines", () => {
+test("returns no deadlines for a workspace that is stopping", () => {
   const stop = { cause: "request", policy: StopWorkspacePolicy.NORMALLY, at: toTimestamp(NOW_MS) };
   assert.deepEqual(deadlinesOf(anInstance({ phase: STOPPING, stop }), anObservation()), []);
 });

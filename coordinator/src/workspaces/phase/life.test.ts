@@ -3,7 +3,10 @@ import { randomOf } from "@forage/common/random";
 import { WorkspaceType } from "@forage/proto/core";
 import { SimulatedLife } from "../../../test/support/workspaces/simulated-life.ts";
 
-/** The number of seeds, which takes some seconds of CPU; `FORAGE_WORKSPACE_SEEDS` sets another. */
+/**
+ * The number of seeds. `FORAGE_WORKSPACE_SEEDS` overrides it. The default needs a few seconds of
+ * CPU.
+ */
 const SEEDS = Number(process.env.FORAGE_WORKSPACE_SEEDS ?? 300);
 const STEPS = 150;
 const TYPES = [
@@ -13,7 +16,7 @@ const TYPES = [
   WorkspaceType.IMAGEBUILD,
 ];
 
-test("phases never go back, STOPPED comes once, and content is deleted only once it is saved, whatever happens and crashes", () => {
+test("moves through the phases in order, stops once, and deletes content only after it is saved, despite faults and crashes", () => {
   for (let seed = 0; seed < SEEDS; seed++) {
     const random = randomOf(seed);
     const life = new SimulatedLife(random, random.pick(TYPES));

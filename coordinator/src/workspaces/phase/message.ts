@@ -6,11 +6,14 @@ import { GENERATION_ANNOTATION } from "../start/restore.ts";
 import { finalTransferOf, hasPod, needsSaving } from "./content.ts";
 import type { Observation } from "./observation.ts";
 
-/** Messages are stored with each status. */
+/** The length limit of messages, which are stored with each status. */
 const MAX_MESSAGE_LENGTH = 1_000;
 const GIBIBYTE = 1024n ** 3n;
 
-/** Describes what the instance does or waits for. Pure. It holds no amounts of elapsed time, so that it changes only with events. */
+/**
+ * Describes the instance's progress. The message contains no elapsed times, so that it changes only
+ * with events.
+ */
 export function messageOf(record: InstanceRecord, observation: Observation): string {
   return textOf(record, observation).slice(0, MAX_MESSAGE_LENGTH);
 }
@@ -54,7 +57,10 @@ function stoppingText(record: InstanceRecord, observation: Observation): string 
   return "saves the content";
 }
 
-/** Warns before programs in the workspace fail, or before the disk of a node that can't enforce limits is full. */
+/**
+ * Returns a warning before programs in the workspace fail for lack of space, or before the disk of
+ * a node without enforced limits is full.
+ */
 function limitText({ contentNearLimitBytes }: InstanceRecord): string | undefined {
   if (contentNearLimitBytes === 0n) return undefined;
   const gibibytes = Number((contentNearLimitBytes * 100n) / GIBIBYTE) / 100;
@@ -81,7 +87,7 @@ function nodeText(record: InstanceRecord, { node }: Observation): string | undef
   return `node ${record.node} is unavailable: ${node.message}${unsaved}`;
 }
 
-/** Names the generation that a new start gets if the node does not come back. */
+/** Describes the backup that a new start restores if the node does not come back. */
 export function lastBackupText({ transfers, restore }: InstanceRecord): string {
   const saved = transfers.findLast(
     ({ archive, finishedAt, kind }) =>
@@ -93,14 +99,20 @@ export function lastBackupText({ transfers, restore }: InstanceRecord): string {
     : `the last backup is of ${new Date(atMs).toISOString()}`;
 }
 
-/** Says how to start with an older backup, for a start whose own backup can't be restored. */
+/**
+ * Describes how to start from an older backup after a backup could not be restored. Empty if the
+ * start restored none.
+ */
 export function olderBackupText({ restore }: InstanceRecord): string {
   return restore === undefined
     ? ""
     : `; to restore an older backup, start it with the annotation ${GENERATION_ANNOTATION}`;
 }
 
-/** Says what the content waited for when its start timed out, such as a server that was away. Empty if it was complete. */
+/**
+ * Returns what the content waited for when the start timed out, for example a server that did not
+ * answer. Empty if the content was complete.
+ */
 export function unfinishedContentText({ contentStage, contentMessage }: InstanceRecord): string {
   const isUnfinished = contentStage === ContentStage.INITIALIZING && contentMessage !== "";
   return isUnfinished ? `; the content is not complete: ${contentMessage}` : "";

@@ -5,15 +5,19 @@ import type { WorkspaceSettings } from "../settings.ts";
 export interface ObservedNode {
   readonly ready: boolean;
   readonly message: string;
-  /** Whether the node has been connected since the coordinator started. */
+  /** Whether the node has connected since the coordinator started. */
   readonly seen: boolean;
-  /** Whether the node is being removed from the cluster: its certificates no longer count, and its pods stop first. */
+  /**
+   * Whether the node is being removed from the cluster. Its certificates are revoked, and its pods
+   * stop first.
+   */
   readonly revoked: boolean;
 }
 
 /**
- * Returns a time on record as a time of the present clock. One from before the clock was set back, in an earlier process, counts from
- * the start of this process, so that a wrong clock ends no workspace.
+ * Converts a stored time to the present clock. A time that can't be converted, because the clock
+ * was set back in an earlier process, becomes the start of this process, so that a wrong clock
+ * never ends a workspace.
  */
 export function presentTime(atMs: number, { since, upSinceMs }: Observation): number {
   const presentMs = since(atMs);
@@ -22,18 +26,21 @@ export function presentTime(atMs: number, { since, upSinceMs }: Observation): nu
 
 /** The inputs of an evaluation besides the instance's record. */
 export interface Observation {
-  /** The pod's record; undefined: there is none. */
+  /** The pod's record; undefined if there is none. */
   readonly pod: PodEntry | undefined;
-  /** The node that holds the content; undefined: it is not in the cluster. */
+  /** The node that holds the content; undefined if it is not in the cluster. */
   readonly node: ObservedNode | undefined;
   readonly activity: ActivityRecord | undefined;
-  /** The reason why the pod has no node; empty if it has one, or if the scheduler has not tried yet. */
+  /**
+   * The reason why the pod is not assigned to a node. Empty if it is, or if the scheduler has not
+   * tried yet.
+   */
   readonly unschedulable: string;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
-  /** The present time less the time in which this coordinator could act. */
+  /** The present time minus the time in which this coordinator was able to act. */
   readonly upSinceMs: number;
-  /** Translates a time on record: leaves out the time in which the coordinator could not act. */
+  /** Converts a stored time to exclude the time in which the coordinator could not act. */
   readonly since: (atMs: number) => number;
   readonly settings: WorkspaceSettings;
 }

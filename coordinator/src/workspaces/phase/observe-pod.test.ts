@@ -14,7 +14,7 @@ const { TRUE, FALSE } = WorkspaceConditionBool;
 const { PENDING, CREATING, INITIALIZING, RUNNING, STOPPING } = WorkspacePhase;
 const NODE = { ready: true, message: "", seen: true, revoked: false };
 
-test("a start passes PENDING, CREATING, INITIALIZING and RUNNING, and says when it pulls the image", () => {
+test("passes PENDING, CREATING, INITIALIZING and RUNNING at a start, and reports when the image is pulled", () => {
   const unbound = advance(anInstance(), observe({ node: "" }));
   assert.deepEqual([unbound.phase, unbound.conditions?.deployed], [PENDING, TRUE]);
   const pulling = advance(unbound, observe({ waiting: "ImagePull" }));
@@ -29,7 +29,7 @@ test("a start passes PENDING, CREATING, INITIALIZING and RUNNING, and says when 
   assert.equal(advance(running, observe({})).phase, RUNNING, "it stays RUNNING when its probe fails");
 });
 
-test("an image that the registry refuses ends the start, and the first reason stays", () => {
+test("ends the start when the registry refuses the image, and keeps the first reason", () => {
   const failed = advance(anInstance(), observe({ waiting: "ErrImagePull", message: "no such image" }));
   assert.equal(failed.phase, STOPPING);
   assert.equal(failed.conditions?.failed, "cannot pull image image:1: no such image");

@@ -6,7 +6,7 @@ import { needsSaving } from "./content.ts";
 import type { Observation } from "./observation.ts";
 import { isHeadless } from "./status.ts";
 
-/** Returns the record with the facts of the pod's record and status. Pure. */
+/** Returns the record updated from the pod's record and status. */
 export function observePod(record: InstanceRecord, observation: Observation): InstanceRecord {
   const { pod, nowMs } = observation;
   if (!record.podCreated) return record;
@@ -22,7 +22,7 @@ function podGone(record: InstanceRecord, { nowMs, node }: Observation): Instance
   if (record.podGone) return record;
   const gone = { ...record, podGone: true };
   if (gone.stop !== undefined) return gone;
-  // The first reason stays, so it says at once what becomes of the content.
+  // Only the first reason is kept, so it must also describe the loss of the content.
   const unsaved = needsSaving(gone) ? " before the content was saved" : "";
   const why =
     record.node !== "" && node?.revoked !== false
@@ -45,16 +45,16 @@ function observeEnd(record: InstanceRecord, pod: PodEntry, nowMs: number): Insta
   return stopped(failed(record, why), "failure", nowMs);
 }
 
-/** A task of a headless workspace that fails is no failure of the workspace. */
+/** A failed task of a headless workspace is not a failure of the workspace. */
 function withTaskFailure(record: InstanceRecord, pod: PodEntry): InstanceRecord {
   if (!isHeadless(record.type) || pod.status?.phase !== PodPhase.FAILED) return record;
-  // After a stop, the signal that ends the container is no failure of the task.
+  // After a stop, the container is ended by a signal, which is not a failure of its task.
   if (record.stop !== undefined || record.conditions?.headlessTaskFailed) return record;
   const { exitCode = 0, reason = "", message = "" } = endOf(pod) ?? {};
   return withConditions(record, { headlessTaskFailed: describeEnd(exitCode, reason, message, pod) });
 }
 
-/** The limit of a message in characters: enough for the last lines of a task. */
+/** The length limit of a message in characters, enough for the last lines of a task's output. */
 const MAX_END_LENGTH = 1_000;
 
 function describeEnd(exitCode: number, reason: string, message: string, { status }: PodEntry): string {
@@ -68,7 +68,10 @@ function endOf({ status }: PodEntry): ContainerTerminated | undefined {
   return container?.state?.$case === "terminated" ? container.state.value : container?.lastTermination;
 }
 
-/** Returns the final answer of a registry that refuses the image. Failures that may pass are tried again until the start times out. */
+/**
+ * Returns the error if the registry permanently refuses the image. Temporary failures are retried
+ * until the start times out.
+ */
 function imageRefusal({ status }: PodEntry): string | undefined {
   for (const { state, image } of status?.containers ?? []) {
     if (state?.$case !== "waiting" || !state.value.reason.startsWith("ErrImage")) continue;

@@ -15,7 +15,10 @@ import {
 } from "./content.ts";
 import { type Observation, presentTime } from "./observation.ts";
 
-/** One change. Those of a plan are made in one transaction, except `confirm-transfer`, which asks the content store first. */
+/**
+ * One step of a plan. All steps of a plan are made in one transaction, except `confirm-transfer`,
+ * which first queries the content store.
+ */
 export type WorkspaceStep =
   | { readonly type: "create-pod" }
   | { readonly type: "stop-pod"; readonly pod: PodEntry; readonly graceSeconds: number }
@@ -25,16 +28,18 @@ export type WorkspaceStep =
   | { readonly type: "delete-instance" };
 
 export interface WorkspacePlan {
-  /** The record to store; the given one if nothing in it changes. */
+  /** The record to store, or the given object if nothing in it changes. */
   readonly record: InstanceRecord;
   readonly steps: readonly WorkspaceStep[];
 }
 
-/** Kubernetes' default, and what both of Gitpod's managers give a container after a normal stop. */
+/**
+ * The default of Kubernetes, and the grace period of both of Gitpod's managers after a normal stop.
+ */
 export const NORMAL_GRACE_SECONDS = 30;
 const IMMEDIATE_GRACE_SECONDS = 1;
 
-/** Returns what to store and do for one instance. Pure. */
+/** Computes the record to store and the steps to take for one instance. */
 export function planWorkspace(
   before: InstanceRecord,
   observation: Observation,
@@ -44,7 +49,10 @@ export function planWorkspace(
   return { record, steps: stepsOf(before, record, observation) };
 }
 
-/** Keeps the content of a stopped instance whose last transfer has failed for good. A retry after the stop can fail, too. */
+/**
+ * Keeps the content of a stopped instance whose final transfer has failed permanently. A retry that
+ * the operator ordered after the stop can fail as well.
+ */
 function keptAgain(record: InstanceRecord): InstanceRecord {
   const isFailed = finalTransferOf(record)?.state === TransferState.FAILED;
   const isUnsaved = record.phase === WorkspacePhase.STOPPED && !record.contentKept && !record.contentSafe;
@@ -63,7 +71,7 @@ function withFinalTransfer(
   return withTransfer(record, kind, { prefix: FINAL_TRANSFER, nowMs, nameOf });
 }
 
-/** Returns the record with one more ordered transfer. */
+/** Returns the record with one more transfer ordered. */
 export function withTransfer(
   record: InstanceRecord,
   kind: TransferRecord["kind"],
@@ -110,7 +118,10 @@ function podSteps(record: InstanceRecord, { pod }: Observation): WorkspaceStep[]
   return [{ type: "stop-pod", pod, graceSeconds: isHasty ? IMMEDIATE_GRACE_SECONDS : NORMAL_GRACE_SECONDS }];
 }
 
-/** A record stays until its node has deleted the content, which keeps the order to do so. */
+/**
+ * Reports whether the record can be deleted. It stays until the node has deleted the content,
+ * because the order to do so is derived from it.
+ */
 function isOver(record: InstanceRecord, observation: Observation): boolean {
   const { nowMs, settings } = observation;
   const stoppedMs = presentTime(toEpochMs(record.stoppedAt) ?? nowMs, observation);

@@ -1,7 +1,9 @@
 import { type WorkspaceStatus, WorkspaceType } from "@forage/proto/core";
 import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
 
-/** Returns the status that clients receive. `ownerToken` is empty for callers that may not use the workspace. */
+/**
+ * Returns the status for clients. `ownerToken` is empty for callers that may not use the workspace.
+ */
 export function statusOf(record: InstanceRecord, ownerToken: string, nodeAddress: string): WorkspaceStatus {
   const { id, statusVersion, metadata, spec, phase, conditions, message, repo, node, podName, admission } =
     record;
@@ -13,7 +15,7 @@ export function statusOf(record: InstanceRecord, ownerToken: string, nodeAddress
   };
 }
 
-/** Reports whether the workspace has no user: it ends when its container ends. */
+/** Reports whether the workspace has no interactive user and ends when its container ends. */
 export function isHeadless(type: WorkspaceType): boolean {
   return type !== WorkspaceType.REGULAR;
 }

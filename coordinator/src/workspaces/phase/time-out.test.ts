@@ -22,7 +22,7 @@ const CASES: readonly { readonly name: string; readonly record: object; readonly
 ];
 
 for (const { name, record, isActive = false } of CASES)
-  test(`a hold-up of a day leaves the time for ${name} as it was`, () => {
+  test(`does not count a stall of the process for a day as time for ${name}`, () => {
     const clock = new VirtualClock();
     const time = new ActingTime({ clock });
     clock.advance(HOUR_MS);
@@ -47,7 +47,7 @@ for (const { name, record, isActive = false } of CASES)
   });
 
 for (const { name, record, isActive = false } of CASES)
-  test(`a clock that is a day behind after a restart leaves the time for ${name}`, () => {
+  test(`leaves time for ${name} when the clock is a day behind after a restart`, () => {
     const clock = new VirtualClock();
     const at = toTimestamp(clock.nowMs() + 24 * HOUR_MS);
     const instance = InstanceRecord.fromPartial({ type: WorkspaceType.REGULAR, ...record, createdAt: at });
@@ -60,7 +60,7 @@ for (const { name, record, isActive = false } of CASES)
       assert.ok(atMs > clock.nowMs() + HOUR_MS / 3, activity);
   });
 
-test("the time for an interruption begins with it, and not before the coordinator could act", () => {
+test("starts the time for an interruption with the interruption, but not before the coordinator could act", () => {
   const clock = new VirtualClock({ startMs: HOUR_MS });
   const record = InstanceRecord.fromPartial({
     phase: WorkspacePhase.INTERRUPTED,
@@ -81,7 +81,7 @@ test("the time for an interruption begins with it, and not before the coordinato
 });
 
 for (const jumpMs of [48 * HOUR_MS, -48 * HOUR_MS])
-  test(`a start times out by the time that has passed, and with its reason, when the wall clock jumps by ${jumpMs} ms`, () => {
+  test(`times out a start by elapsed time, and states the reason, when the wall clock jumps by ${jumpMs} ms`, () => {
     const clock = new VirtualClock();
     const time = new ActingTime({ clock });
     clock.advance(HOUR_MS);
@@ -99,7 +99,7 @@ for (const jumpMs of [48 * HOUR_MS, -48 * HOUR_MS])
       };
       return advance({ ...record, podGone: true }, observation).conditions?.timeout ?? "";
     };
-    // As often as a coordinator notices steps of its clock.
+    // The coordinator checks its clock for steps this often.
     time.tick();
     clock.jumpWall(jumpMs);
     time.tick();

@@ -5,25 +5,31 @@ import { formatHoursMinutes, parseGoDuration } from "../go-duration.ts";
 import { type Observation, presentTime } from "./observation.ts";
 import { isHeadless } from "./status.ts";
 
-/** The end of a time that an instance may take for something. */
+/** A time limit that applies to an instance at present. */
 export interface Deadline {
   readonly atMs: number;
-  /** The time that is limited, for the condition's text. */
+  /** The name of what is limited, for the text of the condition. */
   readonly activity: string;
   readonly sinceMs: number;
   readonly limitMs: number;
 }
 
-/** Heartbeats in which users' editors may reconnect after a start of the coordinator before they count as idle, and nodes before they count as away. */
+/**
+ * The number of heartbeats that editors and nodes have to reconnect after a start of the
+ * coordinator, before users count as idle and nodes as away.
+ */
 const RECONNECT_HEARTBEATS = 3;
 
-/** Returns the deadlines that apply to the instance, in the order in which they are checked. None once a stop is ordered. Pure. */
+/**
+ * Returns the deadlines that apply to the instance, in the order in which they are checked. Empty
+ * once a stop is ordered.
+ */
 export function deadlinesOf(record: InstanceRecord, observation: Observation): readonly Deadline[] {
   if (record.stop !== undefined) return [];
   const { timeouts } = observation.settings;
   const { upSinceMs } = observation;
   const createdMs = presentTime(toEpochMs(record.createdAt) ?? observation.nowMs, observation);
-  // These need the coordinator, so time without it does not count.
+  // Progress up to here needs the coordinator, so time without it does not count.
   const begunMs = Math.max(createdMs, upSinceMs);
   const since = (activity: string, sinceMs: number, limitMs: number): Deadline => ({
     ...{ activity, sinceMs, limitMs },
@@ -48,7 +54,7 @@ export function deadlinesOf(record: InstanceRecord, observation: Observation): r
       ? [lifetime]
       : [
           lifetime,
-          // The time for which the coordinator was away is not the node's.
+          // Time in which the coordinator was away does not count as an interruption by the node.
           since(
             "interruption",
             Math.max(presentTime(interruptedMs, observation), upSinceMs),
@@ -89,12 +95,15 @@ function idleDeadlines(
   return [idle("after being closed", timeouts.afterCloseSeconds * 1000), regular];
 }
 
-/** Returns when users and nodes have had the time to connect again after a start of the coordinator. */
+/** Returns the time until which users and nodes may reconnect after a start of the coordinator. */
 export function reconnectedMs({ upSinceMs, settings }: Observation): number {
   return upSinceMs + RECONNECT_HEARTBEATS * settings.timeouts.heartbeatSeconds * 1000;
 }
 
-/** The time-out set by SetTimeout, else that of the start request; undefined: the default applies. */
+/**
+ * Returns the time-out set by SetTimeout, else that of the start request; undefined if the default
+ * applies.
+ */
 function customTimeoutMs({ customTimeout, spec }: InstanceRecord): number | undefined {
   const text = customTimeout === "" ? (spec?.timeout ?? "") : customTimeout;
   return text === "" ? undefined : parseGoDuration(text);

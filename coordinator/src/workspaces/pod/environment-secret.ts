@@ -9,7 +9,7 @@ export function secretNameOf({ id, namespace }: Pick<InstanceRecord, "id" | "nam
   return { namespace, kind: "secret", name: podNameOf(id) };
 }
 
-/** Stores the values of the environment as a secret, encrypted as all secrets are. Does nothing if it is stored already. */
+/** Stores the values of the environment as an encrypted secret, unless it exists. */
 export async function putEnvironment(
   record: InstanceRecord,
   environment: readonly Variable[],

@@ -26,7 +26,7 @@ function givenValue(source: Variable["source"] | undefined): string | undefined 
   return source?.type === "value" ? source.value : undefined;
 }
 
-test("passes on a request's variables, except empty ones and those that are protected", () => {
+test("passes on the variables of a request except empty and protected ones", () => {
   const variables = variablesOf({
     envvars: [
       { name: "PLAIN", value: "first" },
@@ -46,7 +46,7 @@ test("passes on a request's variables, except empty ones and those that are prot
   assert.equal(givenValue(variables.get("THEIA_WORKSPACE_ROOT")), "/workspace/project/main");
 });
 
-test("refers to a secret where a variable has no value of its own", () => {
+test("refers to a secret for a variable without a value of its own", () => {
   const secret = { secretName: "tokens", key: "api" };
   const variables = variablesOf({
     envvars: [
@@ -58,7 +58,7 @@ test("refers to a secret where a variable has no value of its own", () => {
   assert.equal(givenValue(variables.get("BOTH")), "given");
 });
 
-test("describes the workspace, its class and its user to the programs in it", () => {
+test("sets variables that describe the workspace, its class and its user", () => {
   const variables = variablesOf({ git: { username: "Ada", email: "ada@example.test" } });
   const expected = {
     GITPOD_OWNER_ID: "ada",
@@ -82,7 +82,7 @@ test("describes the workspace, its class and its user to the programs in it", ()
   assert.equal(prebuild.has("GITPOD_GIT_USER_NAME"), false);
 });
 
-test("names the roots of all repositories in the order of the initializers", () => {
+test("lists the roots of all repositories in the order of the initializers", () => {
   const git = (checkoutLocation: string) =>
     ({ spec: { $case: "git", value: { checkoutLocation } } }) as const;
   const initializer = [git("/first/"), git("second")];

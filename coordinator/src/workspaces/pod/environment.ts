@@ -4,7 +4,10 @@ import type { InstanceRecord, InstanceSecrets } from "@forage/proto/forage/works
 import { isHeadless } from "../phase/status.ts";
 import { classOf, type WorkspaceSettings } from "../settings.ts";
 
-/** One variable of the container: a value, or a key of a secret of the namespace. */
+/**
+ * An environment variable of the container, with a value or a reference to a key of a secret in the
+ * namespace.
+ */
 export interface Variable {
   readonly name: string;
   readonly source:
@@ -12,7 +15,7 @@ export interface Variable {
     | { readonly type: "secret"; readonly secret: string; readonly key: string };
 }
 
-/** Variables that start with GITPOD_ and that a request may set, as Gitpod's managers allow. */
+/** The variables with the prefix GITPOD_ that a request may set, as with Gitpod's managers. */
 const SETTABLE: ReadonlySet<string> = new Set([
   "GITPOD_WORKSPACE_CONTEXT",
   "GITPOD_WORKSPACE_CONTEXT_URL",
@@ -25,10 +28,13 @@ const SETTABLE: ReadonlySet<string> = new Set([
   "GITPOD_WORKSPACE_CLASS_INFO",
 ]);
 
-/** The port of the editor in Gitpod's images. */
+/** The port on which the editor in Gitpod's images listens. */
 const EDITOR_PORT = 23_000;
 
-/** Returns the environment of the workspace's container. Our own variables win over a request's; of two equal names in a request the last one wins. Pure. */
+/**
+ * Returns the environment of the workspace's container. Variables set by Forage take precedence
+ * over those of the request; within the request, the last of equal names wins.
+ */
 export function environmentOf(
   record: InstanceRecord,
   secrets: InstanceSecrets,
@@ -44,7 +50,10 @@ export function environmentOf(
   return [...variables.values()];
 }
 
-/** Protected and empty variables are left out, as Gitpod's managers do. A value takes precedence over a secret. */
+/**
+ * Converts a requested variable. Returns undefined for protected and empty variables, as Gitpod's
+ * managers do. A value takes precedence over a secret.
+ */
 function requestedVariable({ name, value, secret }: EnvironmentVariable): Variable | undefined {
   if (name.startsWith("GITPOD_") && !SETTABLE.has(name)) return undefined;
   if (value !== "") return { name, source: { type: "value", value } };
@@ -88,7 +97,7 @@ function inWorkspace(path: string): string {
   return relative === "" ? "/workspace" : `/workspace/${relative}`;
 }
 
-/** Returns the checkout locations of initializers, in their order. */
+/** Returns the checkout locations of the initializers, in the order of the initializers. */
 function checkoutLocations(initializer: WorkspaceInitializer | undefined): string[] {
   const spec = initializer?.spec;
   switch (spec?.$case) {
@@ -117,7 +126,7 @@ const UNIT_BYTES: Readonly<Record<string, number>> = {
   Ti: 1024 ** 4,
 };
 
-/** Returns the memory in MB, as editors show it. Empty for an unknown class. */
+/** Returns the memory in MB for display in editors. Empty for an unknown class. */
 function memoryMegabytes(settings: WorkspaceSettings, classId: string): string {
   const text = classOf(settings, classId)?.memory ?? "";
   const match = /^(\d+(?:\.\d+)?)([A-Za-z]*)$/.exec(text);

@@ -26,7 +26,7 @@ function templateOf(change: Partial<InstanceRecord> = {}, environment: readonly 
   });
 }
 
-test("a class decides about resources, nodes and priority of the pod", () => {
+test("takes resources, node labels and priority of the pod from the class", () => {
   const { container, podConfig } = templateOf();
   assert.partialDeepStrictEqual(container?.resources?.requests, { cpu: "2", memory: "4Gi" });
   assert.partialDeepStrictEqual(container?.resources?.limits, { cpu: "4", memory: "8Gi" });
@@ -36,7 +36,7 @@ test("a class decides about resources, nodes and priority of the pod", () => {
   assert.partialDeepStrictEqual(fixed?.limits, { cpu: "2", memory: "4Gi" });
 });
 
-test("the container runs once, as Gitpod's user, in the workspace's volume, with an editor that it can't change", () => {
+test("runs the container once, as Gitpod's user, in the workspace's volume, with a read-only editor", () => {
   const { container, podConfig, volumes } = templateOf();
   assert.equal(container?.image, "image:1");
   assert.deepEqual([container?.command, container?.args], [["/ide/start"], ["--port", "23000"]]);
@@ -57,7 +57,7 @@ test("the container runs once, as Gitpod's user, in the workspace's volume, with
   assert.deepEqual(podConfig?.imagePullSecrets, ["registry"]);
 });
 
-test("the template holds no value of the environment, only where it is kept", () => {
+test("contains only references to the values of the environment", () => {
   const template = templateOf({}, [
     { name: "TOKEN", source: { type: "value", value: "s3cr3t" } },
     { name: "API_KEY", source: { type: "secret", secret: "tokens", key: "api" } },

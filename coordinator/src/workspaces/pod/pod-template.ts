@@ -5,12 +5,12 @@ import { NOT_READY_TAINT, UNREACHABLE_TAINT } from "../../state/node-taints.ts";
 import type { WorkspaceClassSettings, WorkspaceSettings } from "../settings.ts";
 import type { Variable } from "./environment.ts";
 
-/** A label that agents report on nodes that can hold the content of workspaces. */
+/** The label of nodes whose agents can hold the content of workspaces. */
 export const WORKSPACES_LABEL = "forage.dev/workspaces";
-/** Label of pods with the instance they belong to. */
+/** The label of pods that names their workspace instance. */
 export const INSTANCE_LABEL = "forage.dev/workspace";
 
-/** Gitpod's images have this user, and the content belongs to it. */
+/** The user id that Gitpod's images define. The content belongs to this user. */
 const WORKSPACE_USER = 33_333n;
 
 export interface TemplateInput {
@@ -21,12 +21,17 @@ export interface TemplateInput {
   readonly graceSeconds: number;
 }
 
-/** Returns the name of an instance's pod, and of the secret with the values of its environment. */
+/**
+ * Returns the name of an instance's pod, which is also the name of the secret with its environment.
+ */
 export function podNameOf(id: string): string {
   return `ws-${id}`;
 }
 
-/** Returns the template of a workspace's pod. Pure. It holds no values of the request's environment, only references to their secret. */
+/**
+ * Returns the template of a workspace's pod. Values of the request's environment are not in it,
+ * only references to their secret.
+ */
 export function podTemplateOf(input: TemplateInput): PodTemplate {
   const { record, settings, class: size, graceSeconds } = input;
   const { readiness, hostMounts } = settings;
@@ -66,7 +71,8 @@ export function podTemplateOf(input: TemplateInput): PodTemplate {
       restartPolicy: "Never",
       terminationGracePeriodSeconds: graceSeconds,
       nodeSelector: { [WORKSPACES_LABEL]: "true", ...size.nodeSelector },
-      // The content is on the node: a pod elsewhere would not have it, so that none is evicted because its node is away.
+      // The pod tolerates an unreachable node without limit: its content is on that node, so a pod
+      // elsewhere would not have it.
       tolerations: [UNREACHABLE_TAINT, NOT_READY_TAINT].map((key) => ({
         key,
         operator: "Exists",
@@ -79,7 +85,10 @@ export function podTemplateOf(input: TemplateInput): PodTemplate {
   });
 }
 
-/** Names a key in the secret with the environment's values; names of variables may hold what keys can't. */
+/**
+ * Returns the key of a variable in the secret. Names of variables may contain characters that keys
+ * may not.
+ */
 export function environmentKey(index: number): string {
   return `env-${index}`;
 }
@@ -92,7 +101,7 @@ function envVar({ name, source }: Variable, index: number, secretName: string): 
   return { name, valueSource: { $case: "secretRef", value: reference } };
 }
 
-/** Returns the resources of the pod. With fixed resources, a workspace gets what it requests and no more. */
+/** Returns the resources of the pod. With fixed resources, the limits equal the requests. */
 function resourcesOf({ cpu, memory, cpuLimit, memoryLimit }: WorkspaceClassSettings, fixed: boolean) {
   return {
     requests: { cpu, memory },

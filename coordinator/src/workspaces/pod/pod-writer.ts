@@ -32,7 +32,7 @@ export interface PodWriterOptions {
 
 const HOSTNAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
-/** Makes the writes that create, stop and forget the pods of workspaces. */
+/** Builds the writes that create, stop and delete the pods of workspaces. */
 export class PodWriter {
   readonly #options: PodWriterOptions;
 
@@ -40,7 +40,10 @@ export class PodWriter {
     this.#options = options;
   }
 
-  /** Stores the environment's secret, and returns what creates the pod together with the record that names it. */
+  /**
+   * Stores the environment's secret. Returns the writes that create the pod, and the record that
+   * names the pod.
+   */
   async create(
     record: InstanceRecord,
   ): Promise<{ readonly record: InstanceRecord; readonly writes: Writes }> {
@@ -76,7 +79,10 @@ export class PodWriter {
     };
   }
 
-  /** The pod gets a template with the grace period of the stop; its hash stays, so that its containers stay its own. */
+  /**
+   * Returns the writes that stop a pod. The pod gets a template with the stop's grace period, and
+   * keeps its template hash so that its containers are still recognized.
+   */
   stop(
     record: InstanceRecord,
     { pod, graceSeconds }: { readonly pod: PodEntry; readonly graceSeconds: number },
@@ -106,7 +112,7 @@ export class PodWriter {
     ]);
   }
 
-  /** Deletes the record of a pod that was never given to a node. */
+  /** Returns the writes that delete a pod that was never assigned to a node. */
   forget(pod: PodEntry): Writes {
     return joined([forgetPod(pod)]);
   }

@@ -35,7 +35,10 @@ export interface ContentServiceOptions extends ExportOptions {
   readonly sync: Pick<NodeSync, "usedBytesOf">;
 }
 
-/** WorkspaceContentService: what operators can do about content. Callers need a role in the namespace of workspaces. */
+/**
+ * Implements WorkspaceContentService, through which operators manage content. Callers need a role
+ * in the namespace of workspaces.
+ */
 export function contentService(
   options: ContentServiceOptions,
 ): Handlers<typeof WorkspaceContentServiceService> {
@@ -95,7 +98,7 @@ function listContent(
   return { onNodes, stored: [...backups, ...snapshots].filter(isWanted) };
 }
 
-/** Returns undefined if no node has content of the instance. */
+/** Describes the content of an instance on its node. Returns undefined if no node has any. */
 function nodeContentOf(record: InstanceRecord, usedBytes: number): NodeContent | undefined {
   const { id, metadata, node, nodeLost, contentStage, phase } = record;
   const hasNone = [ContentStage.UNSPECIFIED, ContentStage.DISPOSED].some((stage) => stage === contentStage);
@@ -117,7 +120,10 @@ function nodeContentOf(record: InstanceRecord, usedBytes: number): NodeContent |
   });
 }
 
-/** Returns the meta id in a name that `archiveName` made. A very long one is returned as it is there. */
+/**
+ * Returns the meta id in an archive's name. A meta id that `archiveName` shortened is returned in
+ * its short form.
+ */
 function metaIdOf(object: string): string {
   const segment = object.split("/")[1] ?? "";
   try {
@@ -127,7 +133,7 @@ function metaIdOf(object: string): string {
   }
 }
 
-/** The plan orders another final transfer. */
+/** Removes the failed final transfer, so that the plan orders another one. */
 function retried(record: InstanceRecord): InstanceRecord {
   if (!isKept(record))
     throw new CoordinatorError(
@@ -173,5 +179,5 @@ async function* downloadContent(
       yield { data: Buffer.from(chunk.subarray(at, at + MESSAGE_BYTES)) };
 }
 
-/** As for transfers of nodes. */
+/** The size of data in one gRPC message, as in the transfers of nodes. */
 const MESSAGE_BYTES = 256 * 1024;

@@ -21,7 +21,10 @@ import { MAX_PORTS } from "../start/validate.ts";
 import { checkPort, checkTimeout } from "../start/validate-parts.ts";
 import type { WorkspaceWriter } from "../writer.ts";
 
-/** Sets the time-out, and switches the shorter one of closed workspaces off. Throws INVALID, NOT_FOUND, FAILED_PRECONDITION. */
+/**
+ * Sets the time-out. A custom time-out also replaces the shorter one of closed workspaces. Throws
+ * INVALID, NOT_FOUND, FAILED_PRECONDITION.
+ */
 export async function setTimeout(
   { id, duration }: SetTimeoutRequest,
   writer: WorkspaceWriter,
@@ -38,7 +41,7 @@ export async function setTimeout(
   return {};
 }
 
-/** Adds, replaces or removes a port. Throws INVALID, NOT_FOUND, FAILED_PRECONDITION. */
+/** Adds, replaces or removes an exposed port. Throws INVALID, NOT_FOUND, FAILED_PRECONDITION. */
 export async function controlPort(
   { id, expose, spec }: ControlPortRequest,
   { writer, settings }: { readonly writer: WorkspaceWriter; readonly settings: WorkspaceSettings },
@@ -74,7 +77,9 @@ export async function controlPort(
   return {};
 }
 
-/** Opens or closes the workspace for others. Throws INVALID, NOT_FOUND, FAILED_PRECONDITION. */
+/**
+ * Sets whether other users may reach the workspace. Throws INVALID, NOT_FOUND, FAILED_PRECONDITION.
+ */
 export async function controlAdmission(
   { id, level }: ControlAdmissionRequest,
   writer: WorkspaceWriter,
@@ -90,7 +95,7 @@ export async function controlAdmission(
   return {};
 }
 
-/** Replaces the keys that may log in. Throws INVALID, NOT_FOUND. */
+/** Replaces the SSH keys that may log in. Throws INVALID, NOT_FOUND. */
 export async function updateSshKeys(
   { id, keys }: UpdateSSHKeyRequest,
   writer: WorkspaceWriter,

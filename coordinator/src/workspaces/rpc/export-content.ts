@@ -17,10 +17,16 @@ export interface ExportOptions {
   readonly nowMs: () => number;
 }
 
-/** Each keeps a slot of its node busy. */
+/**
+ * The most concurrent downloads of one workspace's content. Each occupies a transfer slot of its
+ * node.
+ */
 const MAX_EXPORTS = 2;
 
-/** Yields the archive of content that is on a node. Throws NOT_FOUND, FAILED_PRECONDITION, UNAVAILABLE, RESOURCE_EXHAUSTED. */
+/**
+ * Yields the archive of content that is on a node. Throws NOT_FOUND, FAILED_PRECONDITION,
+ * UNAVAILABLE, RESOURCE_EXHAUSTED.
+ */
 export async function* exportContent(
   id: string,
   signal: AbortSignal,
@@ -64,7 +70,7 @@ export async function* exportContent(
   }
 }
 
-/** Removes orders that a coordinator before this one gave, and whose downloads ended with it. */
+/** Removes the export orders of an earlier process, whose downloads ended with it. */
 export async function endStaleExports(view: WorkspaceView, writer: WorkspaceWriter): Promise<void> {
   for (const { record } of view.instances())
     for (const { id, kind } of record.transfers)
@@ -78,7 +84,7 @@ async function endExport(id: string, transferId: string, writer: WorkspaceWriter
       return transfers.length === record.transfers.length ? record : { ...record, transfers };
     });
   } catch (error) {
-    // The record may have gone meanwhile.
+    // The record may have been removed since.
     if (!(error instanceof CoordinatorError) || error.code !== "NOT_FOUND") throw error;
   }
 }

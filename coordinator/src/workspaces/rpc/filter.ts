@@ -1,7 +1,10 @@
 import type { MetadataFilter } from "@forage/proto/core";
 import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
 
-/** Reports whether the instance has the owner, the meta id and all annotations that the filter sets. An absent filter matches all. */
+/**
+ * Reports whether the instance has the owner, meta id and annotations in the filter. An absent
+ * filter matches all instances.
+ */
 export function matchesFilter({ metadata }: InstanceRecord, filter: MetadataFilter | undefined): boolean {
   if (filter === undefined) return true;
   const { owner, metaId, annotations } = filter;

@@ -21,10 +21,16 @@ export interface ManagerOptions extends StartOptions, TransferCallOptions {
   readonly activity: ActivityWriter;
 }
 
-/** A method that needs the right to use workspaces: whoever may call it may see owner tokens. */
+/**
+ * The method whose callers may see owner tokens: the permission to call it is the permission to use
+ * workspaces.
+ */
 const TOKEN_METHOD = "/wsman.WorkspaceManager/MarkActive";
 
-/** Gitpod's WorkspaceManager. Callers need a role in the namespace of workspaces; see `rpc/access.ts`. */
+/**
+ * Implements Gitpod's WorkspaceManager. Callers need a role in the namespace of workspaces; see
+ * `rpc/access.ts`.
+ */
 export function managerService(options: ManagerOptions): Handlers<typeof WorkspaceManagerService> {
   const { view, writer, settings, statuses, subscribers, activity } = options;
   const allowed =
@@ -69,7 +75,7 @@ export function managerService(options: ManagerOptions): Handlers<typeof Workspa
     backupWorkspace: allowed((request, context) => backupWorkspace(request, context.signal, options)),
     deleteVolumeSnapshot: allowed(({ id }) => {
       if (id === "") throw new CoordinatorError("INVALID", "id: must not be empty");
-      // Content is backed up to the content store; there never is a volume snapshot to delete.
+      // Content is saved in the content store, so there is never a volume snapshot to delete.
       return { wasDeleted: false };
     }),
     describeCluster: allowed(() => describeCluster(settings)),

@@ -14,10 +14,13 @@ export interface StatusReaderOptions {
   readonly log: Log;
 }
 
-/** Owner tokens kept in memory. Each status would need a decryption otherwise; with a thousand subscribers that adds up. */
+/**
+ * The most decrypted owner tokens kept in memory. Without the cache, each status for each of a
+ * thousand subscribers would need a decryption.
+ */
 const MAX_CACHED_TOKENS = 20_000;
 
-/** Makes the statuses that clients receive. */
+/** Builds the statuses for clients. */
 export class StatusReader {
   readonly #options: StatusReaderOptions;
   readonly #tokens = new Map<string, string>();
@@ -26,13 +29,16 @@ export class StatusReader {
     this.#options = options;
   }
 
-  /** `withToken`: whether the caller may use the workspace. */
+  /**
+   * Returns the status of an instance. `withToken` states whether the caller may use the workspace
+   * and see its token.
+   */
   statusOf(record: InstanceRecord, withToken: boolean): WorkspaceStatus {
     const address = this.#options.state.node(record.node)?.report?.report?.address ?? "";
     return statusOf(record, withToken ? this.ownerTokenOf(record.id) : "", address);
   }
 
-  /** Returns the owner token of an instance; empty if it can't be decrypted. */
+  /** Returns the owner token of an instance, or an empty text if it can't be decrypted. */
   ownerTokenOf(id: string): string {
     const known = this.#tokens.get(id);
     if (known !== undefined) return known;

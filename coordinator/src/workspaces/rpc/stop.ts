@@ -8,7 +8,7 @@ import { CoordinatorError } from "../../errors.ts";
 import { stopped, withConditions } from "../phase/conditions.ts";
 import type { WorkspaceWriter } from "../writer.ts";
 
-/** Orders the stop of an instance. A repetition changes nothing. Throws NOT_FOUND, INVALID. */
+/** Orders the stop of an instance. Repeated calls have no effect. Throws NOT_FOUND, INVALID. */
 export async function stopWorkspace(
   { id, policy }: StopWorkspaceRequest,
   { writer, nowMs }: { readonly writer: WorkspaceWriter; readonly nowMs: () => number },

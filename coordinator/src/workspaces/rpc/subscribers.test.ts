@@ -8,7 +8,7 @@ import { instanceWrite } from "../records.ts";
 import { WorkspaceView } from "../view.ts";
 import { Subscribers, type SubscribersOptions } from "./subscribers.ts";
 
-/** A view that is fed by hand, and subscribers of it. */
+/** Returns a view to which the test adds changes, and its subscribers. */
 function aView(limits: Partial<SubscribersOptions> = {}) {
   const view = new WorkspaceView(pino({ level: "silent" }));
   const statuses = {
@@ -26,15 +26,15 @@ function aView(limits: Partial<SubscribersOptions> = {}) {
       InstanceRecord.fromPartial({ ...view.instance(id)?.record, id, phase }),
       1,
     );
-    if (op.kind !== "put") return;
+    if (op.type !== "put") return;
     revision += 1;
     const at = { createRevision: revision, modRevision: revision, version: 1 };
-    view.apply([{ kind: "put", record: { key: op.key, value: op.value, ...at } }], revision);
+    view.apply([{ type: "put", record: { key: op.key, value: op.value, ...at } }], revision);
   };
   return { subscribers, put };
 }
 
-/** A transport that takes messages only when the test says so. */
+/** A transport that accepts messages only when the test allows it. */
 class HeldSink implements Sink<SubscribeResponse> {
   readonly received: SubscribeResponse[] = [];
   failure: unknown;
@@ -49,7 +49,7 @@ class HeldSink implements Sink<SubscribeResponse> {
     this.failure = error;
   }
 
-  /** Takes everything that comes. */
+  /** Accepts all messages. */
   drain(): void {
     for (let taken = this.#taken; taken !== undefined; taken = this.#taken) {
       this.#taken = undefined;
@@ -60,7 +60,7 @@ class HeldSink implements Sink<SubscribeResponse> {
 
 const ALL = { mustMatch: undefined };
 
-test("a subscriber that does not read gets the newest status of each workspace, and STOPPED", () => {
+test("sends a slow subscriber only the newest status of each workspace, including STOPPED", () => {
   const { subscribers, put } = aView();
   put("a", WorkspacePhase.PENDING);
   put("b", WorkspacePhase.PENDING);
@@ -88,7 +88,7 @@ test("a subscriber that does not read gets the newest status of each workspace, 
   ]);
 });
 
-test("a subscriber that never reads is refused with the reason once it holds too much", () => {
+test("fails the stream of a subscriber that never reads once its pending updates exceed the limit", () => {
   const { subscribers, put } = aView({ maxPending: 3 });
   const sink = new HeldSink();
   subscribers.add(ALL, true, sink);
@@ -96,7 +96,7 @@ test("a subscriber that never reads is refused with the reason once it holds too
   assert.match(String(sink.failure), /3 unread updates/);
 });
 
-test("a thousand subscribers each get every status, and one more than the limit is refused", () => {
+test("sends every status to each of a thousand subscribers, and refuses one more than the limit", () => {
   const { subscribers, put } = aView({ maxSubscribers: 1_000 });
   const sinks = Array.from({ length: 1_000 }, () => new HeldSink());
   for (const sink of sinks) subscribers.add(ALL, true, sink);

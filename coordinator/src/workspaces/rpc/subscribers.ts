@@ -9,25 +9,31 @@ import type { StatusReader } from "./status-reader.ts";
 export interface SubscribersOptions {
   readonly view: WorkspaceView;
   readonly statuses: StatusReader;
-  /** Limits of tests. */
+  /** The limits that tests lower. */
   readonly maxSubscribers?: number;
   readonly maxPending?: number;
 }
 
-/** Gitpod has a bridge and a proxy for each cluster; the limit leaves room for a thousand of them and some. */
+/**
+ * Gitpod has a bridge and a proxy for each cluster; the limit leaves room for about a thousand of
+ * them.
+ */
 const MAX_SUBSCRIBERS = 2_000;
 /**
- * Workspaces with a newer status than a subscriber has. One status of each is kept by reference, so that a subscriber that never reads
- * costs a few megabytes before it is refused.
+ * The most pending records of one subscriber. They are shared by reference, so a subscriber that
+ * never reads occupies a few megabytes before its stream fails.
  */
 const MAX_PENDING = 20_000;
 
-/** The header of a response that describes the state at the time of the call. */
+/** The header of a response that belongs to the state at the time of the call. */
 export const SNAPSHOT_HEADER = "forage-snapshot";
-/** Responses of that state that follow; 0 in the last one. */
+/** The header with the number of such responses that follow; 0 in the last one. */
 export const REMAINING_HEADER = "forage-snapshot-remaining";
 
-/** Publishes statuses: the present ones first, then changes. A slow subscriber gets the newest status of each workspace. */
+/**
+ * Publishes statuses: all present ones first, then changes. A slow subscriber receives only the
+ * newest status of each workspace.
+ */
 export class Subscribers {
   readonly #options: SubscribersOptions;
   readonly #open = new Set<Subscriber>();
@@ -42,7 +48,7 @@ export class Subscribers {
     return this.#open.size;
   }
 
-  /** Returns how to stop. Throws RESOURCE_EXHAUSTED. */
+  /** Adds a subscriber. Returns a function that removes it. Throws RESOURCE_EXHAUSTED. */
   add({ mustMatch }: SubscribeRequest, withToken: boolean, sink: Sink<SubscribeResponse>): () => void {
     const { view, statuses, maxSubscribers = MAX_SUBSCRIBERS, maxPending = MAX_PENDING } = this.#options;
     if (this.#open.size >= maxSubscribers)
@@ -68,10 +74,10 @@ export class Subscribers {
   }
 
   #publish(changes: readonly InstanceChange[]): void {
-    for (const { before, after, kind } of changes) {
-      if (kind !== "instance" || after === undefined) continue;
+    for (const { before, after, type } of changes) {
+      if (type !== "instance" || after === undefined) continue;
       if (before?.record.statusVersion === after.record.statusVersion) continue;
-      // It was published when it stopped.
+      // The status was published when the instance stopped.
       if (before?.record.phase === WorkspacePhase.STOPPED) continue;
       for (const subscriber of this.#open) subscriber.offer(after.record);
     }
@@ -86,10 +92,16 @@ interface SubscriberOptions {
   readonly maxPending: number;
 }
 
-/** One stream: at most one message is with the transport, and the others wait as the newest record of each workspace. */
+/**
+ * One stream. At most one message is being sent; meanwhile, the newest record of each changed
+ * workspace is kept.
+ */
 class Subscriber {
   readonly #options: SubscriberOptions;
-  /** Pending records in the order of the changes: a workspace that changes again moves to the end. */
+  /**
+   * Pending records by instance, in the order of changes: a workspace that changes again moves to
+   * the end.
+   */
   readonly #pending = new Map<string, InstanceRecord>();
   #remaining = 0;
   #isSending = false;
@@ -107,7 +119,8 @@ class Subscriber {
 
   offer(record: InstanceRecord): void {
     if (this.#isOver || !this.#options.matches(record)) return;
-    // The first state of each workspace keeps its place, so that all of them come before any change.
+    // While the present statuses are being sent, a change keeps its workspace's position, so that
+    // each is sent before any change.
     const isFirst = this.#remaining > 0 && this.#pending.has(record.id);
     if (!isFirst) this.#pending.delete(record.id);
     this.#pending.set(record.id, record);

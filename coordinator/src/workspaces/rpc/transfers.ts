@@ -27,14 +27,14 @@ export interface TransferCallOptions {
 }
 
 /**
- * The limit of a node's open transfers. Each holds a slot for its whole duration, and more in parallel make none of them
- * faster.
+ * The most open transfers of a workspace. Each occupies a slot for its whole duration, and more of
+ * them at a time are not faster.
  */
 export const MAX_OPEN_TRANSFERS = 5;
 
 /**
- * Orders a snapshot of a running workspace, and answers with its URL: at once, or when it is complete. Throws NOT_FOUND,
- * FAILED_PRECONDITION, UNAVAILABLE, RESOURCE_EXHAUSTED, DATA_LOSS.
+ * Orders a snapshot of a running workspace, and returns its URL: at once, or when the snapshot is
+ * complete. Throws NOT_FOUND, FAILED_PRECONDITION, UNAVAILABLE, RESOURCE_EXHAUSTED, DATA_LOSS.
  */
 export async function takeSnapshot(
   { id, returnImmediately }: TakeSnapshotRequest,
@@ -54,8 +54,9 @@ export async function takeSnapshot(
 }
 
 /**
- * Backs a workspace up, and answers when the backup is complete. For one that stops, that is its final backup. Throws NOT_FOUND,
- * FAILED_PRECONDITION, UNAVAILABLE, RESOURCE_EXHAUSTED, DATA_LOSS.
+ * Backs up a workspace, and returns when the backup is complete. A workspace that is stopping
+ * returns its final backup. Throws NOT_FOUND, FAILED_PRECONDITION, UNAVAILABLE, RESOURCE_EXHAUSTED,
+ * DATA_LOSS.
  */
 export async function backupWorkspace(
   { id }: BackupWorkspaceRequest,
@@ -95,7 +96,7 @@ async function finalBackup(
   return { url };
 }
 
-/** Writes the order of one more transfer, if `check` does not throw. */
+/** Stores the order of one more transfer, unless `check` throws. */
 async function order(
   id: string,
   kind: TransferKind,
@@ -110,7 +111,7 @@ async function order(
     if (before.transfers.filter(isOpen).length >= MAX_OPEN_TRANSFERS)
       throw new CoordinatorError(
         "RESOURCE_EXHAUSTED",
-        `workspace ${id} has ${MAX_OPEN_TRANSFERS} backups and snapshots under way: wait for one of them`,
+        `workspace ${id} has ${MAX_OPEN_TRANSFERS} backups and snapshots in progress: wait until one of them is complete`,
       );
     const after = withTransfer(before, kind, { prefix, nowMs: nowMs(), nameOf: transferObject });
     transferId = after.transfers.at(-1)?.id ?? "";

@@ -3,7 +3,10 @@ import { CoordinatorError } from "../../errors.ts";
 import type { WorkspaceView } from "../view.ts";
 import { noSuchWorkspace } from "../writer.ts";
 
-/** Resolves with the first result that `check` returns for the instance. Rejects when the caller goes, or with what `check` throws. */
+/**
+ * Resolves with the first defined result of `check` for the instance. Rejects when the call is
+ * cancelled, or with the error of `check`.
+ */
 export function waitFor<T>(
   view: WorkspaceView,
   id: string,

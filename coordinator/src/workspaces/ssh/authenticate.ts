@@ -2,25 +2,28 @@ import type { AuthContext, ParsedKey } from "ssh2";
 import type { ReachableWorkspace, WorkspaceDirectory } from "../access/workspace-directory.ts";
 import { isSameToken } from "../owner-token.ts";
 
-/** Keys of a workspace beyond this number are not tried. */
+/** The most keys of a workspace that are compared. */
 const MAX_KEYS = 100;
-/** The weakest signature that RSA keys may make; SHA-1 is broken. */
+/** The hashes accepted in signatures of RSA keys; SHA-1 is broken. */
 const RSA_HASHES = ["sha256", "sha512"];
 
-/** Reads a line of `authorized_keys`. Returns undefined for other text. */
+/** Parses a line of `authorized_keys`. Returns undefined for other text. */
 export type ParseKey = (line: string) => ParsedKey | undefined;
 
-/** A user name is `META_ID`, or `META_ID#TOKEN` for clients that can't send a password. */
+/**
+ * Returns the workspace that the user name means. The name is `META_ID`, or `META_ID#TOKEN` for
+ * clients that can't send a password.
+ */
 export function workspaceOf(username: string, directory: WorkspaceDirectory): ReachableWorkspace | undefined {
   return directory.byMetaId(splitUser(username).metaId);
 }
 
-/** The proof by which a client may use the workspace. */
+/** The credential with which a client proved that it may use the workspace. */
 export type Proof =
   | { readonly type: "token"; readonly token: string }
   | { readonly type: "key"; readonly line: string };
 
-/** Reports whether the proof still counts after a change of the workspace. */
+/** Reports whether the proof is still valid after a change of the workspace. */
 export function isValid(proof: Proof, { ownerToken, sshKeys }: ReachableWorkspace): boolean {
   switch (proof.type) {
     case "token":
@@ -32,7 +35,10 @@ export function isValid(proof: Proof, { ownerToken, sshKeys }: ReachableWorkspac
   }
 }
 
-/** Returns how one request of a client proves that it may use the workspace, or undefined if it does not. */
+/**
+ * Returns the proof that one request of a client contains, or undefined if it contains no valid
+ * one.
+ */
 export function proofOf(
   context: AuthContext,
   workspace: ReachableWorkspace,
@@ -52,7 +58,7 @@ export function proofOf(
         const key = parse(line);
         if (key === undefined || key.type === "ssh-dss" || !key.getPublicSSH().equals(context.key.data))
           return false;
-        // A client asks first whether a key would do.
+        // A client first asks, without a signature, whether the key would be accepted.
         if (context.signature === undefined || context.blob === undefined) return true;
         if (key.type === "ssh-rsa" && !RSA_HASHES.includes(context.hashAlgo ?? "")) return false;
         return key.verify(context.blob, context.signature, context.hashAlgo) === true;

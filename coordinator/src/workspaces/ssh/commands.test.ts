@@ -4,7 +4,7 @@ import { commandLine, isAllowedVariable } from "./commands.ts";
 
 const ENVIRONMENT = { term: "xterm-256color", variables: new Map([["LANG", "C.UTF-8"]]) };
 
-test("keeps texts of users out of the script", () => {
+test("keeps user input out of the script", () => {
   const text = "$(reboot); `reboot` 'x' \"y\"";
   const [shell, option, script = "", ...parameters] = commandLine({ type: "command", text }, ENVIRONMENT);
   assert.deepEqual([shell, option], ["/bin/sh", "-c"]);
@@ -12,7 +12,7 @@ test("keeps texts of users out of the script", () => {
   assert.deepEqual(parameters, ["ssh", "xterm-256color", text, "LANG=C.UTF-8"]);
 });
 
-test("accepts variables of the locale only", () => {
+test("accepts only variables of the locale", () => {
   assert.equal(isAllowedVariable("LC_ALL", "C"), true);
   for (const name of ["PATH", "LD_PRELOAD", "LANG X", "LC_", "LC_a"])
     assert.equal(isAllowedVariable(name, "x"), false);

@@ -1,12 +1,12 @@
-/** Variables that clients may set, as OpenSSH's server on Debian accepts them. */
+/** The variables that clients may set, as with OpenSSH's server on Debian. */
 const ENVIRONMENT_NAME = /^(LANG|LC_[A-Z_]{1,32})$/;
 const MAX_VALUE_LENGTH = 1_000;
 const DEFAULT_TERM = "xterm";
 
-/** The directory in which shells, commands and relative paths of sftp begin. */
+/** The initial directory of shells and commands, to which relative paths of SFTP refer. */
 export const CONTENT_DIRECTORY = "/workspace";
 
-// Texts of users stay in the parameters, and are never part of the script.
+// User input is passed as parameters, and never becomes part of the script.
 const PREPARE = `export TERM="$1"; command=$2; shift 2; for pair; do export "$pair"; done
 cd ${CONTENT_DIRECTORY} 2> /dev/null
 for shell in "$SHELL" /bin/bash /bin/sh; do [ -x "$shell" ] && break; done`;
@@ -18,11 +18,11 @@ export type RemoteCommand = ShellCommand | { readonly type: "sftp" };
 
 export interface RemoteEnvironment {
   readonly term: string | undefined;
-  /** The variables that the client set; others than those of the locale are left out. */
+  /** The variables that the client set. Only those of the locale are accepted. */
   readonly variables: ReadonlyMap<string, string>;
 }
 
-/** Returns the arguments that run the command in a container. */
+/** Returns the argument vector that runs the command in a container. */
 export function commandLine(command: ShellCommand, { term, variables }: RemoteEnvironment): string[] {
   const pairs = [...variables].map(([name, value]) => `${name}=${value}`);
   const text = command.type === "command" ? command.text : "";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { loadHostKey } from "./host-key.ts";
 
-test("makes another key when one can't be read, and keeps it", async (t) => {
+test("generates another key when one can't be parsed, and stores it", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), "forage-host-key-"));
   t.after(() => rm(directory, { recursive: true, force: true }));
   const path = join(directory, "key");
@@ -17,7 +17,7 @@ test("makes another key when one can't be read, and keeps it", async (t) => {
   assert.deepEqual(made, ["never made"]);
 });
 
-test("fails without writing a file when no key can be read", async (t) => {
+test("fails without writing a file when no key can be parsed", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), "forage-host-key-"));
   t.after(() => rm(directory, { recursive: true, force: true }));
   const path = join(directory, "key");

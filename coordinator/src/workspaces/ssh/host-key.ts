@@ -2,16 +2,22 @@ import { messageOf } from "@forage/common/message-of";
 import { hasFile, readPrivateFile, writePrivateFile } from "@forage/identity/private-file";
 import { CoordinatorError } from "../../errors.ts";
 
-/** One in some 250 keys of the library lacks a leading zero, and can't be read. */
+/**
+ * The most attempts to make a key. About one in 250 keys of the library lacks a leading zero and
+ * can't be parsed.
+ */
 const MAX_TRIES = 20;
 
-/** Makes and checks keys. */
+/** Generates and parses keys. */
 export interface KeyMaker {
   readonly generate: () => string;
   readonly isReadable: (key: string) => boolean;
 }
 
-/** Reads the host key, and makes it if the file is missing: clients recognise the gateway by it over restarts. */
+/**
+ * Reads the host key. If the file is missing, generates a key and stores it, so that clients
+ * recognize the gateway after a restart.
+ */
 export async function loadHostKey(path: string, maker: KeyMaker): Promise<string> {
   try {
     if (!(await hasFile(path))) await writePrivateFile(path, makeKey(maker), { replace: false });

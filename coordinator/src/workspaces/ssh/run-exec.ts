@@ -3,10 +3,13 @@ import type { ServerChannel } from "ssh2";
 import type { CountBytes } from "../../forwarding/tunnel-stream.ts";
 import type { Tunnel } from "../../link/session-broker.ts";
 
-/** The exit code when the command could not run, as ssh itself uses it. */
+/** The exit code if the command could not run, as with OpenSSH's client. */
 const FAILED = 255;
 
-/** Joins an exec session with an SSH channel until the command has ended, and then sends its exit code. */
+/**
+ * Connects an exec session with an SSH channel until the command ends, and then sends its exit
+ * code.
+ */
 export async function runExec(tunnel: Tunnel, channel: ServerChannel, moved: CountBytes): Promise<void> {
   const input = sendInput(tunnel, channel, moved);
   let exitCode = FAILED;
@@ -26,7 +29,7 @@ export async function runExec(tunnel: Tunnel, channel: ServerChannel, moved: Cou
   } finally {
     tunnel.toAgent.close();
     tunnel.fromAgent.close();
-    // A client that has closed the channel receives nothing more.
+    // A closed channel can't receive an exit code.
     if (!channel.destroyed) {
       channel.exit(exitCode);
       channel.close();
@@ -43,12 +46,12 @@ async function sendInput(tunnel: Tunnel, channel: ServerChannel, moved: CountByt
     }
     await tunnel.toAgent.push({ frame: { $case: "stdinClosed", value: true } });
   } catch {
-    // The client has gone: so must the command.
+    // The client has disconnected, so the command must end.
     tunnel.toAgent.close();
   }
 }
 
-/** Waits while the client reads more slowly than the command writes. */
+/** Writes data, and waits while the client reads more slowly than the command writes. */
 function written(
   stream: { write(chunk: Uint8Array): boolean; once(event: string, run: () => void): unknown },
   channel: ServerChannel,

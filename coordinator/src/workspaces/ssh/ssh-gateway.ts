@@ -19,30 +19,31 @@ export interface SshGatewayOptions {
   readonly activity: ActivityMeter;
   readonly stats: AccessStats;
   readonly parseKey: ParseKey;
-  /** Channels of all workspaces together. Default: 300. */
+  /** The limit of open channels to all workspaces. Default: 300. */
   readonly channelPlaces?: number;
   readonly clock: Pick<Clock, "schedule">;
   readonly log: Pick<Log, "debug">;
 }
 
-/** A person types a password within this time; OpenSSH's server waits two minutes. */
+/** The time for a person to type a password; OpenSSH's server waits two minutes. */
 const LOGIN_TIMEOUT_MS = 60_000;
-/** OpenSSH's default. A client with many keys tries each. */
+/** The most login attempts, as with OpenSSH. A client with many keys tries each. */
 const MAX_ATTEMPTS = 6;
-/** Connections that have not proved who they are: they hold memory and cost key exchanges. */
+/** The most connections that have not logged in: they use memory and cost key exchanges. */
 const MAX_STRANGERS = 64;
-/** Terminals, forwarded ports and file transfers of one connection. */
+/** The most terminals, forwarded ports and file transfers of one connection. */
 const MAX_CHANNELS = 64;
 /**
- * Each channel is a session of an agent. Together with the visits of the ingress they stay below the limit of all sessions, so that logs
- * and commands get through however busy workspaces are.
+ * The most channels of all connections. Each is a session of an agent. Together with the visits of
+ * the ingress they stay below the limit of all sessions, so that logs and commands still work while
+ * workspaces are busy.
  */
 const CHANNEL_PLACES = 300;
 const CHANNELS_PER_WORKSPACE = 128;
-/** Hosts that mean the workspace itself. */
+/** Host names that mean the workspace itself. */
 const OWN_HOSTS = ["localhost", "127.0.0.1", "::1"];
 
-/** A client that has proved that it may use a workspace. */
+/** A client that has logged in. */
 interface Login {
   readonly instanceId: string;
   readonly proof: Proof;
@@ -51,11 +52,14 @@ interface Login {
 interface ForwardRequest {
   readonly accept: () => ServerChannel;
   readonly reject: () => void;
-  /** Releases the channel's place. */
+  /** Releases the slot of the channel. */
   readonly giveBack: () => void;
 }
 
-/** Connects SSH clients with their workspaces, through sessions of the agents: a workspace needs no SSH server. */
+/**
+ * Connects SSH clients with their workspaces through sessions of the agents, so that a workspace
+ * needs no SSH server.
+ */
 export class SshGateway {
   readonly #options: SshGatewayOptions;
   readonly #connections = new Map<Connection, Login | undefined>();
@@ -75,7 +79,7 @@ export class SshGateway {
   /** Serves one connection. */
   serve(connection: Connection, { ip }: Pick<ClientInfo, "ip">): void {
     const { settings, log, stats } = this.#options;
-    // Without a listener an error ends the process.
+    // Without a listener, an error event would end the process.
     connection.on("error", (error) =>
       log.debug({ event: "ssh-connection-failed", address: ip, reason: messageOf(error) }),
     );
@@ -107,7 +111,7 @@ export class SshGateway {
     });
   }
 
-  /** Ends the connections to a workspace that changed whose key or token no longer counts. */
+  /** Closes the connections to a changed workspace whose key or token is no longer valid. */
   recheck(instanceId: string): void {
     for (const [connection, login] of this.#connections) {
       if (login?.instanceId !== instanceId) continue;
@@ -116,7 +120,7 @@ export class SshGateway {
     }
   }
 
-  /** Ends all connections. */
+  /** Closes all connections. */
   close(): void {
     for (const connection of this.#connections.keys()) connection.end();
   }
@@ -145,9 +149,12 @@ export class SshGateway {
       over.abort();
     });
     const channels = new Set<() => void>();
-    /** Takes a place for a channel. Returns how to give it back; undefined: there are too many. */
-    const take = (): (() => void) | undefined => {
-      const giveBack = channels.size < MAX_CHANNELS ? this.#shares.tryTake(instanceId) : undefined;
+    /**
+     * Acquires a slot for a channel. Returns a function that releases it, or undefined if none is
+     * free.
+     */
+    const acquireChannel = (): (() => void) | undefined => {
+      const giveBack = channels.size < MAX_CHANNELS ? this.#shares.tryAcquire(instanceId) : undefined;
       if (giveBack === undefined) {
         stats.refused("ssh", "too-many");
         return undefined;
@@ -162,7 +169,7 @@ export class SshGateway {
       for (const giveBack of channels) giveBack();
     });
     connection.on("session", (accept, reject) => {
-      const giveBack = take();
+      const giveBack = acquireChannel();
       if (giveBack === undefined) return reject();
       const session = accept();
       session.once("close", giveBack);
@@ -172,13 +179,16 @@ export class SshGateway {
       });
     });
     connection.on("tcpip", (accept, reject, info) => {
-      const giveBack = take();
+      const giveBack = acquireChannel();
       if (giveBack === undefined) return reject();
       return this.#forward(instanceId, info, { accept, reject, giveBack });
     });
   }
 
-  /** Forwards a connection to a port of the workspace. Other hosts are refused: the gateway is no way into the network around it. */
+  /**
+   * Forwards a connection to a port of the workspace. Other hosts are refused, so that the gateway
+   * gives no access to the network around it.
+   */
   #forward(
     instanceId: string,
     { destIP, destPort }: TcpipRequestInfo,
@@ -206,10 +216,13 @@ export class SshGateway {
     }
   }
 
-  /** The pod at present: it may have got its node after the client connected. */
+  /**
+   * Returns the workspace's current pod, which may have been assigned to a node after the client
+   * connected.
+   */
   #podOf(instanceId: string): NonNullable<ReachableWorkspace["pod"]> {
     const pod = this.#options.directory.byInstanceId(instanceId)?.pod;
-    if (pod === undefined) throw new Error("the workspace does not run");
+    if (pod === undefined) throw new Error("the workspace is not running");
     return pod;
   }
 }

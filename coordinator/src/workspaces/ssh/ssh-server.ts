@@ -1,14 +1,18 @@
-import type { AddressInfo } from "node:net";
+import type { Socket } from "node:net";
 import { join } from "node:path";
-import type { ParsedKey, Server } from "ssh2";
+import type { Duplex } from "node:stream";
+import type { ParsedKey } from "ssh2";
 import { CoordinatorError } from "../../errors.ts";
 import { loadHostKey } from "./host-key.ts";
 import { SshGateway, type SshGatewayOptions } from "./ssh-gateway.ts";
+import { openSshPort, type SshPort } from "./ssh-port.ts";
 import type { SshSettings } from "./ssh-settings.ts";
 
 export interface SshServer {
-  readonly address: { readonly host: string; readonly port: number };
-  /** Ends the connections to a workspace that changed whose key or token no longer counts. */
+  readonly address: SshPort["address"];
+  /** Serves a connection that another coordinator passed on. */
+  accept(connection: Duplex): void;
+  /** Closes the connections to a changed workspace whose key or token is no longer valid. */
   recheck(instanceId: string): void;
   close(): Promise<void>;
 }
@@ -16,13 +20,20 @@ export interface SshServer {
 export interface SshServerOptions extends Omit<SshGatewayOptions, "settings" | "parseKey"> {
   readonly settings: SshSettings;
   readonly dataDir: string;
+  /** A port that is already open. Default: the server opens the configured port. */
+  readonly port?: SshPort | undefined;
 }
 
-/** A client that doesn't answer four times is gone. */
+/**
+ * The interval between keep-alive messages. A client that leaves four unanswered is disconnected.
+ */
 const KEEPALIVE_INTERVAL_MS = 30_000;
 const MAX_MISSED_KEEPALIVES = 4;
 
-/** Opens the SSH gateway's port. The library is loaded here, so that only those who use it pay for it. */
+/**
+ * Starts the SSH gateway on its port. The SSH library is loaded here, so that it is loaded only if
+ * the gateway is enabled.
+ */
 export async function startSshServer(options: SshServerOptions): Promise<SshServer> {
   const { settings, dataDir } = options;
   const { default: ssh2 } = await import("ssh2");
@@ -52,36 +63,17 @@ export async function startSshServer(options: SshServerOptions): Promise<SshServ
     },
     (connection, info) => gateway.serve(connection, info),
   );
-  const address = await listen(server, settings.listen);
+  // The library accepts any stream, although its declared type requires a socket.
+  const accept = (connection: Duplex): void => server.injectSocket(connection as Socket);
+  const port = options.port ?? (await openSshPort(settings, accept));
+  port.serve(accept);
   return {
-    address,
+    address: port.address,
+    accept,
     recheck: (instanceId) => gateway.recheck(instanceId),
     close: async () => {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       gateway.close();
-      await closed;
+      await port.close();
     },
   };
-}
-
-function listen(server: Server, text: string): Promise<{ readonly host: string; readonly port: number }> {
-  const colon = text.lastIndexOf(":");
-  const host = text.slice(0, colon).replace(/^\[|\]$/g, "");
-  return new Promise((resolve, reject) => {
-    server.on("error", (cause: Error) =>
-      reject(
-        new CoordinatorError(
-          "FAILED_PRECONDITION",
-          `workspaces.ssh.listen: ${text} can't be opened: ${cause.message}`,
-          {
-            cause,
-          },
-        ),
-      ),
-    );
-    server.listen(Number(text.slice(colon + 1)), host, () => {
-      const { port } = server.address() as AddressInfo;
-      resolve({ host, port });
-    });
-  });
 }

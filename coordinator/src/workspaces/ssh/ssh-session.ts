@@ -6,10 +6,12 @@ import type { Tunnel } from "../../link/session-broker.ts";
 import { CONTENT_DIRECTORY, commandLine, isAllowedVariable, type RemoteCommand } from "./commands.ts";
 import { runExec } from "./run-exec.ts";
 
-/** Commands are short; OpenSSH's own limit is of the same order. */
+/** The size limit of a command, of the same order as OpenSSH's own. */
 const MAX_COMMAND_BYTES = 128 * 1024;
 const MAX_VARIABLES = 32;
-/** Larger terminals are typing errors, or attempts to make programs use memory. */
+/**
+ * The most columns of a terminal. Larger sizes are errors, or attempts to make programs use memory.
+ */
 const MAX_COLUMNS = 10_000;
 /** The control characters by which a terminal sends signals. */
 const TERMINAL_SIGNALS: Readonly<Record<string, string>> = { INT: "\x03", QUIT: "\x1c", TSTP: "\x1a" };
@@ -23,20 +25,23 @@ interface Terminal extends Size {
   readonly term: string;
 }
 
-export interface SessionParts {
+export interface SshSessionOptions {
   /** Opens a session in the workspace. Throws CoordinatorError. */
   readonly open: (kind: PodSessionKind) => Tunnel;
   readonly moved: CountBytes;
 }
 
-/** Serves one session of a client: one shell, one command or one SFTP subsystem, with or without a terminal. */
-export function serveSession(session: Session, { open, moved }: SessionParts): void {
+/**
+ * Serves one session of a client: a shell, a command or an SFTP subsystem, with or without a
+ * terminal.
+ */
+export function serveSession(session: Session, { open, moved }: SshSessionOptions): void {
   const variables = new Map<string, string>();
   let terminal: Terminal | undefined;
   let tunnel: Tunnel | undefined;
   let channel: ServerChannel | undefined;
   const run = (accept: () => ServerChannel, reject: () => void, command: RemoteCommand): void => {
-    // A session runs one command (RFC 4254, section 6.5).
+    // A session runs only one command (RFC 4254, section 6.5).
     if (
       channel !== undefined ||
       (command.type === "command" && Buffer.byteLength(command.text) > MAX_COMMAND_BYTES)
@@ -74,7 +79,7 @@ export function serveSession(session: Session, { open, moved }: SessionParts): v
     const character = terminal === undefined ? undefined : TERMINAL_SIGNALS[name];
     if (character !== undefined)
       void tunnel?.toAgent.push({ frame: { $case: "stdin", value: Buffer.from(character) } });
-    // The agent kills a command whose session ends.
+    // The agent kills the command when its session ends.
     else if (name === "KILL" || name === "TERM" || name === "HUP" || name === "INT") tunnel?.toAgent.close();
   });
   session.on("shell", (accept, reject) => run(accept, reject, { type: "shell" }));
@@ -94,7 +99,7 @@ function sessionKind(
     variables,
   }: { readonly terminal: Terminal | undefined; readonly variables: ReadonlyMap<string, string> },
 ): PodSessionKind {
-  // The agent serves files itself: images need no sftp-server.
+  // The agent implements SFTP itself, so images need no sftp-server.
   if (command.type === "sftp") return { $case: "sftp", value: { directory: CONTENT_DIRECTORY } };
   const { term, columns = 0, rows = 0 } = terminal ?? {};
   const value = {
@@ -104,7 +109,7 @@ function sessionKind(
   return { $case: "exec", value };
 }
 
-/** The declared type leaves out the terminal's name, which the library passes. */
+/** The declared type omits the terminal's name, which the library provides. */
 interface PtyInfo {
   readonly cols: number;
   readonly rows: number;

@@ -4,10 +4,10 @@ import type { NamespaceRules } from "../../api/namespaces/namespace-rules.ts";
 import { classOf, type WorkspaceClassSettings, type WorkspaceSettings } from "../settings.ts";
 import type { InstanceEntry, WorkspaceView } from "../view.ts";
 
-/** The rules of namespaces, as far as workspaces depend on them. */
+/** The namespace rules that apply to workspaces. */
 export type NamespaceQuota = Pick<NamespaceRules, "checkPods" | "hasQuota" | "inTurn">;
 
-/** The fields of a start request that decide what the workspace needs. */
+/** The field of a start request that determines each resource. */
 const FIELDS: Readonly<Record<string, string>> = {
   pods: "id",
   cpu: "spec.class",
@@ -16,8 +16,8 @@ const FIELDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Throws INVALID if the workspace exceeds the quota of its namespace. Workspaces that have no pod yet are counted as well, so that
- * starts at the same time can't exceed it.
+ * Throws INVALID if the workspace exceeds the quota of its namespace. Workspaces without a pod are
+ * counted as well, so that concurrent starts can't exceed the quota.
  */
 export function checkQuota(
   { spec }: StartWorkspaceRequest,
@@ -41,7 +41,7 @@ export function checkQuota(
     pods: sizes.length,
     cpu: sum(({ cpu }) => parseAmount("cpu", cpu)),
     memory: sum(({ memory }) => parseAmount("memory", memory)),
-    // The secret with the values of its environment.
+    // Each workspace has one object: the secret with its environment.
     objects: sizes.length,
   };
   quota.checkPods(settings.namespace, wanted, FIELDS);

@@ -2,10 +2,16 @@ import type { BackupRecord, Generation } from "@forage/proto/forage/workspaces/v
 import { CoordinatorError } from "../../errors.ts";
 import { toEpochMs } from "../../model/timestamp.ts";
 
-/** Selects an older backup: 0, or no annotation, is the newest, 1 the one before. */
+/**
+ * The annotation that selects an older backup. 0, like no annotation, selects the newest, 1 the one
+ * before.
+ */
 export const GENERATION_ANNOTATION = "forage.dev/backup-generation";
 
-/** Returns the backup that a start restores. Pure. Throws INVALID if the annotation names none that is kept. */
+/**
+ * Returns the backup that a start restores. Throws INVALID if the annotation selects a backup that
+ * does not exist.
+ */
 export function chooseRestore(
   annotations: Readonly<Record<string, string>>,
   backup: BackupRecord | undefined,

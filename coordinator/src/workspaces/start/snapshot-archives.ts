@@ -6,7 +6,10 @@ import type { ContentStore } from "../content/content-store.ts";
 import { parseSnapshotUrl } from "../content/object-name.ts";
 import { snapshotUrlsOf } from "./snapshot-urls.ts";
 
-/** Returns the archives that the initializer names, by URL. Throws FAILED_PRECONDITION if a required one is not in the store. */
+/**
+ * Returns the archives that the initializer refers to, by URL. Throws FAILED_PRECONDITION if a
+ * required one is not in the content store.
+ */
 export async function archivesOf(
   initializer: WorkspaceInitializer | undefined,
   content: ContentStore,

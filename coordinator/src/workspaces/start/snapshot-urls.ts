@@ -1,12 +1,15 @@
 import type { WorkspaceInitializer } from "@forage/proto/content-service-api/initializer";
 
-/** A snapshot URL in an initializer. A prebuild that is missing falls back to Git; a snapshot that is missing does not. */
+/**
+ * A snapshot URL in an initializer. A missing prebuild falls back to Git; a missing snapshot is an
+ * error.
+ */
 export interface NamedSnapshot {
   readonly url: string;
   readonly required: boolean;
 }
 
-/** Returns the snapshot URLs that the initializer names. */
+/** Returns the snapshot URLs in the initializer. */
 export function snapshotUrlsOf(initializer: WorkspaceInitializer | undefined): readonly NamedSnapshot[] {
   const spec = initializer?.spec;
   switch (spec?.$case) {

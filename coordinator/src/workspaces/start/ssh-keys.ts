@@ -1,15 +1,18 @@
 import type { Field } from "../../api/validate/field.ts";
 
-/** People have a few keys; each is compared at a login. */
+/** The most keys of a workspace. Users have a few, and each login compares them. */
 const MAX_KEYS = 100;
-/** An RSA key of 16,384 bits takes 2.8 KB. */
+/** The length limit of a key; an RSA key of 16,384 bits has 2.8 KB. */
 const MAX_KEY_LENGTH = 8_192;
 
-/** One line of authorized_keys without options: the algorithm, the key in base64, and a comment. */
+/**
+ * Matches a line of authorized_keys without options: algorithm, key in base64, and an optional
+ * comment.
+ */
 const KEY =
   /^(ssh-(rsa|ed25519|dss)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com) [A-Za-z0-9+/]{20,}={0,2}( [^\r\n]*)?$/;
 
-/** Finds faults of keys in the form of authorized_keys. */
+/** Adds a finding for each invalid key. Keys have the format of authorized_keys. */
 export function checkSshKeys(
   keys: readonly string[],
   field: Field,

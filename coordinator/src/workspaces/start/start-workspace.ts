@@ -40,12 +40,12 @@ export interface StartOptions {
   readonly randomBytes: (count: number) => Uint8Array;
 }
 
-/** Concurrent starts of one meta id are rare. */
+/** The most attempts to start; concurrent starts of one meta id are rare. */
 const MAX_TRIES = 5;
 
 /**
- * Stores a new instance and answers with its URL and owner token. A retry with an equal request gets the same answer. Throws
- * INVALID, ALREADY_EXISTS, FAILED_PRECONDITION, RESOURCE_EXHAUSTED.
+ * Stores a new instance, and returns its URL and owner token. A retry with an equal request returns
+ * the same answer. Throws INVALID, ALREADY_EXISTS, FAILED_PRECONDITION, RESOURCE_EXHAUSTED.
  */
 export async function startWorkspace(
   request: StartWorkspaceRequest,
@@ -58,7 +58,7 @@ export async function startWorkspace(
   if (answered !== undefined) return answered;
   const archives = await archivesOf(request.spec?.initializer, options.content);
   const store = () => storeInstance(request, requestHash, { ...options, archives });
-  // Without a quota, starts need not wait for each other.
+  // Without a quota, starts can run concurrently.
   return options.quota.hasQuota(settings.namespace)
     ? options.quota.inTurn(settings.namespace, store)
     : store();
@@ -86,21 +86,22 @@ async function storeInstance(
     const ops = [
       created.op,
       secretsWrite(record.id, secrets, options.vault),
-      { kind: "put", key: live, value: encodeRecord(LiveRecord, { instanceId: record.id }) } as const,
+      { type: "put", key: live, value: encodeRecord(LiveRecord, { instanceId: record.id }) } as const,
     ];
-    const free = { kind: "absent", key: live } as const;
+    const free = { type: "absent", key: live } as const;
     if (await writer.transact([created.compare, free], ops))
       return { url: record.spec?.url ?? "", ownerToken: secrets.ownerToken };
   }
   throw new CoordinatorError(
     "CONFLICT",
-    `others kept starting workspace ${request.metadata?.metaId}; try again`,
+    `concurrent requests kept starting workspace ${request.metadata?.metaId}; try again`,
   );
 }
 
 /**
- * Returns the answer for an image build that runs already for the same owner, meta id and annotations, with the same builder. The
- * annotations name the reference that the image is built from and the one that it gets.
+ * Returns the answer for a running image build of the same owner and meta id with equal annotations
+ * and builder; undefined if there is none. The annotations name the source and target references of
+ * the image.
  */
 function equalBuild(
   request: StartWorkspaceRequest,
@@ -133,7 +134,7 @@ function repeated(
   if (entry.record.requestHash !== requestHash || sealed === undefined)
     throw new CoordinatorError(
       "ALREADY_EXISTS",
-      `there is a workspace instance "${id}" with another request: each start needs an id of its own`,
+      `workspace instance "${id}" exists with a different request: each start needs its own id`,
     );
   return { url: entry.record.spec?.url ?? "", ownerToken: openSecrets(id, sealed, vault).ownerToken };
 }

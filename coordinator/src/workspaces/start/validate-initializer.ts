@@ -7,14 +7,14 @@ import {
 import type { Field } from "../../api/validate/field.ts";
 import { controlProblem } from "../../api/validate/syntax/text.ts";
 
-/** Composite initializers nest; Gitpod's nest once. */
+/** The deepest nesting of composite initializers. Gitpod's nest once. */
 const MAX_DEPTH = 4;
 const MAX_PARTS = 32;
 const MAX_FILES = 100;
 const MAX_TEXT_LENGTH = 8_192;
 const MAX_CUSTOM_CONFIG = 100;
 
-/** Finds faults of an initializer that would fail on every node. */
+/** Adds a finding for each fault of an initializer that would make it fail on every node. */
 export function checkInitializer({ spec }: WorkspaceInitializer, field: Field, depth = 1): void {
   switch (spec?.$case) {
     case undefined:
@@ -59,7 +59,7 @@ export function checkInitializer({ spec }: WorkspaceInitializer, field: Field, d
   }
 }
 
-/** Returns the paths of fields that ask for volume snapshots. */
+/** Returns the paths of fields that request volume snapshots. */
 export function volumeSnapshotFields(
   initializer: WorkspaceInitializer | undefined,
   path: string,
@@ -113,7 +113,11 @@ function checkGit(git: GitInitializer, field: Field): void {
   checkCount(Object.keys(git.config.customConfig).length, config.at("custom_config"), MAX_CUSTOM_CONFIG);
 }
 
-/** Nodes clone by http and https only: `docs/decisions/git-remotes-over-http.md`. The message doesn't repeat the URL, which may hold a password. */
+/**
+ * Checks a clone URL. Nodes clone by http and https only:
+ * `docs/decisions/git-remotes-over-http.md`. The message does not repeat the URL, which may contain
+ * a password.
+ */
 function checkRemote(uri: string, field: Field): void {
   checkText(uri, field);
   if (!/^https?:\/\//i.test(uri) || !URL.canParse(uri))

@@ -3,10 +3,13 @@ import type { Field } from "../../api/validate/field.ts";
 import { portProblem } from "../../api/validate/syntax/numbers.ts";
 import { parseGoDuration } from "../go-duration.ts";
 
-/** A month: longer than any workspace should live, and short enough to find typing errors. */
+/**
+ * The limit is a month: longer than any workspace should live, and short enough to detect typing
+ * errors.
+ */
 const MAX_TIMEOUT_MS = 31 * 24 * 3600 * 1000;
 
-/** Finds faults of a time-out; an empty one stands for the default. */
+/** Checks a time-out. An empty one means the default. */
 export function checkTimeout(text: string, field: Field): void {
   if (text === "") return;
   const ms = parseGoDuration(text);

@@ -40,7 +40,7 @@ function nested(depth: number): WorkspaceInitializer {
   return { spec: { $case: "composite", value: { initializer: [nested(depth - 1)] } } };
 }
 
-/** Returns the code of the refusal, and the paths that it names. */
+/** Returns the error's code, and the paths of the fields in it. */
 function refusalOf(request: StartWorkspaceRequest): readonly [string, readonly string[]] {
   try {
     validateStart(request, SETTINGS);
@@ -110,6 +110,7 @@ function invalidSpecs(): readonly (readonly [string, Spec])[] {
     ["initializer.git.remote_uri", git({ remoteUri: "file:///etc" })],
     ["initializer.git.upstream_Remote_uri", git({ upstreamRemoteUri: "git@example.org:a.git" })],
     ["initializer.git.clone_taget", git({ targetMode: 1 })],
+    ["initializer.git.clone_taget", git({ cloneTaget: "main\n" })],
     ["initializer.git.target_mode", git({ targetMode: 9 })],
     ["initializer.git.checkout_location", git({ checkoutLocation: "../outside" })],
     ["initializer.git.config", git({ config: undefined })],

@@ -23,25 +23,34 @@ import { checkSshKeys } from "./ssh-keys.ts";
 import { checkInitializer, volumeSnapshotFields } from "./validate-initializer.ts";
 import { checkPort, checkTimeout } from "./validate-parts.ts";
 
-/** A pod's name is `ws-` and the id, and has 63 characters at most. */
+/** A pod's name is `ws-` plus the id, and has at most 63 characters. */
 const MAX_ID_LENGTH = 60;
-/** Gitpod's ids have 36 characters; they are parts of keys, which have 1,024 bytes with escapes. */
+/**
+ * Gitpod's ids have 36 characters. Owner and meta id are parts of keys, which have at most 1,024
+ * bytes with escapes.
+ */
 const MAX_OWNER_LENGTH = 100;
 /** Annotations are sent with each status. */
 const MAX_ANNOTATIONS = 64;
 const MAX_ANNOTATION_BYTES = 4 * 1024;
-/** Gitpod sends some dozens. The limit of their size keeps the pod within an agent's journal record. */
+/**
+ * Gitpod sends some dozens. The limit of their total size keeps the pod within one journal record
+ * of the agent.
+ */
 const MAX_VARIABLES = 500;
 const MAX_ENVIRONMENT_BYTES = 1024 * 1024 - 64 * 1024;
 /** The kernel's limit for one variable. */
 const MAX_VARIABLE_BYTES = 128 * 1024 - 1;
-/** The exposed ports of one workspace, at its start and later. */
+/** The most exposed ports of one workspace. */
 export const MAX_PORTS = 100;
-/** Paths that the kernel takes have 4,096 bytes. */
+/** The length limit of paths, below the kernel's limit of 4,096 bytes. */
 const MAX_PATH_LENGTH = 1_024;
 const MAX_TEXT_LENGTH = 1_000;
 
-/** Throws INVALID with every violation of the request, or FAILED_PRECONDITION for what this manager does not support. */
+/**
+ * Throws INVALID with all violations of the request, or FAILED_PRECONDITION for features that are
+ * not supported.
+ */
 export function validateStart(request: StartWorkspaceRequest, settings: WorkspaceSettings): void {
   const [findings, unsupported] = [new Findings(), new Findings()];
   const root = new Field(findings);
@@ -58,7 +67,10 @@ export function validateStart(request: StartWorkspaceRequest, settings: Workspac
   raiseUnsupported(request, unsupported);
 }
 
-/** Gitpod's managers answer the same where a cluster has no volume snapshots. */
+/**
+ * Adds a finding for each requested volume snapshot. Gitpod's managers answer the same in clusters
+ * without volume snapshots.
+ */
 function raiseUnsupported({ spec }: StartWorkspaceRequest, unsupported: Findings): void {
   for (const field of volumeSnapshotFields(spec?.initializer, "spec.initializer"))
     unsupported.invalid(
@@ -73,7 +85,7 @@ function raiseUnsupported({ spec }: StartWorkspaceRequest, unsupported: Findings
   });
 }
 
-/** The prefix becomes a part of a host name. */
+/** Checks the prefix, which becomes part of a host name. */
 function checkPrefix({ servicePrefix, type }: StartWorkspaceRequest, field: Field): void {
   if (servicePrefix !== "") field.check(dnsLabelProblem(servicePrefix));
   else if (type === WorkspaceType.REGULAR) field.invalid("must not be empty for a regular workspace");
@@ -120,7 +132,9 @@ function checkSpec(spec: StartWorkspaceSpec, field: Field, settings: WorkspaceSe
   else checkInitializer(spec.initializer, field.at("initializer"));
   checkTimeout(spec.timeout, field.at("timeout"));
   if (classOf(settings, spec.class) === undefined)
-    field.at("class").invalid(`is unknown; there are ${settings.classes.map(({ id }) => id).join(", ")}`);
+    field
+      .at("class")
+      .invalid(`is unknown; the classes are ${settings.classes.map(({ id }) => id).join(", ")}`);
   const admissions: readonly number[] = [AdmissionLevel.ADMIT_OWNER_ONLY, AdmissionLevel.ADMIT_EVERYONE];
   if (!admissions.includes(spec.admission))
     field.at("admission").invalid("must be ADMIT_OWNER_ONLY or ADMIT_EVERYONE");

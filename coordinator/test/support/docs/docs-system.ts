@@ -2,22 +2,24 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import { gzipSync } from "node:zlib";
+import { PodStatus, type ServeResponse } from "@forage/proto/forage/agent/v1/agent";
+import { packOciArchive } from "../../../../hack/lib/oci-archive.ts";
 import type { RunResult } from "../../../../hack/lib/run.ts";
 import { forageInProcess } from "../../../../hack/system/forage-in-process.ts";
 import { CoordinatorProcess } from "../coordinator-process.ts";
 import { HollowAgent } from "../hollow-agent.ts";
 import { until } from "../until.ts";
 
-/** Nodes that pages name, with the zone of each. */
+/** The nodes in the pages, with their zones. */
 const NODES: Readonly<Record<string, string>> = { "edge-1": "a", "edge-2": "a", n1: "b", n2: "a" };
-/** Files that pages expect in the reader's directory. */
+/** The files that pages expect in the reader's directory. */
 const FILES: Readonly<Record<string, string>> = { "password.txt": "hunter2" };
 
-/** Names of pods as pages write them. */
+/** Matches names of pods as pages write them. */
 const MADE_UP_POD = /\bweb-(?:5f2c|5f2c11|77d1c0)-\w{5}\b/;
 
-/** The revision of the workload `web` before the one of the pages. */
+/** The revision of the workload `web` before that of the pages. */
 const OLD = `namespace: shop
 labels: { app: web }
 resources:
@@ -34,7 +36,10 @@ interface ListedPod {
   readonly status?: { readonly ready?: boolean };
 }
 
-/** A coordinator in a process of its own with agents without hosts, and the directory of a reader who follows the pages. */
+/**
+ * A coordinator in its own process with agents without hosts, and the directory of a reader who
+ * follows the pages.
+ */
 export class DocsSystem {
   readonly dir: string;
   readonly #coordinator: CoordinatorProcess;
@@ -61,10 +66,18 @@ export class DocsSystem {
     const coordinator = await CoordinatorProcess.start(t, root, settings);
     const dir = join(root, "reader");
     mkdirSync(dir);
-    // Commands name files relative to the directory that the reader works in.
+    // Commands name files relative to the reader's directory.
     process.chdir(dir);
     for (const [name, text] of Object.entries(FILES)) writeFileSync(join(dir, name), text, { mode: 0o600 });
     for (const name of ["prod", "lab", "ca"]) writeFileSync(join(dir, `${name}.crt`), coordinator.caPem);
+    writeDocker(join(root, "programs"));
+    writeFileSync(
+      join(dir, "images.tar.gz"),
+      gzipSync(packOciArchive({ reference: "shop/packed:1", ...CONTENT })),
+    );
+    for (const name of ["packages", "debian"]) mkdirSync(join(dir, name));
+    writeFileSync(join(dir, "packages/forage_1_amd64.deb"), "a package");
+    writeFileSync(join(dir, "debian/runc_1_amd64.deb"), "another one");
     const token = readFileSync(join(root, "admin-token"), "utf8");
     for (const name of ["prod.token", "lab.token", "token"])
       writeFileSync(join(dir, name), token, { mode: 0o600 });
@@ -78,7 +91,7 @@ export class DocsSystem {
     return this.#coordinator.address;
   }
 
-  /** Runs a command line of the documentation, without the part that stands for another shell's work. */
+  /** Runs a command line of the documentation, without the part for another shell. */
   async forage(line: string, env: Readonly<Record<string, string>> = {}, input = ""): Promise<RunResult> {
     const [command = "", output] = line.split(/ > (?=[\w.-]+$)/);
     const contexts = /\bcontext\b/.test(line) ? { FORAGE_CONFIG: join(this.dir, "contexts.yaml") } : {};
@@ -124,7 +137,7 @@ export class DocsSystem {
     this.#agents.delete(name);
   }
 
-  /** Returns the command with a name that exists in place of each name that a page makes up. */
+  /** Returns the command with existing names in place of the names that a page invents. */
   async filled(line: string): Promise<string> {
     let text = line.replace(/\bHOST:7600|\b(?:coordinator|lab)\.example\b/, this.address);
     text = text.replace(/\bIMAGE\b/, "registry.example/tried:1");
@@ -145,7 +158,10 @@ export class DocsSystem {
     return text;
   }
 
-  /** Deploys what pages take for granted: the example, and a credential and two revisions of a workload in the namespace `shop`. */
+  /**
+   * Deploys what pages assume: the example, and a credential and two revisions of a workload in the
+   * namespace `shop`.
+   */
   async #deploy(): Promise<void> {
     this.write("my.yaml", readFileSync(join(ROOT, "examples/hello.yaml"), "utf8"));
     this.write("old.yaml", OLD);
@@ -166,7 +182,7 @@ export class DocsSystem {
     return serving.toSorted((a, b) => a.createdAt.localeCompare(b.createdAt)).at(-1)?.name ?? "none";
   }
 
-  /** Stops the agent of a node, and waits until the coordinator has noticed. */
+  /** Stops the agent of a node, and waits until the coordinator has detected it. */
   async #awaitLoss(name: string): Promise<void> {
     const before = await this.ask<{ name: string }[]>("forage node ls");
     if (!before.some((node) => node.name === name)) await this.addNode(name);
@@ -185,22 +201,51 @@ export class DocsSystem {
       FORAGE_TOKEN_FILE: join(this.dir, "../admin-token"),
       FORAGE_NAMESPACE: "shop",
       EDITOR: "true",
-      PATH: process.env.PATH ?? "",
+      PATH: `${join(this.dir, "../programs")}:${process.env.PATH}`,
     };
   }
 }
 
-/** Answers logs with a line. Commands end with 0. */
+/**
+ * Serves a session: answers logs with a line, sends and accepts images without layers, and ends
+ * commands with 0.
+ */
 function serve(agent: HollowAgent, sessionId: string, kind: string): void {
   const stream = agent.client.serve();
+  const end = (): void => {
+    stream.write({ frame: { $case: "end", value: { exitCode: 0, error: "" } } });
+    stream.end();
+  };
   stream.on("error", () => {});
+  stream.on("data", ({ frame }: ServeResponse) => {
+    if (frame?.$case === LAST_FRAME[kind]) end();
+  });
   stream.write({ frame: { $case: "sessionId", value: sessionId } });
   if (kind === "logs") stream.write({ frame: { $case: "stdout", value: Buffer.from("a line\n") } });
-  stream.write({ frame: { $case: "end", value: { exitCode: 0, error: "" } } });
-  stream.end();
+  if (kind === "imagePush") stream.write({ frame: { $case: "imageMissing", value: { digests: [] } } });
+  if (kind === "imageRead") stream.write({ frame: { $case: "imageDescription", value: DESCRIPTION } });
+  if (LAST_FRAME[kind] === undefined) end();
 }
 
-/** Splits a line as a shell does, with single and double quotes. */
+/** The frames after which image sessions end. Others end immediately. */
+const LAST_FRAME: Readonly<Record<string, string>> = { imagePush: "stdinClosed", imageRead: "imageMissing" };
+/** An image without files. */
+const CONTENT = { layer: Buffer.alloc(1024), entrypoint: [], cmd: ["true"], env: [] };
+const DESCRIPTION = { manifest: Buffer.from("{}"), config: Buffer.from("{}"), indexes: [] };
+
+/** Writes a fake docker that saves an image without files under any name. */
+function writeDocker(dir: string): void {
+  const packing = JSON.stringify(join(ROOT, "hack/lib/oci-archive.ts"));
+  const text = `#!${process.execPath}
+import { packOciArchive } from ${packing};
+const content = { ...${JSON.stringify(CONTENT)}, layer: Buffer.alloc(${CONTENT.layer.length}) };
+process.stdout.write(packOciArchive({ reference: process.argv.at(-1), ...content }));
+`;
+  mkdirSync(dir);
+  writeFileSync(join(dir, "docker"), text, { mode: 0o755 });
+}
+
+/** Splits a line like a shell, with single and double quotes. */
 function wordsOf(line: string): string[] {
   return [...line.matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) => word.replaceAll(/['"]/g, ""));
 }

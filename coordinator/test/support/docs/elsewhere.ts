@@ -1,15 +1,14 @@
-/** Commands or fences of the documentation that its own test does not run. */
+/** Commands or fences of the documentation that the documentation's test does not run. */
 export interface Elsewhere {
   readonly matches: RegExp;
-  /** The reason why the test doesn't run them. */
+  /** The reason why the test does not run them. */
   readonly reason: string;
-  /** The test that runs them, or others of their kind. Absent: none does, for the reason. */
+  /** The test that runs them, or similar ones. Absent if none does, for the reason. */
   readonly test?: string;
 }
 
 const LAB = "hack/e2e/lab.e2e.test.ts";
 const PACKAGES = "hack/e2e/packages.e2e.test.ts";
-const OFFLINE = "hack/e2e/offline.e2e.test.ts";
 const SESSIONS = "hack/e2e/sessions.e2e.test.ts";
 const PROGRAM = "coordinator/test/program.test.ts";
 
@@ -25,8 +24,8 @@ export const COMMANDS_ELSEWHERE: readonly Elsewhere[] = [
   { matches: /^hack\/package /, reason: "it takes a minute", test: PACKAGES },
   { matches: /apt install |apt purge |debconf-set-selections$/, reason: HOST, test: PACKAGES },
   { matches: /^(?:tar xf|sudo) forage-\*/, reason: HOST, test: PACKAGES },
-  { matches: /apt-get install |^mkdir |^tar -xf site\.tar /, reason: HOST, test: OFFLINE },
-  { matches: /^forage bundle /, reason: "it needs packages and images", test: OFFLINE },
+  { matches: /^mkdir -p debian|apt-get install --download-only /, reason: "it needs a network" },
+  { matches: /apt-get install |^mkdir |^tar -xf site\.tar /, reason: HOST, test: PACKAGES },
   { matches: /systemctl (?:start|stop|restart) forage-coordinator$/, reason: HOST, test: LAB },
   {
     matches: /forage-coordinator restore \S+ --replace /,
@@ -51,8 +50,7 @@ export const COMMANDS_ELSEWHERE: readonly Elsewhere[] = [
   { matches: /^forage node add .* \| sh$/, reason: HOST, test: LAB },
   {
     matches: /^openssl |^sudo ch(?:own|mod) .*notifications\.key$/,
-    reason: "it needs the user of the packages",
-    test: LAB,
+    reason: "it needs the user of the packages, and openssl",
   },
   {
     matches: /forage notification test /,
@@ -63,7 +61,8 @@ export const COMMANDS_ELSEWHERE: readonly Elsewhere[] = [
   { matches: /forage-agent support-bundle$/, reason: HOST, test: LAB },
   { matches: /^sudo (?:tar|find|chown|cp) .*\/var\/lib\/forage\//, reason: HOST, test: LAB },
   { matches: /^(?:scp|rm|ls|ln|curl|grpcurl|docker) /, reason: "it is a program of others" },
-  { matches: /^ssh \S+ sudo (?:reboot|ctr )|^ssh -L /, reason: HOST, test: LAB },
+  { matches: /^ssh \S+ sudo (?:reboot|ctr )/, reason: HOST, test: LAB },
+  { matches: /^ssh -L /, reason: "it runs until it is interrupted, and needs a host with sshd" },
   { matches: /^sudo kill -9 /, reason: "it kills programs of hack/up", test: "hack/e2e/service.e2e.test.ts" },
   {
     matches: /^prometheus |^promtool /,
@@ -83,18 +82,13 @@ export const COMMANDS_ELSEWHERE: readonly Elsewhere[] = [
     test: "coordinator/test/authority-roll.test.ts",
   },
   {
-    matches: /forage image (?:push|rm|prefetch \S+ --from) /,
-    reason: "it needs an image",
-    test: "hack/e2e/images.e2e.test.ts",
-  },
-  {
-    matches: /forage workspace (?:ssh|snapshot|content) /,
+    matches: /forage workspace (?:ssh|snapshot|content (?!ls)\w+) /,
     reason: "it needs a workspace that runs",
     test: "hack/e2e/workspaces.e2e.test.ts",
   },
 ];
 
-/** Fences that hold neither commands nor YAML. */
+/** Fences that contain neither commands nor YAML. */
 export const FENCES_ELSEWHERE: readonly Elsewhere[] = [
   { matches: /^mermaid /, reason: "a picture" },
   {

@@ -3,7 +3,10 @@ import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import type { FieldSchema } from "@forage/proto/forest-schema";
 import { type Draft, fieldsOf, getField, setField } from "./fields.ts";
 
-/** Changes one field somewhere in the request to something odd, and returns it as it comes off the wire. */
+/**
+ * Changes one random field of the request to an unusual value, and returns it as decoded from the
+ * wire.
+ */
 export function mutated(request: ApplyResourcesRequest, random: Random): ApplyResourcesRequest {
   const draft = structuredClone(request) as unknown as Draft;
   mutate("forest.v1.ApplyResourcesRequest", draft, random);
@@ -68,7 +71,7 @@ function oddMap(random: Random): Record<string, string> {
   );
 }
 
-/** A message with nothing set, with the empty lists that ts-proto's messages have. */
+/** Returns an empty message with the empty lists of ts-proto's messages. */
 function emptyOf(type: string): Draft {
   const draft: Draft = {};
   for (const field of fieldsOf(type)) {

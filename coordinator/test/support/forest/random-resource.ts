@@ -5,7 +5,7 @@ import { type Draft, fieldsOf, setField } from "./fields.ts";
 import { repair } from "./repair.ts";
 import { samplesOf, valuesOf } from "./samples.ts";
 
-/** A resource of any kind with any of its fields set, and valid all the same. */
+/** Returns a valid resource of a random kind with random fields. */
 export function randomResource(random: Random, name: string): ForageResource {
   const draft = randomMessage("forest.v1.ForageResource", random);
   draft.name = name;

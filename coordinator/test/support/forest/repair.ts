@@ -1,7 +1,7 @@
 import type { Random } from "@forage/common/random";
 import type { Draft } from "./fields.ts";
 
-/** Makes what rules between fields ask for true in a message whose fields are valid each by itself. */
+/** Makes a message valid whose fields are valid individually but may contradict each other. */
 export function repair(type: string, draft: Draft, random: Random): Draft {
   repairs[type.replace("forest.v1.", "")]?.(draft, random);
   return draft;
@@ -14,7 +14,7 @@ const repairs: Readonly<Record<string, Repair>> = {
   JobSpec: repairRun,
   CronJobSpec: repairRun,
   ResourceRequirements: (requirements) => {
-    // The same amount is allowed for everything, devices too.
+    // The same amount is allowed for all resources, including devices.
     if (requirements.requests !== undefined) requirements.limits = requirements.requests;
   },
   Container: (container) => {
@@ -107,7 +107,7 @@ const repairs: Readonly<Record<string, Repair>> = {
   ResponseHeaderModifier: uniqueHeaders,
 };
 
-/** Shares of requests need requests. */
+/** Removes shares of requests if there are no requests. */
 function repairService(spec: Draft): void {
   repairPod(spec);
   const policy = message(message(spec.scaling ?? {}).autoscaling ?? {});
@@ -123,7 +123,7 @@ function repairRun(spec: Draft): void {
   repairPod(spec);
 }
 
-/** Names that are unique in a pod, and mounts of volumes that it has. */
+/** Makes names unique in a pod, and mounts refer to its volumes. */
 function repairPod(spec: Draft): void {
   spec.volumes = list(spec.volumes).map((volume, index) => ({ ...volume, name: `v${index}` }));
   const volumes = list(spec.volumes).map((volume) => volume.name);

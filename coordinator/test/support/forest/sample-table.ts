@@ -1,8 +1,11 @@
-/** Makes valid messages of one type. */
+/** Valid sample values for messages of one type. */
 export interface MessageSamples {
-  /** Fields without which the message is invalid, by JSON name; a oneof by its own name. */
+  /** The required fields, by JSON name; a oneof by its own name. */
   readonly base: Readonly<Record<string, unknown>>;
-  /** Keyed by the contract's name: valid values, the first not the default. Fields that hold messages have none. */
+  /**
+   * Valid values by the contract's field name; the first one is not the default. Fields with
+   * messages have none.
+   */
   readonly values: Readonly<Record<string, readonly unknown[]>>;
 }
 

@@ -3,16 +3,16 @@ import type { FieldSchema } from "@forage/proto/forest-schema";
 import { type Draft, fieldsOf, setField } from "./fields.ts";
 import { samplesOf, valuesOf } from "./samples.ts";
 
-/** One field of one message, and how to get there from a resource. */
+/** A field of a message, and the path to it from a resource. */
 export interface FieldChain {
-  /** Names of the fields, outermost first. */
+  /** The names of the fields, outermost first. */
   readonly names: readonly string[];
   readonly steps: readonly { readonly type: string; readonly field: FieldSchema }[];
 }
 
 const ROOT = "forest.v1.ForageResource";
 
-/** Every field that a resource can hold, however deep. */
+/** Returns every field of a resource at any depth. */
 export function everyField(type = ROOT, before: FieldChain = { names: [], steps: [] }): FieldChain[] {
   return fieldsOf(type).flatMap((field) => {
     const chain = {
@@ -23,7 +23,7 @@ export function everyField(type = ROOT, before: FieldChain = { names: [], steps:
   });
 }
 
-/** Values to try in the last field of a chain; messages are given with what they can't be without. */
+/** Returns values to test in the last field of a chain. Messages contain their required fields. */
 export function valuesAt({ names, steps }: FieldChain): readonly unknown[] {
   const last = steps.at(-1);
   if (last === undefined) return [];
@@ -33,7 +33,7 @@ export function valuesAt({ names, steps }: FieldChain): readonly unknown[] {
   return field.kind === "message" ? [baseOf(field)] : valuesOf(type, field.name);
 }
 
-/** A resource in which nothing else is set but what has to be. */
+/** Returns a resource in which only this field and required fields are set. */
 export function resourceWith(chain: FieldChain, value: unknown): ForageResource {
   const draft = build(chain.steps, value);
   const path = chain.names.join(".");
@@ -41,7 +41,7 @@ export function resourceWith(chain: FieldChain, value: unknown): ForageResource 
   return ForageResource.fromPartial(draft);
 }
 
-/** Fields that `resourceWith` has to set besides, as their paths end. */
+/** Returns the ends of the paths of the fields that `resourceWith` sets in addition. */
 export function alsoSet(chain: FieldChain): readonly string[] {
   return needs.flatMap(([pattern, , also]) => (pattern.test(chain.names.join(".")) ? [also] : []));
 }
@@ -109,7 +109,9 @@ function baseOf(field: FieldSchema): Draft {
   return { ...structuredClone(samplesOf(field.type).base), ...named(field) } as Draft;
 }
 
-/** Containers beside the main one need names of their own; fields of nodes have other keys than labels. */
+/**
+ * Returns a unique name for a container other than the main one, or a valid key for a node's field.
+ */
 function named({ name }: FieldSchema): Draft {
   if (name === "sidecars" || name === "init_containers") return { name: "other" };
   return name === "match_fields" ? { key: "metadata.name", values: ["node-1"] } : {};

@@ -1,7 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { createAuthority, signLeaf } from "../../../src/certificates/self-signed/authority.ts";
 
-/** The content of a secret with a certificate for the hostname, good for 90 days from `nowMs` on. */
+/**
+ * Returns the content of a secret with a certificate for the hostname, valid for 90 days from
+ * `nowMs`.
+ */
 export async function aCertificate(
   hostname: string,
   nowMs = Date.now(),

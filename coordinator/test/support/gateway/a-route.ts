@@ -12,14 +12,14 @@ export interface RouteFields {
   readonly spec?: Parameters<typeof RouteSpec.fromPartial>[0];
 }
 
-/** A route resource as it is stored. Without a spec it leads everything to the service web. */
+/** Returns a stored route resource. Without a spec it sends all requests to the service web. */
 export function aRouteRecord(fields: RouteFields = {}): ResourceRecord {
   const { name = "front", namespace = "shop", createdMs = 1_000, spec = {} } = fields;
   const value = { targetService: "web", ...spec };
   return recordOf("route", namespace, name, createdMs, { $case: "route", value });
 }
 
-/** A service with an inline route as it is stored. */
+/** Returns a stored service with an inline route. */
 export function aServiceRecord({ name = "web", namespace = "shop", createdMs = 1_000, spec = {} } = {}) {
   const value = { target: "web", ports: [{ name: "http", port: 80, targetPort: 8080 }], ...spec };
   return recordOf("service", namespace, name, createdMs, { $case: "service", value });
@@ -29,7 +29,7 @@ export function aRoute(fields: RouteFields = {}): Route {
   return some(routeOf(aRouteRecord(fields)));
 }
 
-/** Returns the entry that the view would hold for the record. */
+/** Returns the entry that the view would contain for the record. */
 export function entryOf(record: ResourceRecord): ResourceEntry {
   const { namespace, kind, name } = record;
   const key = resourceKey(namespace, kind, name);

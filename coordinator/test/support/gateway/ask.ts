@@ -5,21 +5,18 @@ export interface Asked {
   readonly host: string;
   readonly path: string;
   readonly method?: string;
-  /** Names in lowercase. */
+  /** Headers by lowercase name. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string>>;
 }
 
-/**
- * Returns the rule by which a gateway answers that follows its configuration exactly: the nearest host, then the first matching
- * rule.
- */
+/** Returns the rule with which a gateway answers: that of the nearest host, and the first match. */
 export function ruleFor(hosts: ReadonlyMap<string, GatewayHost>, asked: Asked): GatewayRule | undefined {
   const host = hosts.get(nearestHost([...hosts.keys()], asked.host) ?? "");
   return host?.rules.find(({ match }) => match === undefined || holds(match, asked));
 }
 
-/** The hostname by which a request to the host is served. */
+/** Returns the hostname under which a request to the host is served. */
 export function nearestHost(hostnames: readonly string[], host: string): string | undefined {
   const covering = hostnames.filter((hostname) => covers(hostname, host));
   return covering.sort((a, b) => nearness(b) - nearness(a))[0];
@@ -30,7 +27,10 @@ export function covers(hostname: string, host: string): boolean {
   return hostname.startsWith("*.") ? host.endsWith(hostname.slice(1)) : hostname === host;
 }
 
-/** Full names before wildcards, longer wildcards before shorter ones. */
+/**
+ * Returns a number that is larger for nearer hostnames: full names before wildcards, longer
+ * wildcards before shorter ones.
+ */
 export function nearness(hostname: string): number {
   if (hostname === "*") return 0;
   return hostname.startsWith("*.") ? hostname.length : 1_000;

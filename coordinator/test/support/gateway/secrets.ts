@@ -6,7 +6,7 @@ import { KeyRing } from "../../../src/objects/key-ring.ts";
 import { type Content, Vault } from "../../../src/objects/vault.ts";
 import type { Op } from "../../../src/store/index.ts";
 
-/** A vault, and what writes secrets that only it opens. */
+/** Returns a vault, and a function that writes secrets that only this vault can decrypt. */
 export function secretsOf(namespace = "shop") {
   const vault = new Vault(
     new KeyRing([{ id: "test", bytes: randomBytes(32) }], randomBytes),
@@ -18,8 +18,8 @@ export function secretsOf(namespace = "shop") {
     const record = ObjectRecord.fromPartial({ ...name, versions: [version] });
     const stored = vault.record(name, content, version, 1);
     return [
-      { kind: "put", key: objectVersionKey(name, version), value: encodeRecord(ObjectVersionRecord, stored) },
-      { kind: "put", key: objectKey(name), value: encodeRecord(ObjectRecord, record) },
+      { type: "put", key: objectVersionKey(name, version), value: encodeRecord(ObjectVersionRecord, stored) },
+      { type: "put", key: objectKey(name), value: encodeRecord(ObjectRecord, record) },
     ];
   };
   return { vault, put };

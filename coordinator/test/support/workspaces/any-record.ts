@@ -27,7 +27,10 @@ import { WORKSPACES_SCHEMA } from "../../../src/workspaces/settings.ts";
 import { aPod } from "../entries.ts";
 import { broken, checkChange } from "./life-rules.ts";
 
-/* Rules of single decisions that hold for every record, also for records that no history of today's code leads to. */
+/*
+ * Rules of single decisions that hold for every record, including records that the present code
+ * never produces.
+ */
 
 const SETTINGS = WORKSPACES_SCHEMA.parse({ enabled: true });
 const NOW_MS = 10_000_000_000;
@@ -58,7 +61,7 @@ const STATES = [
 ];
 const ARCHIVES = ["a", "b"].map((sha256) => ({ object: "object", sizeBytes: 5n, sha256 }));
 
-/** Throws the rule that a decision about a random record breaks. */
+/** Throws the rule that a decision about a random record violates. */
 export function checkAnyRecord(random: Random): void {
   const record = aRecord(random);
   checkAdvance(record, random);
@@ -87,7 +90,10 @@ function checkAdvance(record: InstanceRecord, random: Random): void {
     broken("STOPPED before the node has reported whether containers had the content");
 }
 
-/** Reports whether it is known whether a container had the content, or nothing of it is left to decide about. */
+/**
+ * Reports whether it is known whether a container used the content, or no decision about it is
+ * left.
+ */
 function isDecided(record: InstanceRecord): boolean {
   const { node, nodeLost, contentKept, contentEverReady, contentStage, podCreated, podGoneAcknowledged } =
     record;
@@ -97,7 +103,7 @@ function isDecided(record: InstanceRecord): boolean {
   );
 }
 
-/** The content of a stopped workspace that a retry could not save is kept for somebody to decide. */
+/** Checks that content of a stopped workspace that a retry could not save is kept. */
 function checkKept(record: InstanceRecord, random: Random): void {
   const { phase, contentSafe, transfers } = record;
   const final = transfers.findLast(({ id }) => id.startsWith("final"));
@@ -106,7 +112,7 @@ function checkKept(record: InstanceRecord, random: Random): void {
   if (!planned.contentKept) broken("a retry has failed, and its content does not count as kept");
 }
 
-/** Content that has to be saved is saved, or its loss is a failure. */
+/** Checks that content that must be saved is saved, or its loss is reported as a failure. */
 function checkLoss(before: InstanceRecord, after: InstanceRecord): void {
   if (before.phase === WorkspacePhase.STOPPED || after.contentKept || after.contentLost) return;
   if (!after.contentEverReady || after.contentSafe || after.type === WorkspaceType.IMAGEBUILD) return;
@@ -144,7 +150,7 @@ function checkReport(record: InstanceRecord, random: Random): void {
   const report = aReport(record, random);
   const after = applyReport(record, report, QUOTA_BYTES);
   checkChange(record, versioned(record, after, 1));
-  // The loss of content comes first, and its end with the next report.
+  // The loss of content is reported first, and its end with the next report.
   const again = applyReport(after, report, QUOTA_BYTES);
   if (applyReport(again, report, QUOTA_BYTES) !== again) broken("the same report keeps changing the record");
   if (after.stop !== record.stop || after.phase !== record.phase)
@@ -165,7 +171,10 @@ function checkReport(record: InstanceRecord, random: Random): void {
   if (after.contentLost && !record.contentLost && !isLoss) broken("content counts as lost that is there");
 }
 
-/** Content that is saved after the stop stands between the backups of earlier and of later instances. */
+/**
+ * Checks that content saved after the stop is ordered between the backups of earlier and of later
+ * instances.
+ */
 function checkOrderOfLate(generations: readonly Generation[], podGoneVersion: bigint): void {
   const at = generations.findIndex(({ archive }) => archive?.object === "object");
   const saved = generations[at];
@@ -209,7 +218,7 @@ function checkConfirm(record: InstanceRecord, random: Random): void {
   const isOrdered = record.podGoneVersion !== 0n;
   const older = Array.from({ length: random.below(5) }, (_, index) => ({
     archive: { object: `older-${index}`, sizeBytes: 1n, sha256: "c" },
-    // Where orders are known, clocks may have been wrong.
+    // If orders are known, clocks may have been wrong.
     at: toTimestamp(NOW_MS - (isOrdered ? random.below(10_000_000) : index * 3_000_000)),
     order: isOrdered ? BigInt(100 - index * 10) : 0n,
     instanceId: random.pick(["another", "another", "instance"]),
@@ -240,7 +249,7 @@ function checkConfirm(record: InstanceRecord, random: Random): void {
   if (isThere && after.contentSafe !== done.id.startsWith("final"))
     broken("only the final transfer makes content safe");
   for (const op of ops) {
-    if (op.kind !== "put" || !op.key.startsWith("workspaces/backups/")) continue;
+    if (op.type !== "put" || !op.key.startsWith("workspaces/backups/")) continue;
     const { generations } = decodeRecord(BackupRecord, op.key, op.value);
     if (generations.length > 3) broken(`${generations.length} generations are kept`);
     const isLate = record.phase === WorkspacePhase.STOPPED;
@@ -249,7 +258,7 @@ function checkConfirm(record: InstanceRecord, random: Random): void {
     if (!generations.some((it) => it.archive?.object === "object")) broken("what was saved is not kept");
     if (isLate) checkOrderOfLate(generations, record.podGoneVersion);
   }
-  const isPointer = ops.some((op) => op.kind === "put" && op.key.startsWith("workspaces/backups/"));
+  const isPointer = ops.some((op) => op.type === "put" && op.key.startsWith("workspaces/backups/"));
   if (isPointer !== (isThere && done.kind !== TransferKind.SNAPSHOT)) broken("a snapshot moves the pointer");
   if (isPointer && (writes.compares ?? []).length === 0) broken("the pointer moves without a compare");
 }

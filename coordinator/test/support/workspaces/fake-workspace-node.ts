@@ -1,39 +1,38 @@
 import { createHash } from "node:crypto";
 import { messageOf } from "@forage/common/message-of";
-import { channelCredentials } from "@forage/identity/credentials";
 import type { GitStatus } from "@forage/proto/content-service-api/initializer";
 import {
   type Archive,
   ContentSource,
   ContentStage,
-  type SyncRequest,
   type SyncResponse,
   type TransferOrder,
   TransferReport,
   TransferState,
+  type UploadRequest,
   type UploadResponse,
-  WorkspaceNodeServiceClient,
   type WorkspaceOrder,
   WorkspaceReport,
 } from "@forage/proto/forage/workspaces/v1/workspaces";
-import type { ClientDuplexStream } from "@grpc/grpc-js";
-import type { HollowAgent } from "../hollow-agent.ts";
-import type { World } from "../world.ts";
+import type { NodeTransport, SyncStream } from "./node-transport.ts";
 
-/** The state of one workspace on the node. A restart of the agent does not lose it. */
+/** The state of one workspace on the node, which survives a restart of the agent. */
 interface Held {
   stage: ContentStage;
   message: string;
   readonly transfers: Map<string, TransferReport>;
 }
 
-/** Reactions of the fake node; tests change them while it runs. */
+/** The reactions of the fake node, which tests may change at any time. */
 export interface Behaviour {
-  /** Returns the outcome of an order to make the content; undefined: nothing happens yet. */
+  /** Returns the outcome of an order to fill the content; undefined if nothing happens yet. */
   initialize: (
     order: WorkspaceOrder,
   ) => { readonly stage: ContentStage; readonly message?: string } | undefined;
-  /** Returns the outcome of an ordered transfer; undefined: nothing happens yet, "store": the archive is uploaded. */
+  /**
+   * Returns the outcome of an ordered transfer; undefined if nothing happens yet, and "store" to
+   * upload the archive.
+   */
   transfer: (
     order: TransferOrder,
   ) => "store" | "lie" | { readonly state: TransferState; readonly message: string } | undefined;
@@ -41,20 +40,21 @@ export interface Behaviour {
   gitStatus: GitStatus | undefined;
 }
 
-/** The workspaces' part of an agent without a host: real calls with the node's certificate, and content that is a text. */
+/** The workspace component of an agent without a host. The content of a workspace is a text. */
 export class FakeWorkspaceNode {
   readonly orders = new Map<string, WorkspaceOrder>();
   readonly held: Map<string, Held>;
   readonly removals: string[] = [];
   readonly behaviour: Behaviour;
-  /** Ended with an error. */
+  /** The error with which the stream ended. */
   ended: Error | undefined;
-  readonly #client: WorkspaceNodeServiceClient;
-  #stream: ClientDuplexStream<SyncRequest, SyncResponse> | undefined;
+  readonly #transport: NodeTransport;
+  #stream: SyncStream | undefined;
   readonly #uploading = new Set<string>();
 
-  /** `former`: the same node before a restart. */
-  constructor(world: World, { pair }: HollowAgent, former?: FakeWorkspaceNode) {
+  /** Creates a node. `former` is the same node before a restart. */
+  constructor(transport: NodeTransport, former?: FakeWorkspaceNode) {
+    this.#transport = transport;
     this.held = former?.held ?? new Map<string, Held>();
     this.behaviour = former?.behaviour ?? {
       initialize: () => ({ stage: ContentStage.READY }),
@@ -62,23 +62,19 @@ export class FakeWorkspaceNode {
       dispose: () => true,
       gitStatus: undefined,
     };
-    this.#client = new WorkspaceNodeServiceClient(
-      world.address,
-      channelCredentials({ caPem: world.caPem, ...pair }),
-    );
-    world.atEnd(() => this.close());
     this.connect();
   }
 
-  /** Opens the stream, with everything that the node holds. */
+  /** Opens the stream with the complete state of the node. */
   connect(): void {
     this.ended = undefined;
-    const stream = this.#client.sync();
-    this.#stream = stream;
-    stream.on("data", (response: SyncResponse) => this.#take(response));
-    stream.on("error", (error) => {
-      if (this.#stream === stream) this.ended = error;
+    const stream = this.#transport.sync({
+      receive: (response) => this.#take(response),
+      fail: (error) => {
+        if (this.#stream === stream) this.ended = error;
+      },
     });
+    this.#stream = stream;
     stream.write({ full: true, workspaces: [...this.held.keys()].map((id) => this.#reportOf(id)) });
   }
 
@@ -89,36 +85,28 @@ export class FakeWorkspaceNode {
 
   close(): void {
     this.disconnect();
-    this.#client.close();
+    this.#transport.close();
   }
 
-  /** Acts on all orders again, after the behaviour changed. */
+  /** Executes all orders again after the behaviour has changed. */
   act(): void {
     for (const order of this.orders.values()) this.#act(order);
   }
 
-  /** Sends a report of its own making. */
+  /** Sends a report made by the test. */
   report(report: Parameters<typeof WorkspaceReport.fromPartial>[0]): void {
     this.#stream?.write({ full: false, workspaces: [WorkspaceReport.fromPartial(report)] });
   }
 
   upload(instanceId: string, transferId: string, object: string, text: string): Promise<UploadResponse> {
-    return new Promise((resolve, reject) => {
-      const call = this.#client.upload((error, response) =>
-        error === null ? resolve(response) : reject(error),
-      );
-      const data = Buffer.from(text);
-      const digest = {
-        sizeBytes: BigInt(data.length),
-        sha256: createHash("sha256").update(data).digest("hex"),
-      };
-      call.write({
-        part: { $case: "start", value: { instanceId, transferId, object, sizeBytes: 0n, sha256: "" } },
-      });
-      call.write({ part: { $case: "data", value: data } });
-      call.write({ part: { $case: "end", value: digest } });
-      call.end();
-    });
+    const data = Buffer.from(text);
+    const sha256 = createHash("sha256").update(data).digest("hex");
+    const parts: UploadRequest["part"][] = [
+      { $case: "start", value: { instanceId, transferId, object, sizeBytes: 0n, sha256: "" } },
+      { $case: "data", value: data },
+      { $case: "end", value: { sizeBytes: BigInt(data.length), sha256 } },
+    ];
+    return this.#transport.upload(parts.map((part) => ({ part })));
   }
 
   #take({ orders, removals }: SyncResponse): void {
@@ -140,7 +128,7 @@ export class FakeWorkspaceNode {
     if (order.dispose) {
       if (held.stage !== ContentStage.DISPOSED && this.behaviour.dispose(order)) {
         held.stage = ContentStage.DISPOSED;
-        this.#tell(id);
+        this.#report(id);
       }
       return;
     }
@@ -152,11 +140,11 @@ export class FakeWorkspaceNode {
   }
 
   #initialize(order: WorkspaceOrder, held: Held): void {
-    // Content that was complete is not made again.
+    // Complete content is not filled again.
     const outcome = order.contentComplete ? undefined : this.behaviour.initialize(order);
     held.stage = outcome?.stage ?? ContentStage.INITIALIZING;
     held.message = outcome?.message ?? "";
-    this.#tell(order.instanceId);
+    this.#report(order.instanceId);
   }
 
   #transfer(id: string, transfer: TransferOrder, held: Held): void {
@@ -176,7 +164,7 @@ export class FakeWorkspaceNode {
     };
     const report = outcome === "lie" ? { state: TransferState.DONE, archive } : outcome;
     held.transfers.set(transfer.id, TransferReport.fromPartial({ id: transfer.id, ...report }));
-    this.#tell(id);
+    this.#report(id);
   }
 
   async #store(id: string, transfer: TransferOrder, held: Held): Promise<void> {
@@ -196,11 +184,11 @@ export class FakeWorkspaceNode {
       );
     } finally {
       this.#uploading.delete(transfer.id + id);
-      this.#tell(id);
+      this.#report(id);
     }
   }
 
-  #tell(id: string): void {
+  #report(id: string): void {
     this.#stream?.write({ full: false, workspaces: [this.#reportOf(id)] });
   }
 

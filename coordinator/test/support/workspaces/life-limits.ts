@@ -11,11 +11,11 @@ export interface LimitFacts {
   readonly nowMs: number;
   readonly upSinceMs: number;
   readonly activity: ActivityRecord | undefined;
-  /** Set by the request or by SetTimeout. */
+  /** The time-out set by the request or by SetTimeout. */
   readonly customMs: number | undefined;
 }
 
-/** A decision about the record. */
+/** Checks a decision about the record against the documented limits. */
 export function checkLimits(before: InstanceRecord, after: InstanceRecord, facts: LimitFacts): void {
   const overdue = isOverdue(before, facts);
   if (overdue && after.stop === undefined) broken("a limit has passed, and the workspace goes on");
@@ -29,7 +29,7 @@ export function checkLimits(before: InstanceRecord, after: InstanceRecord, facts
   if (isEarly) broken("a stop failed before its time");
 }
 
-/** Reports whether a pod still runs, or the content of a regular workspace still has to be saved. */
+/** Reports whether a pod still runs, or the content of a regular workspace must still be saved. */
 function isBusy(record: InstanceRecord): boolean {
   if (record.podCreated && !record.podGone) return true;
   const { contentEverReady, contentSafe, contentKept, contentLost, nodeLost, type } = record;
@@ -37,12 +37,15 @@ function isBusy(record: InstanceRecord): boolean {
   return isUnsaved && type === WorkspaceType.REGULAR;
 }
 
-/** Reports whether a workspace has to stop by the limits that docs/workspaces.md gives, with the default settings. */
+/**
+ * Reports whether a workspace must stop by the limits in docs/workspaces.md, with the default
+ * settings.
+ */
 function isOverdue(record: InstanceRecord, { nowMs, upSinceMs, activity, customMs }: LimitFacts): boolean {
   if (record.stop !== undefined) return false;
   const age = nowMs - (toEpochMs(record.createdAt) ?? 0);
   if (age >= 36 * HOUR_MS) return true;
-  // A start needs the coordinator: time without it does not count.
+  // A start needs the coordinator, so time without it does not count.
   const startAge = Math.min(age, nowMs - upSinceMs);
   if (record.phase === WorkspacePhase.PENDING) return startAge >= 30 * MINUTE_MS;
   const interruptedMs = toEpochMs(record.interruptedSince);
@@ -50,7 +53,7 @@ function isOverdue(record: InstanceRecord, { nowMs, upSinceMs, activity, customM
   if (isInterrupted && nowMs - Math.max(interruptedMs ?? 0, upSinceMs) >= 5 * MINUTE_MS) return true;
   if (record.phase !== WorkspacePhase.RUNNING && !isInterrupted) return startAge >= HOUR_MS;
   if (record.type !== WorkspaceType.REGULAR) return age >= (customMs ?? HOUR_MS);
-  // Users have three heartbeats to come back after a start of the coordinator.
+  // Users have three heartbeats to reconnect after a start of the coordinator.
   if (nowMs < upSinceMs + 90 * SECOND_MS) return false;
   const lastMs = toEpochMs(activity?.lastActivity);
   if (activity === undefined || lastMs === undefined) return age >= Math.max(HOUR_MS, customMs ?? 0);
@@ -58,7 +61,7 @@ function isOverdue(record: InstanceRecord, { nowMs, upSinceMs, activity, customM
   return nowMs - lastMs >= (customMs ?? 30 * MINUTE_MS);
 }
 
-/** Reports whether a stop takes so long that it has to be reported as a failure. */
+/** Reports whether a stop has taken so long that it must be reported as a failure. */
 function isStoppingOverdue(record: InstanceRecord, nowMs: number): boolean {
   const sinceMs = toEpochMs(record.stoppingSince);
   return record.phase === WorkspacePhase.STOPPING && sinceMs !== undefined && nowMs - sinceMs >= HOUR_MS;

@@ -3,9 +3,12 @@ import { WorkspaceConditionBool, WorkspacePhase, WorkspaceType } from "@forage/p
 import type { BackupRecord, InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
 import { ContentStage, TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { statusOf } from "../../../src/workspaces/phase/status.ts";
-import type { SimulatedStore } from "./simulated-store.ts";
+import type { ContentVersion, SimulatedStore } from "./simulated-store.ts";
 
-/* The rules that hold for a workspace after every event. They do not depend on how the decisions are made. */
+/*
+ * The order of phases. The rules in this file hold after every event, regardless of how decisions
+ * are made.
+ */
 
 const ORDER: readonly WorkspacePhase[] = [
   WorkspacePhase.PENDING,
@@ -20,7 +23,7 @@ export function broken(rule: string): never {
   throw new Error(rule);
 }
 
-/** A stored change of the record. */
+/** Checks a stored change of the record. */
 export function checkChange(before: InstanceRecord, after: InstanceRecord): void {
   if (rankOf(after.phase) < rankOf(before.phase))
     broken(`the phase went back from ${before.phase} to ${after.phase}`);
@@ -37,12 +40,15 @@ export function checkChange(before: InstanceRecord, after: InstanceRecord): void
   checkTransfers(before, after);
 }
 
-/** A workspace whose node is away is interrupted, and runs again when the node is back. */
+/**
+ * Returns the rank of a phase. A workspace whose node is away is interrupted, and runs again when
+ * the node returns.
+ */
 function rankOf(phase: WorkspacePhase): number {
   return ORDER.indexOf(phase === WorkspacePhase.INTERRUPTED ? WorkspacePhase.RUNNING : phase);
 }
 
-/** A transfer that has ended stays as it is, except that a lost archive makes it fail. */
+/** Checks that an ended transfer does not change, except that a lost archive makes it fail. */
 function checkTransfers(before: InstanceRecord, after: InstanceRecord): void {
   for (const transfer of before.transfers) {
     const now = after.transfers.find(({ id }) => id === transfer.id);
@@ -64,7 +70,7 @@ function published(record: InstanceRecord): unknown {
   return { ...statusOf(record, "", ""), statusVersion: 0n };
 }
 
-/** Values that never change once they are set. */
+/** Returns the values that never change once they are set. */
 function settledOf(record: InstanceRecord): Record<string, unknown> {
   const { conditions } = record;
   const settled: Record<string, unknown> = {
@@ -91,7 +97,7 @@ function settledOf(record: InstanceRecord): Record<string, unknown> {
   return Object.fromEntries(Object.entries(settled).filter(([, value]) => Boolean(value)));
 }
 
-/** The pointer to the backups. */
+/** Checks the record of the backups. */
 export function checkPointer(
   backup: BackupRecord | undefined,
   store: SimulatedStore,
@@ -115,7 +121,7 @@ export function checkPointer(
   }
 }
 
-/** The state of the simulated world beside the record. */
+/** The state of the simulated world besides the record. */
 export interface LifeFacts {
   readonly podEnded: boolean;
   readonly nodeRemoved: boolean;
@@ -142,4 +148,33 @@ export function checkRecord(record: InstanceRecord, { podEnded, nodeRemoved, bac
   if (!record.contentEverReady || type === WorkspaceType.IMAGEBUILD || record.contentSafe) return;
   if (!nodeRemoved && !record.contentKept && !record.contentLost) broken("STOPPED without a backup");
   if (conditions?.failed === "") broken("content was lost without a failure");
+}
+
+/** The content that a node deletes, and the versions of it that the store has. */
+export interface DeletedContent {
+  readonly version: ContentVersion;
+  /** The disk whose content was lost first. Undefined: none was lost. */
+  readonly lostAtDisk: number | undefined;
+  readonly stored: readonly ContentVersion[];
+  /** The version of the newest backup. Undefined: there is none. */
+  readonly newest: ContentVersion | undefined;
+}
+
+/**
+ * Checks that content is deleted only after its newest version is in the store as a backup or a
+ * snapshot.
+ */
+export function checkDeletion(record: InstanceRecord, content: DeletedContent): void {
+  const { type, stop, contentKept } = record;
+  if (stop === undefined) broken("the node deletes the content of a workspace that is not stopped");
+  if (contentKept) broken("the node deletes content that is kept because it could not be saved");
+  const { changes, disk } = content.version;
+  // No container changed it, so it contains nothing new.
+  if (changes === 0 || type === WorkspaceType.IMAGEBUILD) return;
+  if (content.lostAtDisk !== undefined && disk >= content.lostAtDisk) return;
+  const isIt = (version: ContentVersion | undefined): boolean =>
+    version?.changes === changes && version.disk === disk;
+  if (!content.stored.some(isIt)) broken("the node deletes content that was not saved");
+  if (type === WorkspaceType.REGULAR && !isIt(content.newest))
+    broken("the node deletes content that the newest generation does not hold");
 }

@@ -21,7 +21,7 @@ import { planWorkspace, type WorkspacePlan, withTransfer } from "../../../src/wo
 import { versioned } from "../../../src/workspaces/records.ts";
 import { WORKSPACES_SCHEMA } from "../../../src/workspaces/settings.ts";
 import { checkLimits } from "./life-limits.ts";
-import { broken, checkChange, checkPointer, checkRecord } from "./life-rules.ts";
+import { broken, checkChange, checkDeletion, checkPointer, checkRecord } from "./life-rules.ts";
 import { SimulatedNode } from "./simulated-node.ts";
 import { SimulatedPod } from "./simulated-pod.ts";
 import { SimulatedStore } from "./simulated-store.ts";
@@ -29,12 +29,15 @@ import { SimulatedStore } from "./simulated-store.ts";
 export const SETTINGS = WORKSPACES_SCHEMA.parse({ enabled: true });
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-/** Evaluations in a row that may change the record: as many as the reconciler makes at once. */
+/**
+ * The most consecutive evaluations that may change the record, the same as the reconciler's limit.
+ */
 const MAX_ROUNDS = 10;
 
 /**
- * One workspace with its node, its pod and the content store, as plain values. The decisions are those of the real code; every
- * message can be delayed or repeated, and every transaction can be lost before it is stored.
+ * One workspace with its node, its pod and the content store, as plain values. The decisions are
+ * those of the real code. Every message can be delayed or repeated, and every transaction can be
+ * lost before it is stored.
  */
 export class SimulatedLife {
   record: InstanceRecord;
@@ -82,7 +85,7 @@ export class SimulatedLife {
     return this.record.phase === WorkspacePhase.STOPPED;
   }
 
-  /** One random event. */
+  /** Executes one random event. */
   step(): void {
     const r = this.#random;
     const spoils = this.record.transfers.some(
@@ -122,7 +125,7 @@ export class SimulatedLife {
     this.#check();
   }
 
-  /** Runs everything to its end, with a node that works, by a stop request or by a time-out. */
+  /** Runs everything to its end with a working node, by a stop request or by a time-out. */
   finish(): void {
     if (this.#nodeState === "away") this.#toggleNode();
     if (this.#random.chance(0.7)) this.#requestStop();
@@ -191,7 +194,7 @@ export class SimulatedLife {
         const { record, writes } = this.#confirm(after, step.transfer);
         after = record;
         for (const op of writes.ops ?? [])
-          if (op.kind === "put" && op.key.startsWith("workspaces/backups/"))
+          if (op.type === "put" && op.key.startsWith("workspaces/backups/"))
             effects.push(() => this.#movePointer(decodeRecord(BackupCodec, op.key, op.value)));
       }
       if (step.type === "release-meta-id") effects.push(() => this.#release());
@@ -215,7 +218,10 @@ export class SimulatedLife {
     return false;
   }
 
-  /** Without news nothing changes before the time that the timer is set to, and something does then. */
+  /**
+   * Checks that nothing changes without an event before the timer's time, and that something
+   * changes then.
+   */
   #checkRest(): void {
     if (!this.#comesToRest()) broken("evaluations keep changing the record");
     const again = this.#plan();
@@ -284,7 +290,7 @@ export class SimulatedLife {
 
   #takeOrder(): void {
     if (this.#nodeState !== "up" || this.record.node === "" || this.#isDeleted) return;
-    this.#node.take({ ...orderOf(this.record, undefined, SETTINGS), version: BigInt(this.#revision) });
+    this.#node.receive({ ...orderOf(this.record, undefined, SETTINGS), version: BigInt(this.#revision) });
   }
 
   #work(mustSucceed = false): void {
@@ -296,7 +302,13 @@ export class SimulatedLife {
       nowMs: this.#nowMs,
       accepts: (transferId) => transfers.some(({ id }) => id === transferId),
     });
-    if (disposed) this.#assertDeletable();
+    if (disposed)
+      checkDeletion(this.record, {
+        version: this.#node.version,
+        lostAtDisk: this.#lostAtDisk,
+        stored: this.#store.versions(),
+        newest: this.#store.versionOf(this.#backup?.generations[0]?.archive?.object ?? ""),
+      });
   }
 
   #deliver(again = false): void {
@@ -364,29 +376,14 @@ export class SimulatedLife {
     this.#pod.endWithNode();
   }
 
-  /** Spoils an object that no pointer names: a store that loses others breaks its promise. */
+  /**
+   * Damages an object to which no backup refers; losing others would violate the store's contract.
+   */
   #spoil(): void {
     const named = new Set(this.#backup?.generations.map(({ archive }) => archive?.object));
     const open = this.record.transfers.filter(({ finishedAt }) => finishedAt === undefined);
     const objects = open.map(({ object }) => object).filter((object) => !named.has(object));
     if (this.#store.spoil(objects, this.#random)) this.#node.forgetTransfers();
-  }
-
-  /** Content is deleted only once the newest of it is in the store, by the pointer or by a snapshot. */
-  #assertDeletable(): void {
-    const { type, stop, contentKept } = this.record;
-    if (stop === undefined) broken("the node deletes the content of a workspace that is not stopped");
-    if (contentKept) broken("the node deletes content that is kept because it could not be saved");
-    const { changes, disk } = this.#node.version;
-    // No container ever changed it, so that nothing of it is new.
-    if (changes === 0 || type === WorkspaceType.IMAGEBUILD) return;
-    if (this.#lostAtDisk !== undefined && disk >= this.#lostAtDisk) return;
-    const isIt = (version: { readonly changes: number; readonly disk: number } | undefined): boolean =>
-      version?.changes === changes && version.disk === disk;
-    if (!this.#store.versions().some(isIt)) broken("the node deletes content that was not saved");
-    if (type !== WorkspaceType.REGULAR) return;
-    if (!isIt(this.#store.versionOf(this.#backup?.generations[0]?.archive?.object ?? "")))
-      broken("the node deletes content that the newest generation does not hold");
   }
 
   #check(): void {

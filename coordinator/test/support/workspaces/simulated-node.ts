@@ -8,7 +8,7 @@ import {
 } from "@forage/proto/forage/workspaces/v1/workspaces";
 import type { ContentVersion, SimulatedStore } from "./simulated-store.ts";
 
-/** Reports that wait for the stream. A new stream begins with the present state. */
+/** The most reports that wait for the stream. A new stream begins with the present state. */
 const MAX_REPORTS = 3;
 
 export interface WorkFacts {
@@ -19,7 +19,7 @@ export interface WorkFacts {
   readonly accepts: (transferId: string) => boolean;
 }
 
-/** The workspaces' part of a node, with the content of one workspace as a count of its changes. */
+/** The workspace component of a node, whose content is the number of its changes. */
 export class SimulatedNode {
   readonly #random: Random;
   readonly #store: SimulatedStore;
@@ -46,25 +46,25 @@ export class SimulatedNode {
     return this.#reports.length > 0;
   }
 
-  take(order: WorkspaceOrder): void {
+  receive(order: WorkspaceOrder): void {
     this.#order = order;
     for (const id of this.#transfers.keys())
       if (!order.transfers.some((transfer) => transfer.id === id)) this.#transfers.delete(id);
     this.#report();
   }
 
-  /** Takes the next report out of the stream; `again`: it stays there, as if it were sent twice. */
+  /** Returns the next report of the stream. `again` keeps it there, as if it were sent twice. */
   nextReport(again: boolean): WorkspaceReport | undefined {
     return again ? this.#reports[0] : this.#reports.shift();
   }
 
-  /** A container writes. */
+  /** Changes the content, like a container. */
   change(): void {
     if (this.#stage === ContentStage.READY)
       this.#version = { ...this.#version, changes: this.#version.changes + 1 };
   }
 
-  /** Does one piece of work of the order. Returns whether it deleted the content. */
+  /** Executes one step of the order. Returns whether it deleted the content. */
   work({ podRuns, mustSucceed, nowMs, accepts }: WorkFacts): boolean {
     const [order, random] = [this.#order, this.#random];
     if (order === undefined || this.#stage === ContentStage.DISPOSED) return false;
@@ -79,7 +79,7 @@ export class SimulatedNode {
     return disposes;
   }
 
-  /** The agent starts again without its notes of the transfers, which it makes again. */
+  /** Restarts the agent without its records of transfers, which are then made again. */
   forgetTransfers(): void {
     this.#transfers.clear();
     this.#reports = [];
@@ -99,15 +99,15 @@ export class SimulatedNode {
     const next = transfers.find(({ id }) => !isSettled(this.#transfers.get(id)));
     if (next === undefined) return;
     const outcome = mustSucceed ? 0 : this.#random.next();
-    const tell = (change: Parameters<typeof TransferReport.fromPartial>[0]): void => {
+    const report = (change: Parameters<typeof TransferReport.fromPartial>[0]): void => {
       this.#transfers.set(next.id, TransferReport.fromPartial({ id: next.id, ...change }));
     };
-    if (outcome > 0.97) tell({ state: TransferState.FAILED, message: "no such directory" });
+    if (outcome > 0.97) report({ state: TransferState.FAILED, message: "no such directory" });
     else if (outcome > 0.75 || !accepts(next.id))
-      tell({ state: TransferState.RETRYING, message: "store away" });
+      report({ state: TransferState.RETRYING, message: "store away" });
     else {
       const { sizeBytes, sha256 } = this.#store.put(next, this.#version, nowMs);
-      tell({
+      report({
         state: TransferState.DONE,
         archive: { object: next.object, sizeBytes: BigInt(sizeBytes), sha256 },
       });

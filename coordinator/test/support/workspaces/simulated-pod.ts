@@ -5,7 +5,7 @@ import type { PodEntry } from "../../../src/state/entries.ts";
 import { aPod } from "../entries.ts";
 import { broken } from "./life-rules.ts";
 
-/** A pod on its way from creation to removal. */
+/** The stage of a pod between creation and removal. */
 type PodStage = "none" | "unbound" | "bound" | "running" | "exited" | "gone";
 
 /** The pod of one workspace. */
@@ -22,7 +22,7 @@ export class SimulatedPod {
     return this.#stage === "gone" || this.#stage === "none";
   }
 
-  /** Returns the pod as the coordinator sees it; undefined if it has no pod. */
+  /** Returns the pod's entry in the view; undefined if there is no pod. */
   entry(contentIsReady: boolean): PodEntry | undefined {
     if (this.hasEnded) return undefined;
     const ready = this.isRunning && contentIsReady;
@@ -47,7 +47,7 @@ export class SimulatedPod {
     this.#stage = "unbound";
   }
 
-  /** One step further. */
+  /** Advances the pod by one stage. */
   move(node: { readonly isUp: boolean; readonly isRemoved: boolean; readonly hasContent: boolean }): void {
     if (this.#stage === "unbound" && !this.#stopping) this.#stage = node.isRemoved ? "unbound" : "bound";
     else if (!node.isUp) return;
@@ -68,12 +68,12 @@ export class SimulatedPod {
     this.#stage = "exited";
   }
 
-  /** Its node is gone, or it was never given to one. */
+  /** Removes the pod because its node was removed, or because it never had one. */
   end(): void {
     this.#stage = "gone";
   }
 
-  /** The node is gone with everything on it. */
+  /** Removes the pod together with its node. */
   endWithNode(): void {
     if (this.#stage !== "none" && this.#stage !== "unbound") this.end();
   }

@@ -2,7 +2,10 @@ import type { Random } from "@forage/common/random";
 import type { TransferOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
 import type { StoredObject } from "../../../src/workspaces/content/content-store.ts";
 
-/** The state of a workspace's content: changes that containers made, and how often the node's disk was lost before. */
+/**
+ * The version of a workspace's content: the number of changes by containers, and of earlier losses
+ * of the node's disk.
+ */
 export interface ContentVersion {
   readonly changes: number;
   readonly disk: number;
@@ -13,7 +16,7 @@ interface Kept {
   readonly version: ContentVersion;
 }
 
-/** A content store that knows what each archive holds. */
+/** A content store that knows the content version of each archive. */
 export class SimulatedStore {
   readonly #objects = new Map<string, Kept>();
 

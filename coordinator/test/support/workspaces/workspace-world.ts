@@ -7,16 +7,20 @@ import { HollowAgent, type HollowAgentOptions } from "../hollow-agent.ts";
 import { until } from "../until.ts";
 import { startWorld, type World } from "../world.ts";
 import { FakeWorkspaceNode } from "./fake-workspace-node.ts";
+import { grpcNodeTransport } from "./grpc-node-transport.ts";
 
 export interface WorkspaceWorld {
   readonly world: World;
   readonly agent: HollowAgent;
   readonly node: FakeWorkspaceNode;
   readonly content: MemoryContentStore;
-  /** The coordinator reads them whenever it needs them, so that a test can change them. */
+  /**
+   * The settings, which tests may change, because the coordinator reads them whenever it needs
+   * them.
+   */
   readonly settings: WorkspaceSettings;
   readonly calls: ReturnType<World["workspaces"]>;
-  /** Waits until the instance is in the phase, and returns its status. */
+  /** Waits until the instance is in the phase. Returns its status. */
   reaches(id: string, phase: WorkspacePhase): Promise<WorkspaceStatus>;
 }
 
@@ -24,14 +28,14 @@ export interface WorkspaceWorldOptions {
   readonly settings?: Readonly<Record<string, unknown>>;
   readonly agent?: HollowAgentOptions;
   readonly content?: MemoryContentStore;
-  /** Default: two hours. Tests that lose a node need a short one. */
+  /** The interval of heartbeats. Default: two hours. Tests that lose a node need a short one. */
   readonly heartbeatSeconds?: number;
 }
 
-/** So long that an hour that a test skips is no hold-up of the coordinator, and no silence of a node. */
+/** Longer than an hour, so that a test can skip an hour while nodes stay reachable. */
 const HEARTBEAT_SECONDS = 7_200;
 
-/** A coordinator with workspaces, and a node without a host. */
+/** Starts a coordinator with workspaces, and a node without a host. */
 export async function startWorkspaceWorld(
   t: TestContext,
   options: WorkspaceWorldOptions = {},
@@ -50,10 +54,13 @@ export async function startWorkspaceWorld(
     tokenLabels: { "forage.dev/workspaces": "true" },
     ...options.agent,
   });
-  const node = new FakeWorkspaceNode(world, agent);
+  const node = new FakeWorkspaceNode(grpcNodeTransport(world, agent));
   const calls = world.workspaces();
   let [address, presentCalls] = [world.address, calls];
-  /** Calls of the coordinator that serves now, which may have started after the first one. */
+  /**
+   * Returns clients of the coordinator that serves at present, which may have started after the
+   * first one.
+   */
   const present = (): typeof calls => {
     if (world.address !== address) [address, presentCalls] = [world.address, world.workspaces()];
     return presentCalls;
@@ -80,7 +87,7 @@ export async function startWorkspaceWorld(
 
 type Request = Parameters<typeof StartWorkspaceRequest.fromPartial>[0];
 
-/** A valid start request. */
+/** Returns a valid start request. */
 export function aStart(change: Request = {}): StartWorkspaceRequest {
   const { id = "instance-1", metadata, spec, ...rest } = change;
   return StartWorkspaceRequest.fromPartial({

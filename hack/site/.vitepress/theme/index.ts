@@ -1,4 +1,4 @@
-// The package makes a global variable, so it is loaded as a script and not as a module.
+// The package defines a global variable, so it is loaded as a script and not as a module.
 import mermaidUrl from "@mermaid-js/tiny/dist/mermaid.tiny.js?url";
 import { useData } from "vitepress";
 import DefaultTheme from "vitepress/theme";
@@ -9,7 +9,7 @@ interface Mermaid {
   render(id: string, source: string): Promise<{ readonly svg: string }>;
 }
 
-/** Draws a diagram in the page's colours. Without JavaScript in the browser, it shows the diagram's source. */
+/** Draws a diagram in the page's colours. In browsers without JavaScript, shows the diagram's source. */
 const Diagram = defineComponent({
   props: { source: { type: String, required: true } },
   setup({ source }) {

@@ -106,7 +106,7 @@ describeSpec("container_service", "pod affinity", [
     [`${PODS}.required[0].label_selector.match_expressions[0].values`],
   ],
   [
-    "Gt, which is for nodes",
+    "the operator Gt, which only node selectors have",
     selector({ matchExpressions: [{ key: "a", operator: "Gt", values: ["1"] }] }),
     [`${PODS}.required[0].label_selector.match_expressions[0].operator`],
   ],

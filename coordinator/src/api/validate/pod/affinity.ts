@@ -11,7 +11,7 @@ import { validateLabelSelector } from "./label-selector.ts";
 import { validateNodeSelectorTerm } from "./node-selector.ts";
 import { topologyKeyProblem } from "./topology-spread.ts";
 
-/** The limit of terms. Each is evaluated for every node. */
+/** The limit of terms, because each is evaluated for every node. */
 const MAX_TERMS = 64;
 const MAX_NAMESPACES = 64;
 

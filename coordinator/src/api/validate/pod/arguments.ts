@@ -3,12 +3,12 @@ import type { Field } from "../field.ts";
 import { lengthProblem, nulProblem } from "../syntax/text.ts";
 
 /**
- * The kernel takes 128 KiB for one argument or variable, with the NUL at its end. It takes 2 MiB of them together, which
- * no request is long enough for.
+ * The kernel's limit of one argument or variable: 128 KiB with the terminating NUL. Its limit of 2 MiB for all of them
+ * exceeds that of a request.
  */
 const MAX_ARGUMENT_BYTES = 131_071;
 
-/** Command, arguments and environment, as far as they are what a process is started with. */
+/** Validates the command, arguments and environment of a container. */
 export function validateArguments({ command, args, env }: Container, field: Field): void {
   validateTexts(command, field.at("command"));
   validateTexts(args, field.at("args"));
@@ -26,7 +26,7 @@ export function argumentProblem(text: string): string | undefined {
   return nulProblem(text) ?? lengthProblem(text, MAX_ARGUMENT_BYTES);
 }
 
-/** Validates the command of a probe or hook: an empty one would do nothing. */
+/** Validates the command of a probe or hook, which must not be empty. */
 export function validateCommand(command: readonly string[], field: Field): void {
   if (command.length === 0 || command[0] === "") field.invalid("must not be empty");
   validateTexts(command, field);

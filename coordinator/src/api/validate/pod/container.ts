@@ -40,7 +40,7 @@ export function validateContainer(container: Container, role: ContainerRole, fie
   validateSupervision(container, role, field);
 }
 
-/** Probes and hooks are for containers that run on, not for init containers. */
+/** Validates probes and hooks, which init containers must not have. */
 function validateSupervision(container: Container, role: ContainerRole, field: Field): void {
   const forbidden = "must not be set on an init container, which runs to its end";
   for (const [property, name, kind] of PROBES) {

@@ -4,7 +4,7 @@ import { addressProblem } from "../syntax/hosts.ts";
 import { dnsSubdomainProblem } from "../syntax/names.ts";
 import { choiceProblem } from "../syntax/text.ts";
 
-/** Resolvers' limits for resolv.conf, as in Kubernetes. */
+/** Limits of resolvers for resolv.conf, as in Kubernetes. */
 const MAX_NAMESERVERS = 3;
 const MAX_SEARCHES = 32;
 const MAX_SEARCH_CHARACTERS = 2048;
@@ -35,12 +35,12 @@ function validateDnsConfig({ nameservers, searches, options }: PodDnsConfig, fie
   for (const [index, option] of options.entries()) validateOption(option, field.at("options").item(index));
 }
 
-/** A domain, perhaps with the dot of the root at its end. */
+/** Validates a search domain, which may end with a dot. */
 function searchProblem(search: string): string | undefined {
   return search === "." ? undefined : dnsSubdomainProblem(search.replace(/\.$/, ""));
 }
 
-/** Both become words in a line of resolv.conf. */
+/** Validates an option. Name and value become words in a line of resolv.conf. */
 function validateOption({ name, value }: DnsOption, field: Field): void {
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(name)) field.at("name").invalid("must be an option such as ndots");
   if (!/^[A-Za-z0-9_.-]{0,64}$/.test(value)) field.at("value").invalid("must be a number or a word");

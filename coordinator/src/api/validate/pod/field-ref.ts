@@ -1,6 +1,6 @@
 import { labelKeyProblem } from "../syntax/names.ts";
 
-/** The fields of its own pod that a container can refer to, with Kubernetes' names. */
+/** The fields of its own pod to which a container can refer. The names are Kubernetes'. */
 const FIELDS = [
   "metadata.name",
   "metadata.namespace",

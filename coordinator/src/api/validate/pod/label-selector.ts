@@ -4,7 +4,7 @@ import { validateLabels } from "../labels.ts";
 import { labelKeyProblem, labelValueProblem } from "../syntax/names.ts";
 import { requiredChoiceProblem } from "../syntax/text.ts";
 
-/** The limit of requirements. Each is compared with the labels of every node or pod. */
+/** The limit of requirements, because each is compared with the labels of every node or pod. */
 const MAX_REQUIREMENTS = 64;
 const MAX_VALUES = 256;
 

@@ -32,7 +32,7 @@ function validateExpression({ key, operator, values }: NodeSelectorRequirement, 
   }
 }
 
-/** The name is the only selectable field of a node. */
+/** Validates a selector of a node's fields. The name is the only selectable field. */
 function validateField({ key, operator, values }: NodeSelectorRequirement, field: Field): void {
   if (key !== "metadata.name") field.at("key").invalid("must be metadata.name");
   field.at("operator").check(requiredChoiceProblem(operator, ["In", "NotIn"]));
@@ -41,7 +41,7 @@ function validateField({ key, operator, values }: NodeSelectorRequirement, field
     field.at("values").item(index).check(dnsSubdomainProblem(value));
 }
 
-/** Labels hold no sign, so there are no negative ones. */
+/** Validates a number. Labels can't contain a sign, so numbers are never negative. */
 function integerProblem(text: string): string | undefined {
   const value = /^\d{1,19}$/.test(text) ? BigInt(text) : undefined;
   return value !== undefined && value <= MAX_INT64 ? undefined : "must be a whole number";

@@ -4,10 +4,10 @@ import { RESTART_ON_CHANGE } from "../../../model/pod-refs.ts";
 import { RESTARTED_AT_ANNOTATION, ROLLOUT_ANNOTATIONS } from "../../../model/rollout-settings.ts";
 import type { Field } from "../field.ts";
 
-/** The owner of the pods: a service runs them for ever, a job to their end. */
+/** The owner of the pods: a service, whose pods run until they are stopped, or a job, whose pods end. */
 export type PodOwner = "service" | "job";
 
-/** Keys below this prefix are ours; one that nothing acts on is a mistake. */
+/** The prefix of Forage's annotations. An unknown annotation with it is an error. */
 const PREFIX = "forage.dev/";
 const ALL = ["forage.dev/log-streams", RESTART_ON_CHANGE, JOB_ANNOTATIONS.dependsOn];
 const known: Readonly<Record<PodOwner, readonly string[]>> = {
@@ -20,7 +20,7 @@ const known: Readonly<Record<PodOwner, readonly string[]>> = {
   job: [...ALL, JOB_ANNOTATIONS.backoffLimit],
 };
 
-/** `elsewhere` are keys that another check has its own words for. */
+/** Reports unknown or misplaced annotations of Forage. `elsewhere` are keys that another check validates. */
 export function checkOwnAnnotations(
   annotations: Readonly<Record<string, string>>,
   owner: PodOwner,
@@ -35,7 +35,7 @@ export function checkOwnAnnotations(
       .invalid(
         known[other].includes(key)
           ? `is for ${other === "job" ? "jobs and cron jobs" : "container services"} only`
-          : `is not known; those that are: ${known[owner].join(", ")}`,
+          : `is unknown; the known annotations are ${known[owner].join(", ")}`,
       );
   }
 }

@@ -6,7 +6,7 @@ const AT = "pod_config.tolerations[0]";
 
 describeSpec("container_service", "pod config", [
   [
-    "opaque ports that are none",
+    "invalid opaque ports",
     inPodConfig({ annotations: { "config.linkerd.io/opaque-ports": "5432,70000" } }),
     ["pod_config.annotations[config.linkerd.io/opaque-ports]"],
   ],

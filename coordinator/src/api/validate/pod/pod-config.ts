@@ -13,7 +13,7 @@ import { validateTolerations } from "./tolerations.ts";
 import { validateTopologySpread } from "./topology-spread.ts";
 
 const MAX_PULL_SECRETS = 32;
-/** Annotations that the agent acts on, with what they may say. */
+/** Annotations that the agent evaluates, with their allowed values. */
 const CHOICES: Readonly<Record<string, readonly string[]>> = {
   "forage.dev/log-streams": ["combined", "separate"],
 };
@@ -41,7 +41,7 @@ export function validatePodConfig(config: PodConfig, field: Field): void {
   validateLabels(config.labels, field.at("labels"));
 }
 
-/** Names of other things; whether these exist is seen when pods start. */
+/** Validates names of other objects. Whether these exist is checked when pods start. */
 function validateNames(config: PodConfig, field: Field): void {
   const names = [
     ["service_account_name", config.serviceAccountName],

@@ -6,8 +6,8 @@ import { checkResourceSums } from "./resource-sums.ts";
 import { validateVolume } from "./volume.ts";
 import { checkMounts } from "./volume-mount.ts";
 
-/** The parts of a workload's spec that make its pods. */
-export interface PodParts {
+/** The fields of a workload's spec that make its pods. */
+export interface PodFields {
   readonly container: Container | undefined;
   readonly sidecars?: readonly Container[];
   readonly initContainers?: readonly Container[];
@@ -15,10 +15,10 @@ export interface PodParts {
   readonly podConfig: PodConfig | undefined;
 }
 
-/** The limit of containers. Each costs a process tree and its own supervision. */
+/** The limit of containers, because each has its own processes and supervision. */
 const MAX_CONTAINERS = 32;
 const MAX_VOLUMES = 64;
-/** The volume in which agents give a pod the token of its service account. */
+/** The name of the volume in which agents give a pod the token of its service account. */
 const IDENTITY_VOLUME = "forage-identity";
 
 interface Placed {
@@ -27,7 +27,7 @@ interface Placed {
   readonly field: Field;
 }
 
-export function validatePod(pod: PodParts, field: Field): void {
+export function validatePod(pod: PodFields, field: Field): void {
   if (pod.container === undefined) field.at("container").invalid("must be set");
   const containers = containersOf(pod, field);
   for (const { container, role, field: at } of containers) validateContainer(container, role, at);
@@ -49,7 +49,7 @@ export function validatePod(pod: PodParts, field: Field): void {
     checkMounts(container.volumeMounts, known, at.at("volume_mounts"));
 }
 
-function containersOf({ container, sidecars = [], initContainers = [] }: PodParts, field: Field): Placed[] {
+function containersOf({ container, sidecars = [], initContainers = [] }: PodFields, field: Field): Placed[] {
   const main = container === undefined ? [] : [container];
   return [
     ...main.map((c): Placed => ({ container: c, role: "main", field: field.at("container") })),
@@ -62,7 +62,7 @@ function containersOf({ container, sidecars = [], initContainers = [] }: PodPart
   ];
 }
 
-function checkCounts({ sidecars = [], initContainers = [], volumes }: PodParts, field: Field): void {
+function checkCounts({ sidecars = [], initContainers = [], volumes }: PodFields, field: Field): void {
   const tooMany = (items: readonly unknown[], max: number, name: string): void => {
     if (items.length > max) field.at(name).invalid(`must be at most ${max}, but ${items.length} were given`);
   };
@@ -71,7 +71,10 @@ function checkCounts({ sidecars = [], initContainers = [], volumes }: PodParts, 
   tooMany(volumes, MAX_VOLUMES, "volumes");
 }
 
-/** Ports that are open at the same time are told apart by name; init containers are done by then. */
+/**
+ * Returns the container's port names, which must be unique among containers that run at the same time. Init containers have
+ * ended by then.
+ */
 function portNames({ container, role, field }: Placed): { readonly name: string; readonly field: Field }[] {
   if (role === "init") return [];
   return container.ports.map(({ name }, index) => ({
@@ -81,8 +84,8 @@ function portNames({ container, role, field }: Placed): { readonly name: string;
 }
 
 /**
- * Returns the container's ports if it uses the host's network, where each port exists once. Init containers don't conflict,
- * because they have ended by then.
+ * Returns the container's ports if it uses the host's network, where each port can be used once. Init containers don't
+ * conflict, because they have ended by then.
  */
 function hostPorts({ container, role, field }: Placed): { readonly name: string; readonly field: Field }[] {
   if (role === "init") return [];

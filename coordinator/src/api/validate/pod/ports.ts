@@ -4,10 +4,10 @@ import { portNameProblem } from "../syntax/names.ts";
 import { portProblem } from "../syntax/numbers.ts";
 import { choiceProblem } from "../syntax/text.ts";
 
-/** The limit of ports. Each takes a port of the host. */
+/** The limit of ports, because each uses a port of the host. */
 const MAX_PORTS = 100;
 
-/** Checks the ports of one container. Names must be unique in the whole pod, which the check of the pod finds. */
+/** Validates the ports of one container. The uniqueness of names in the pod is checked elsewhere. */
 export function validatePorts(ports: readonly ContainerPort[], field: Field): void {
   if (ports.length > MAX_PORTS) field.invalid(`must be at most ${MAX_PORTS}, but ${ports.length} were given`);
   const numbers = new Set<string>();

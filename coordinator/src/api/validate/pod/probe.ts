@@ -8,7 +8,7 @@ import { validateCommand } from "./arguments.ts";
 export type ProbeKind = "liveness" | "readiness" | "startup";
 
 const MAX_HEADERS = 32;
-/** The limit for a gRPC service's name, which keeps the message small. */
+/** The limit of a gRPC service's name in bytes. */
 const MAX_SERVICE_BYTES = 256;
 
 export function validateProbe(probe: Probe, kind: ProbeKind, field: Field): void {

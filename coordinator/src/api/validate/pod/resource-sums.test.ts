@@ -26,7 +26,7 @@ describeSpec("container_service", "sums of resources", [
     ["sidecars[0].resources.limits.memory"],
   ],
   [
-    "an init container beside: it runs before the others",
+    "an init container, which runs before the others",
     { container: sized("a", { memory: "5Pi" }), initContainers: [sized("b", { memory: "5Pi" })] },
     [],
   ],

@@ -7,7 +7,7 @@ export interface Sized {
   readonly field: Field;
 }
 
-/** Resources that have the same name in the scheduler and in the fields. */
+/** Resources with the same name in the scheduler and in the API. */
 const PLAIN = [
   ["cpu", "cpu"],
   ["memory", "memory"],
@@ -15,14 +15,14 @@ const PLAIN = [
 ] as const;
 
 /**
- * Checks what containers that run at the same time request together: each may be small enough for the scheduler to count with, and the
- * sum too large. A limit without a request is the request.
+ * Checks the sum of the requests of containers that run at the same time. Each may be within the scheduler's limits while
+ * the sum is not. A limit without a request counts as the request.
  */
 export function checkResourceSums(containers: readonly Sized[]): void {
   const sums = new Map<string, bigint>();
   const add = (resource: string, text: string, field: Field): void => {
     const { nano } = amountOf(resource, text);
-    // An amount that can't be read is reported where it stands.
+    // Invalid amounts are reported by another check.
     if (nano === undefined) return;
     const sum = (sums.get(resource) ?? 0n) + nano;
     const { problem } = amountOf(resource, `${sum}n`);

@@ -17,7 +17,7 @@ export function validateResources({ requests, limits }: ResourceRequirements, fi
     const limit = allowed.get(name);
     if (limit !== undefined && request.nano > limit.nano)
       request.field.invalid("must not be more than the limit");
-    // Devices can't be shared, so there is nothing between asking for them and being kept to them.
+    // Devices can't be shared, so the request must equal the limit.
     else if (request.extended && request.nano > 0n && limit?.nano !== request.nano)
       request.field.invalid("must have a limit of the same amount");
   }
@@ -58,7 +58,10 @@ function add(
   found.set(resource, { field, nano, extended });
 }
 
-/** Checks a name like `vendor.example/thing`. Kubernetes' own resources have fields of their own. */
+/**
+ * Validates the name of an extended resource, such as `vendor.example/thing`. Kubernetes' own resources have fields of
+ * their own.
+ */
 function extendedNameProblem(name: string): string | undefined {
   if (["cpu", "memory", "ephemeral-storage", "ephemeral_storage"].includes(name))
     return "has a field of its own";

@@ -9,7 +9,7 @@ import { idProblem } from "../syntax/numbers.ts";
 import { absolutePathProblem, relativePathProblem } from "../syntax/paths.ts";
 import { choiceProblem } from "../syntax/text.ts";
 
-/** NGROUPS_MAX is 65,536; lists of this length are mistakes already. */
+/** The limit of groups. The kernel's NGROUPS_MAX is 65,536, but longer lists are probably mistakes. */
 const MAX_GROUPS = 256;
 
 export function validateContainerSecurity(context: ContainerSecurityContext, field: Field): void {
@@ -49,7 +49,10 @@ function seLinuxTypeProblem(type: string): string | undefined {
   return valid ? undefined : "must be a type such as container_t";
 }
 
-/** Returns what is wrong with a profile. A word without a dot or slash must be one of the two names, because a misspelt one would pass for the name of a file. */
+/**
+ * Returns what is wrong with a profile. A word without a dot or slash must be one of the two names, because a misspelt name
+ * would otherwise count as the name of a file.
+ */
 function seccompProblem(profile: string): string | undefined {
   const words = ["RuntimeDefault", "Unconfined"];
   if (!/[./]/.test(profile)) {

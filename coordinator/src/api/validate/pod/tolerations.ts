@@ -25,7 +25,7 @@ function validateToleration(toleration: Toleration, field: Field): void {
   else field.at("value").check(labelValueProblem(value));
   if (tolerationSeconds !== 0n && effect !== "NoExecute")
     field.at("toleration_seconds").invalid("is only for the effect NoExecute");
-  // Negative ones mean "at once", which 0 can't: it is the same as none given.
+  // Negative values mean "at once", because 0 is the same as no value.
   if (tolerationSeconds > MAX_SECONDS || tolerationSeconds < -MAX_SECONDS)
     field.at("toleration_seconds").invalid(`must be at most ${MAX_SECONDS}`);
 }

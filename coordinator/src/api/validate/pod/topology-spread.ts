@@ -4,7 +4,7 @@ import { labelKeyProblem } from "../syntax/names.ts";
 import { requiredChoiceProblem } from "../syntax/text.ts";
 import { validateLabelSelector } from "./label-selector.ts";
 
-/** The limit of constraints. Each is counted over all nodes. */
+/** The limit of constraints, because each is evaluated over all nodes. */
 const MAX_CONSTRAINTS = 16;
 
 export function validateTopologySpread(constraints: readonly TopologySpreadConstraint[], field: Field): void {
@@ -24,7 +24,7 @@ export function validateTopologySpread(constraints: readonly TopologySpreadConst
   }
 }
 
-/** A node's label, or `zone` or `hostname` for the usual ones. */
+/** Validates a topology key: the key of a node label, or `zone` or `hostname` for the usual ones. */
 export function topologyKeyProblem(key: string): string | undefined {
   return key === "" ? "must not be empty" : labelKeyProblem(key);
 }

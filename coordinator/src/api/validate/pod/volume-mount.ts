@@ -9,7 +9,7 @@ export function validateMount({ name, mountPath, subPath }: VolumeMount, field: 
   if (subPath !== "") field.at("sub_path").check(relativePathProblem(subPath));
 }
 
-/** Mounts of one container: of volumes that the pod has, each at a place of its own. */
+/** Validates the mounts of one container. Each must refer to a volume of the pod, and have a path of its own. */
 export function checkMounts(
   mounts: readonly VolumeMount[],
   volumes: ReadonlySet<string>,
@@ -20,8 +20,7 @@ export function checkMounts(
     const at = field.item(index);
     if (name !== "" && !volumes.has(name)) at.at("name").invalid("is not the name of a volume of this pod");
     const path = normalPath(mountPath);
-    if (mountPath !== "" && paths.has(path))
-      at.at("mount_path").invalid("is the place of another mount, too");
+    if (mountPath !== "" && paths.has(path)) at.at("mount_path").invalid("is the path of another mount");
     paths.add(path);
   }
 }

@@ -30,7 +30,7 @@ describeSpec("container_service", "volumes", [
   ["memory", volume("emptyDir", { medium: "Memory", sizeLimit: "1Gi" }), []],
   ["an unknown medium", volume("emptyDir", { medium: "SSD" }), ["volumes[0].empty_dir.medium"]],
   [
-    "a size that is no quantity",
+    "a size that is not a quantity",
     volume("emptyDir", { sizeLimit: "big" }),
     ["volumes[0].empty_dir.size_limit"],
   ],
@@ -67,7 +67,7 @@ describeSpec("container_service", "volume mounts", [
   ["one", mounts({ name: "v", mountPath: "/data", subPath: "a/b" }), []],
   ["no name", mounts({ mountPath: "/data" }), ["container.volume_mounts[0].name"]],
   [
-    "a volume that there isn't",
+    "a volume that doesn't exist",
     mounts({ name: "w", mountPath: "/data" }),
     ["container.volume_mounts[0].name"],
   ],

@@ -73,12 +73,12 @@ function validateFiles(
     at.at("key").check(configKeyProblem(key));
     at.at("path").check(filePathProblem(path));
     at.at("mode").check(modeProblem(mode));
-    if (paths.has(normalPath(path))) at.at("path").invalid("is the path of another item, too");
+    if (paths.has(normalPath(path))) at.at("path").invalid("is the path of another item");
     paths.add(normalPath(path));
   }
 }
 
-/** Names that begin with '..' are how versions of the content are kept apart. */
+/** Validates the path of an item. Names that begin with '..' are reserved for the versions of the content. */
 function filePathProblem(path: string): string | undefined {
   return relativePathProblem(path) ?? (path.startsWith("..") ? "must not begin with '..'" : undefined);
 }

@@ -13,7 +13,7 @@ import { dnsLabelProblem } from "../syntax/names.ts";
 import { optionalPortProblem, portProblem } from "../syntax/numbers.ts";
 import { choiceProblem, requiredChoiceProblem } from "../syntax/text.ts";
 
-/** Gateway API's limits, for filters and for names in one list of a modifier. */
+/** The limits of the Gateway API, for filters and for names in one list of a header modifier. */
 const MAX_FILTERS = 16;
 const MAX_HEADERS = 16;
 const REDIRECT_CODES = [301, 302, 303, 307, 308];
@@ -31,11 +31,11 @@ export function validateFilters(
   for (const [index, { filter }] of filters.entries()) validateFilter(filter, matches, field.item(index));
   const kinds = filters.map(({ filter }) => filter?.$case);
   for (const [index, kind] of kinds.entries()) {
-    // Copies may go to several services; of everything else the second would undo the first.
+    // A rule may mirror to several services. A second filter of any other kind would override the first.
     if (kind !== undefined && kind !== "requestMirror" && kinds.indexOf(kind) < index)
       field.item(index).invalid("is of the same kind as an earlier filter of this rule");
     if (kind === "urlRewrite" && kinds.includes("requestRedirect"))
-      field.item(index).invalid("has no use in a rule that redirects");
+      field.item(index).invalid("has no effect in a rule that redirects");
   }
 }
 
@@ -99,7 +99,7 @@ function validateRedirect(redirect: RequestRedirect, field: Field): void {
   if (statusCode !== 0 && !REDIRECT_CODES.includes(statusCode))
     field.at("status_code").invalid(`must be one of ${REDIRECT_CODES.join(", ")}`);
   if (scheme === "" && hostname === "" && port === 0 && path === "")
-    field.invalid("must change the scheme, hostname, port or path, or it leads back to itself");
+    field.invalid("must change the scheme, hostname, port or path: otherwise it redirects to itself");
 }
 
 function validateRewrite({ hostname, path }: UrlRewrite, matches: readonly RouteMatch[], field: Field): void {
@@ -108,7 +108,7 @@ function validateRewrite({ hostname, path }: UrlRewrite, matches: readonly Route
   if (path !== undefined) validateReplacement(path, matches, field.at("path"));
 }
 
-/** Exact replaces the whole path, PathPrefix what the rule matched of it. */
+/** Validates the replacement of a path: Exact replaces the whole path, PathPrefix the matched prefix. */
 function validateReplacement({ type, value }: PathMatch, matches: readonly RouteMatch[], field: Field): void {
   field.at("type").check(requiredChoiceProblem(type === "" ? "PathPrefix" : type, ["Exact", "PathPrefix"]));
   field.at("value").check(urlPathProblem(value));

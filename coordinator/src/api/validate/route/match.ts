@@ -10,7 +10,7 @@ import {
 import { regularExpressionProblem } from "../syntax/regular-expression.ts";
 import { choiceProblem, controlProblem, lengthProblem } from "../syntax/text.ts";
 
-/** Gateway API's limits. */
+/** The limits of the Gateway API. */
 const MAX_HEADERS = 16;
 const MAX_QUERY_PARAMS = 16;
 const MAX_QUERY_VALUE_BYTES = 1024;
@@ -47,7 +47,10 @@ function validatePath({ type, value }: PathMatch, field: Field): void {
   field.at("value").check(problem);
 }
 
-/** Validates conditions on headers or query parameters. Of two conditions on one name only one could be evaluated. */
+/**
+ * Validates conditions on headers or query parameters. A name may have only one condition, because only one could be
+ * evaluated.
+ */
 function validateNamed(
   matches: readonly NamedMatch[],
   max: number,

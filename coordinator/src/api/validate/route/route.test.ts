@@ -65,7 +65,7 @@ describeSpec("route", "match", [
   ["an unknown type", match({ path: { type: "Glob" } }), ["rules[0].matches[0].path.type"]],
   ["a regular expression", match({ path: { type: "RegularExpression", value: "/v[0-9]+/.*" } }), []],
   [
-    "one that looks ahead",
+    "an expression with look-around",
     match({ path: { type: "RegularExpression", value: "/(?=a)" } }),
     ["rules[0].matches[0].path.value"],
   ],

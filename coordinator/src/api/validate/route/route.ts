@@ -6,7 +6,7 @@ import { choiceProblem } from "../syntax/text.ts";
 import { isRedirect } from "./filter.ts";
 import { validateRule } from "./rule.ts";
 
-/** The limit of hostnames. Every request is compared with them one by one. */
+/** The limit of hostnames, because every request is compared with each of them. */
 const MAX_HOSTNAMES = 64;
 const MAX_RULES = 128;
 
@@ -45,13 +45,13 @@ function validateHostnames(hostnames: readonly string[], field: Field): void {
   }
 }
 
-/** Encrypted streams that pass through can't be read. */
+/** Validates TLS settings. With Passthrough, requests are encrypted, so rules must not depend on their content. */
 function validateTls({ mode, certificateRef }: RouteTls, rules: readonly RouteRule[], field: Field): void {
   const tls = field.at("tls");
   tls.at("mode").check(choiceProblem(mode, ["Terminate", "Passthrough"]));
   if (certificateRef !== "") tls.at("certificate_ref").check(dnsSubdomainProblem(certificateRef));
   if (mode !== "Passthrough") return;
-  if (certificateRef !== "") tls.at("certificate_ref").invalid("has no use when the mode is Passthrough");
+  if (certificateRef !== "") tls.at("certificate_ref").invalid("has no effect when the mode is Passthrough");
   for (const [index, { matches, filters, timeout }] of rules.entries()) {
     const rule = field.at("rules").item(index);
     const why = "must not be set when TLS is passed through: requests are encrypted";

@@ -6,10 +6,10 @@ import { portProblem, rangeProblem } from "../syntax/numbers.ts";
 import { isRedirect, validateFilters } from "./filter.ts";
 import { validateMatch } from "./match.ts";
 
-/** Gateway API's limits. */
+/** The limits of the Gateway API. */
 const MAX_MATCHES = 64;
 const MAX_BACKENDS = 16;
-/** The longest time-out of a request. */
+/** The longest time-out of a request in seconds. */
 const MAX_TIMEOUT_SECONDS = 86_400;
 
 export function validateRule(rule: RouteRule, field: Field): void {

@@ -59,12 +59,12 @@ describeSpec("service", "service", [
   ["an annotation of somebody else's", { annotations: { "example.com/Owner": "anyone" } }, []],
   ["what it says of its endpoints", { annotations: { "forage.dev/opaque-ports": "5432,9000-9100" } }, []],
   [
-    "what isn't known of endpoints",
+    "an annotation for unknown properties of endpoints",
     { annotations: { "forage.dev/opaque-port": "5432" } },
     ["annotations[forage.dev/opaque-port]"],
   ],
   [
-    "what can't be of endpoints",
+    "an invalid annotation for endpoints",
     { annotations: { "config.linkerd.io/opaque-ports": "70000" } },
     ["annotations[config.linkerd.io/opaque-ports]"],
   ],

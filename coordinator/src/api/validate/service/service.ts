@@ -10,9 +10,9 @@ import { optionalPortProblem, portProblem } from "../syntax/numbers.ts";
 import { choiceProblem } from "../syntax/text.ts";
 
 const TYPES = ["ClusterIP", "NodePort", "LoadBalancer", "Headless"];
-/** Types whose ports are open on every node. */
+/** The types whose ports are open on every node. */
 const TYPES_WITH_NODE_PORTS = ["NodePort", "LoadBalancer"];
-/** The limit of ports. Each costs rules on every node. */
+/** The limit of ports, because each requires rules on every node. */
 const MAX_PORTS = 100;
 
 export function validateService(spec: ServiceSpec, field: Field): void {
@@ -40,7 +40,7 @@ export function validateService(spec: ServiceSpec, field: Field): void {
   for (const { key, problem } of readAnnotations(hints).problems)
     field.at("annotations").key(key).invalid(problem);
   if (spec.inlineRoute !== undefined) {
-    if (spec.ports.length === 0) field.at("inline_route").invalid("needs a port of the service to lead to");
+    if (spec.ports.length === 0) field.at("inline_route").invalid("requires a port of the service");
     validateInlineRoute(spec.inlineRoute, field.at("inline_route"));
   }
 }
@@ -52,7 +52,7 @@ function validateWantedIps({ type, annotations }: ServiceSpec, field: Field): vo
   field.check(wantedIpsProblem(text));
 }
 
-/** Reports whether the text is a valid affinity time-out, within Kubernetes' limits. */
+/** Reports whether the text is a valid affinity time-out within Kubernetes' limits. */
 function isAffinityTime(text: string): boolean {
   return /^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 86_400;
 }

@@ -8,6 +8,6 @@ describeRule("capabilityProblem", capabilityProblem, {
   invalid: ["", "CAP_NET_RAW", "net_raw", "all", "NET_RAWW", "NET-RAW"],
 });
 
-test("a capability that is only written otherwise is named", () => {
+test("suggests the name of a capability in the right notation", () => {
   assert.equal(capabilityProblem("cap_net_raw"), "must be written NET_RAW");
 });

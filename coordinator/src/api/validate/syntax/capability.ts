@@ -1,4 +1,4 @@
-/** The kernel's capabilities, without `CAP_`, as Kubernetes writes them. */
+/** The kernel's capabilities in Kubernetes' notation, without `CAP_`. */
 const capabilities: ReadonlySet<string> = new Set([
   ..."AUDIT_CONTROL AUDIT_READ AUDIT_WRITE BLOCK_SUSPEND BPF CHECKPOINT_RESTORE CHOWN DAC_OVERRIDE".split(
     " ",
@@ -13,7 +13,7 @@ const capabilities: ReadonlySet<string> = new Set([
   ..."SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG WAKE_ALARM".split(" "),
 ]);
 
-/** Returns the fault in the name, or undefined. */
+/** Returns what is wrong with the name. Undefined: it is valid. */
 export function capabilityProblem(name: string): string | undefined {
   if (name === "ALL" || capabilities.has(name)) return undefined;
   const meant = name.toUpperCase().replace(/^CAP_/, "");

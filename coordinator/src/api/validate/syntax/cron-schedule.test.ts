@@ -14,7 +14,7 @@ describeRule("cronScheduleProblem", cronScheduleProblem, {
     "5/10 * * jan,Mar-DEC sun",
     "0 0 29 2 *",
     "0 0 31 2 1",
-    // A step makes a day of the week of it.
+    // With a step, the field restricts the day of the week.
     "0 0 31 2 */2",
     "  0   0 * * * ",
     "@yearly",
@@ -55,7 +55,7 @@ describeRule("cronScheduleProblem", cronScheduleProblem, {
   ],
 });
 
-test("it says which part is wrong and what it may be", () => {
+test("reports the invalid field and its allowed values", () => {
   assert.equal(
     cronScheduleProblem("0 0 * FOO *"),
     `month "FOO" must be '*', numbers from 1 to 12, or JAN to DEC, with ',', '-' and '/'`,

@@ -2,7 +2,7 @@ interface CronField {
   readonly name: string;
   readonly min: number;
   readonly max: number;
-  /** The first stands for `min`. */
+  /** The names of values. The first stands for `min`. */
   readonly names: readonly string[];
 }
 
@@ -17,16 +17,17 @@ const FIELDS: readonly CronField[] = [
 const SHORTHANDS = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 const DAYS_OF_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** The limit of a schedule's length, above any that people can understand. */
+/** The limit of a schedule in characters. */
 const MAX_LENGTH = 256;
 
 /**
- * Returns the fault in the schedule, or undefined. The notation is Kubernetes': five fields with lists, ranges, steps and names.
+ * Returns what is wrong with the schedule. Undefined: it is valid. The notation is Kubernetes': five fields with lists,
+ * ranges, steps and names.
  */
 export function cronScheduleProblem(schedule: string): string | undefined {
   if (schedule.trim() === "") return "must not be empty";
   if (schedule.length > MAX_LENGTH) return `must have at most ${MAX_LENGTH} characters`;
-  if (/^(CRON_)?TZ=/.test(schedule)) return "must not hold a time zone; the field timezone does";
+  if (/^(CRON_)?TZ=/.test(schedule)) return "must not contain a time zone; use the field timezone";
   if (schedule.startsWith("@")) {
     return SHORTHANDS.includes(schedule)
       ? undefined
@@ -40,8 +41,8 @@ export function cronScheduleProblem(schedule: string): string | undefined {
   if (typeof problem === "string") return problem;
   const [, , days, monthNumbers] = parsed as Set<number>[];
   const anyWeekday = (texts[4] ?? "").split(",").some((part) => /^[*?](\/0?1)?$/.test(part));
-  // A day of the week that is given fires on its own, whatever the day of the month.
-  return anyWeekday && !dateExists(days, monthNumbers) ? "names a day that never comes" : undefined;
+  // If the day of the week is restricted, it alone makes the schedule due, independent of the day of the month.
+  return anyWeekday && !dateExists(days, monthNumbers) ? "selects a day that doesn't exist" : undefined;
 }
 
 function parseField(text: string, field: CronField): Set<number> | string {

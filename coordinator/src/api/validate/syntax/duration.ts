@@ -1,9 +1,9 @@
 import type { Duration } from "@forage/proto/google/protobuf/duration";
 
-/** The limit of google.protobuf.Duration: 10,000 years. */
+/** The limit of google.protobuf.Duration in seconds: 10,000 years. */
 const LIMIT_SECONDS = 315_576_000_000n;
 
-/** Reports whether it is a duration at all, and neither negative nor longer than the limit. */
+/** Returns what is wrong with the duration, which must be valid, not negative and within the limit. Undefined: nothing. */
 export function durationProblem({ seconds, nanos }: Duration, maxSeconds: number): string | undefined {
   const outOfRange = seconds > LIMIT_SECONDS || seconds < -LIMIT_SECONDS || Math.abs(nanos) > 999_999_999;
   if (outOfRange || (seconds > 0n && nanos < 0) || (seconds < 0n && nanos > 0))

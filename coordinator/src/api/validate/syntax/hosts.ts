@@ -1,9 +1,9 @@
 import { isIP, isIPv4, isIPv6 } from "node:net";
 import { dnsSubdomainProblem } from "./names.ts";
 
-/** Each returns what is wrong with the host, or undefined. */
+/** The functions return what is wrong with the host, or undefined. */
 
-/** A host's full name; labels of at most 63 characters. */
+/** Validates a full hostname, with labels of at most 63 characters. */
 export function hostnameProblem(host: string): string | undefined {
   if (isIP(host.replace(/^\[|\]$/g, "")) !== 0) return "must be a name, not an address";
   const problem = dnsSubdomainProblem(host);
@@ -12,7 +12,7 @@ export function hostnameProblem(host: string): string | undefined {
   return undefined;
 }
 
-/** A host's name, or `*.` and a name: all names that end in it. */
+/** Validates a hostname, or `*.` and a hostname, which matches all names that end with it. */
 export function hostnamePatternProblem(host: string): string | undefined {
   if (host === "*") return "must be a name or begin with '*.'; leave hostnames empty to match every host";
   const name = host.startsWith("*.") ? host.slice(2) : host;
@@ -25,7 +25,7 @@ export function addressProblem(address: string): string | undefined {
   return isIPv4(address) || (isIPv6(address) && !address.includes("%")) ? undefined : "must be an IP address";
 }
 
-/** A server that hosts can reach: a name or an address. It becomes part of a mount's source. */
+/** Validates a server name or address, which becomes part of a mount's source. */
 export function serverProblem(server: string): string | undefined {
   if (server === "") return "must not be empty";
   return isIP(server) !== 0 ? addressProblem(server) : hostnameProblem(server);

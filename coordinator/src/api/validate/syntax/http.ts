@@ -1,6 +1,6 @@
 import { controlProblem, lengthProblem } from "./text.ts";
 
-/** Each returns what is wrong, or undefined. Tokens are those of RFC 9110. */
+/** The functions return what is wrong, or undefined. Tokens are those of RFC 9110. */
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
@@ -24,7 +24,7 @@ export function headerValueProblem(value: string): string | undefined {
 export function methodProblem(method: string): string | undefined {
   if (method === "" || METHODS.includes(method)) return undefined;
   if (!TOKEN.test(method) || method.length > 32) return "is not an HTTP method";
-  // Others than the usual ones exist; but no one means a lower-case "get", which never matches.
+  // Uncommon methods are valid, but a lower-case "get" is a mistake that never matches.
   const usual = method.toUpperCase();
   return METHODS.includes(usual) ? `must be written ${usual}` : undefined;
 }
@@ -32,27 +32,27 @@ export function methodProblem(method: string): string | undefined {
 export function queryNameProblem(name: string): string | undefined {
   if (name === "") return "must not be empty";
   return /[&=#\s]/.test(name)
-    ? "must not hold '&', '=', '#' or spaces"
+    ? "must not contain '&', '=', '#' or spaces"
     : (controlProblem(name) ?? lengthProblem(name, MAX_NAME_BYTES));
 }
 
-/** The path of a URL, without query and fragment. */
+/** Validates the path of a URL, without query and fragment. */
 export function urlPathProblem(path: string): string | undefined {
   if (!path.startsWith("/")) return "must begin with '/'";
   if (!PATH_CHARACTERS.test(path)) return "must be the path of a URL, with other characters as %XX";
   return lengthProblem(path, MAX_PATH_BYTES);
 }
 
-/** A path as requests have it once normalised: anything else would never match. */
+/** Validates a path in normalised form, because requests are normalised before they are matched. */
 export function matchedPathProblem(path: string): string | undefined {
-  if (path.includes("//")) return "must not hold '//'";
+  if (path.includes("//")) return "must not contain '//'";
   if (path.split("/").some((part) => part === "." || part === ".."))
-    return "must not hold '.' or '..' as a part";
-  if (/%2f/i.test(path)) return "must not hold an encoded '/'";
+    return "must not contain '.' or '..' as a segment";
+  if (/%2f/i.test(path)) return "must not contain an encoded '/'";
   return urlPathProblem(path);
 }
 
-/** Checks the part of a URL after the host: a path, and perhaps a query. */
+/** Validates the part of a URL after the host: a path with an optional query. */
 export function requestTargetProblem(target: string): string | undefined {
   if (!target.startsWith("/")) return "must begin with '/'";
   return /[^\x21-\x7e]|#/.test(target)

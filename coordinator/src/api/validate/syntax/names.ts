@@ -1,4 +1,7 @@
-/** Each returns what is wrong with the name, or undefined. The rules are Kubernetes' where the contract copies Kubernetes. */
+/**
+ * The functions return what is wrong with the name, or undefined. The rules are Kubernetes' where the API follows
+ * Kubernetes.
+ */
 
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const LABEL_NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
@@ -8,7 +11,7 @@ const CONFIG_KEY = /^[-._a-zA-Z0-9]+$/;
 
 const MAX_LABEL_LENGTH = 63;
 const MAX_SUBDOMAIN_LENGTH = 253;
-/** Far beyond any real name; the kernel's limit for one variable with its value is 128 KiB. */
+/** The limit of a variable's name. The kernel's limit for one variable with its value is 128 KiB. */
 const MAX_ENV_NAME_LENGTH = 1024;
 
 export function dnsLabelProblem(text: string, maxLength = MAX_LABEL_LENGTH): string | undefined {
@@ -19,7 +22,7 @@ export function dnsLabelProblem(text: string, maxLength = MAX_LABEL_LENGTH): str
     : "must be lower-case letters, digits and '-', and begin and end with a letter or digit";
 }
 
-/** Names of secrets, claims, classes and the like: DNS labels with dots between them. */
+/** Validates the names of secrets, claims, classes and similar objects: DNS labels separated by dots. */
 export function dnsSubdomainProblem(text: string): string | undefined {
   if (text === "") return "must not be empty";
   if (text.length > MAX_SUBDOMAIN_LENGTH) return `must have at most ${MAX_SUBDOMAIN_LENGTH} characters`;
@@ -28,7 +31,7 @@ export function dnsSubdomainProblem(text: string): string | undefined {
     : "must be lower-case letters, digits, '-' and '.', and begin and end with a letter or digit";
 }
 
-/** IANA service names, as container ports have them. */
+/** Validates the name of a container port, which is an IANA service name. */
 export function portNameProblem(text: string): string | undefined {
   if (text.length > 15) return "must have at most 15 characters";
   if (!DNS_LABEL.test(text) || !/[a-z]/.test(text) || text.includes("--")) {
@@ -37,7 +40,7 @@ export function portNameProblem(text: string): string | undefined {
   return undefined;
 }
 
-/** A name, or a DNS name, a slash and a name: keys of labels, taints and topology. */
+/** Validates keys of labels, taints and topology: a name, with an optional DNS name and a slash before it. */
 export function labelKeyProblem(key: string): string | undefined {
   const slash = key.indexOf("/");
   const prefix = slash < 0 ? undefined : key.slice(0, slash);
@@ -66,7 +69,7 @@ export function envNameProblem(name: string): string | undefined {
     : "must be letters, digits, '_', '-' and '.', and not begin with a digit";
 }
 
-/** Keys within a secret or a config map, which become file names. */
+/** Validates keys of a secret or config map, which become file names. */
 export function configKeyProblem(key: string): string | undefined {
   if (key === "") return "must not be empty";
   if (key.length > MAX_SUBDOMAIN_LENGTH) return `must have at most ${MAX_SUBDOMAIN_LENGTH} characters`;

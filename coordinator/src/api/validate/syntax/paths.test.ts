@@ -18,7 +18,7 @@ describeRule("mountPathProblem", mountPathProblem, {
   invalid: ["", "/", "//", "/./", "data", "/a:ro", "/a,b", "/a/../.."],
 });
 
-test("paths that mean the same are the same once normal", () => {
+test("normalPath returns the same text for equivalent paths", () => {
   for (const path of ["/a/b", "/a/b/", "//a//b", "/a/./b/."]) assert.equal(normalPath(path), "/a/b");
   assert.equal(normalPath("a/b"), "a/b");
 });

@@ -1,11 +1,14 @@
 import { parseAmount, parseQuantity, SchedulerError } from "@forage/scheduler";
 
-/** A parsed amount of a resource, or its fault. */
+/** A parsed amount of a resource, or a message that explains why it is invalid. */
 export type Amount =
   | { readonly nano: bigint; readonly problem?: undefined }
   | { readonly nano?: undefined; readonly problem: string };
 
-/** Reads Kubernetes' notation. `resource` as the scheduler knows it: amounts it can't count with are refused, too. */
+/**
+ * Parses Kubernetes' notation of quantities. `resource` is the scheduler's name of the resource; amounts beyond the
+ * scheduler's limits are invalid.
+ */
 export function amountOf(resource: string, text: string): Amount {
   try {
     const nano = parseQuantity(text);

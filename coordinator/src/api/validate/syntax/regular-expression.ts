@@ -1,14 +1,14 @@
 import { RE2JS, RE2JSException } from "re2js";
 
-/** The limit of a pattern's length: enough for long lists of alternatives. */
+/** The limit of an expression in bytes: enough for long lists of alternatives. */
 const MAX_BYTES = 512;
-/** The limit of instructions of the matching program, in which repetitions are written out. */
+/** The limit of instructions in the compiled program, in which repetitions are expanded. */
 const MAX_PROGRAM_SIZE = 2_000;
 
 /**
- * Checks a regular expression; returns its fault, or undefined. Expressions run on every request, so they have RE2's syntax: it matches
- * in linear time, and has neither look-around nor back-references. The check happens at apply, so that the author gets the error
- * instead of a gateway.
+ * Returns what is wrong with a regular expression. Undefined: it is valid. Expressions are evaluated for every request, so
+ * they have RE2's syntax, which is matched in linear time and has neither look-around nor back-references. They are checked
+ * at apply, before they reach a gateway.
  */
 export function regularExpressionProblem(text: string): string | undefined {
   if (text === "") return "must not be empty";
@@ -25,7 +25,8 @@ export function regularExpressionProblem(text: string): string | undefined {
 
 function reasonOf(text: string, message: string): string {
   if (/\(\?<?[=!]/.test(text) && /Perl syntax|named capture/.test(message))
-    return "it looks ahead or behind, which RE2 can't";
-  if (/invalid escape sequence: `\\\d/.test(message)) return "it refers back to a group, which RE2 can't";
+    return "it uses look-around, which RE2 doesn't support";
+  if (/invalid escape sequence: `\\\d/.test(message))
+    return "it uses back-references, which RE2 doesn't support";
   return message.replace(/^error parsing regexp: /, "");
 }

@@ -25,7 +25,7 @@ describeRule("requiredChoiceProblem", (text: string) => requiredChoiceProblem(te
   invalid: ["", "x"],
 });
 
-test("suggests the right spelling of a choice", () => {
+test("suggests the correct spelling of a choice", () => {
   assert.equal(choiceProblem("always", ["Always", "Never"]), "must be written Always");
   assert.equal(choiceProblem("x", ["A", "B", "C"]), "must be A, B or C");
   assert.equal(choiceProblem("x", ["A", "B"]), "must be A or B");

@@ -1,7 +1,7 @@
-/** IANA names, such as Europe/Copenhagen or UTC; neither offsets nor the host's own "Local". */
+/** An IANA name, such as Europe/Copenhagen or UTC. Excludes offsets, and the host's own "Local". */
 const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+)*$/;
 
-/** Returns the fault in the time zone, or undefined. Empty means UTC. */
+/** Returns what is wrong with the time zone. Undefined: it is valid. Empty means UTC. */
 export function timeZoneProblem(zone: string): string | undefined {
   if (zone === "") return undefined;
   const known = zone.length <= 64 && ZONE_NAME.test(zone) && isKnown(zone);

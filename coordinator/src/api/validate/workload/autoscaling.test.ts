@@ -63,12 +63,12 @@ describeSpec("container_service", "what autoscaling steers by", [
     ["container.resources.requests.cpu"],
   ],
   [
-    "cpu with a request of 0",
+    "a share of cpu with a request of 0",
     { ...autoscaling({ targetCpuUtilizationPercent: 50 }), ...asking({ cpu: "0" }) },
     ["container.resources.requests.cpu"],
   ],
   [
-    "cpu with a limit, which is a request too",
+    "a share of cpu with a limit, which counts as the request",
     {
       ...autoscaling({ targetCpuUtilizationPercent: 50 }),
       container: { ...CONTAINER, resources: { limits: { cpu: "1" } } },
@@ -76,7 +76,7 @@ describeSpec("container_service", "what autoscaling steers by", [
     [],
   ],
   [
-    "memory, which a sidecar does not request",
+    "a share of memory that a sidecar does not request",
     { ...autoscaling({ targetMemoryUtilizationPercent: 50 }), sidecars: [{ ...CONTAINER, name: "side" }] },
     ["sidecars[0].resources.requests.memory"],
   ],
@@ -124,7 +124,7 @@ describeSpec("container_service", "what autoscaling steers by", [
 const annotated = (annotations: object) => inPodConfig({ annotations });
 const key = (name: string) => `pod_config.annotations[forage.dev/metrics-${name}]`;
 
-describeSpec("container_service", "where pods tell their metrics", [
+describeSpec("container_service", "where pods serve their metrics", [
   ["a port", annotated({ "forage.dev/metrics-port": "9090" }), []],
   [
     "all of it",
@@ -140,7 +140,7 @@ describeSpec("container_service", "where pods tell their metrics", [
   ["a port by name", annotated({ "forage.dev/metrics-port": "http" }), [key("port")]],
   ["a path without a port", annotated({ "forage.dev/metrics-path": "/m" }), [key("path")]],
   [
-    "a path that breaks out of its line",
+    "a path with a line break",
     annotated({ "forage.dev/metrics-port": "1", "forage.dev/metrics-path": "/ HTTP/1.1\r\nx: y" }),
     [key("path")],
   ],

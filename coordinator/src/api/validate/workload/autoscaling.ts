@@ -13,7 +13,7 @@ import {
 import type { Field } from "../field.ts";
 import { amountOf } from "../syntax/quantity.ts";
 
-/** Validates the parts of a service that its autoscaling policy needs. `field`: the service's. */
+/** Validates the parts of a service that its autoscaling policy depends on. `field` is the service's. */
 export function validateAutoscaled(spec: ContainerServiceSpec, field: Field): void {
   validateMetricsAnnotations(spec.podConfig?.annotations ?? {}, field.at("pod_config").at("annotations"));
   const policy = spec.scaling?.autoscaling;
@@ -22,21 +22,21 @@ export function validateAutoscaled(spec: ContainerServiceSpec, field: Field): vo
   const { targetCpuUtilizationPercent: cpu, targetMemoryUtilizationPercent: memory, customMetrics } = policy;
   if (cpu === 0 && memory === 0 && customMetrics.length === 0) {
     at.invalid(
-      "names nothing to steer by: set target_cpu_utilization_percent, target_memory_utilization_percent or custom_metrics",
+      "has no target: set target_cpu_utilization_percent, target_memory_utilization_percent or custom_metrics",
     );
   }
   validateNames(policy, at);
   for (const resource of utilized(policy)) requireRequests(spec, resource, field);
 }
 
-/** Refuses metrics annotations on pods without autoscaling. `field`: the annotations. */
+/** Rejects metrics annotations on pods without autoscaling. `field` is that of the annotations. */
 export function refuseMetricsAnnotations(config: PodConfig | undefined, field: Field): void {
   for (const name of Object.values(METRICS_ANNOTATIONS))
     if (Object.hasOwn(config?.annotations ?? {}, name))
-      field.key(name).invalid("is for container services: nothing else is scaled");
+      field.key(name).invalid("is only for container services, because nothing else is autoscaled");
 }
 
-/** Refuses two targets with the same name and type, because only one of them could apply. */
+/** Rejects two targets with the same name and type, because only one of them could apply. */
 function validateNames(policy: AutoscalingPolicy, at: Field): void {
   const seen = new Set<string>();
   if (policy.targetCpuUtilizationPercent !== 0) seen.add("cpu Utilization");
@@ -49,11 +49,11 @@ function validateNames(policy: AutoscalingPolicy, at: Field): void {
     if (isMeasured(name) && targetType === "Value")
       metric
         .at("target_type")
-        .invalid("must be AverageValue or Utilization for what is measured of each pod");
+        .invalid("must be AverageValue or Utilization for a metric that is measured for each pod");
   }
 }
 
-/** Returns the resources whose target is a share of the requests. */
+/** Returns the resources whose target is a percentage of the requests. */
 function utilized({
   targetCpuUtilizationPercent,
   targetMemoryUtilizationPercent,
@@ -70,8 +70,8 @@ function utilized({
 }
 
 /**
- * Requires a request for the resource. Every container uses cpu and memory, so each needs one; for other resources one
- * container with a request is enough.
+ * Requires requests for the resource. Every container uses cpu and memory, so each needs a request; for other resources,
+ * one container with a request is enough.
  */
 function requireRequests(spec: ContainerServiceSpec, resource: string, field: Field): void {
   const containers = [
@@ -79,7 +79,7 @@ function requireRequests(spec: ContainerServiceSpec, resource: string, field: Fi
     ...spec.sidecars.map((container, index) => ({ container, at: field.at("sidecars").item(index) })),
   ];
   const lacking = containers.filter(({ container }) => !asksFor(container, resource));
-  const problem = `must be set (or its limit): autoscaling keeps a share of the requests of ${resource}`;
+  const problem = `must be set (or its limit): the autoscaling target is a percentage of the requests of ${resource}`;
   if (isMeasured(resource)) {
     for (const { at } of lacking) at.at("resources").at("requests").at(resource).invalid(problem);
   } else if (lacking.length === containers.length && spec.container !== undefined) {
@@ -89,12 +89,12 @@ function requireRequests(spec: ContainerServiceSpec, resource: string, field: Fi
       requests
         .at("extended")
         .invalid(
-          `must name "${resource.slice(0, 100)}", of which autoscaling is to keep a share: Utilization is a percentage of requests`,
+          `must name "${resource.slice(0, 100)}", because the autoscaling target Utilization is a percentage of its requests`,
         );
   }
 }
 
-/** Malformed values are reported elsewhere. */
+/** Reports whether the container requests the resource. Malformed values are reported by another check. */
 function asksFor({ resources }: Container, resource: string): boolean {
   const text = amountText(resources?.requests, resource) || amountText(resources?.limits, resource);
   return text !== "" && amountOf(resource, text).nano !== 0n;
@@ -106,7 +106,7 @@ function validateMetricsAnnotations(annotations: Readonly<Record<string, string>
   const { port, path, scheme } = METRICS_ANNOTATIONS;
   if (Object.hasOwn(annotations, port)) return;
   for (const name of [path, scheme])
-    if (Object.hasOwn(annotations, name)) field.key(name).invalid(`is of no use without ${port}`);
+    if (Object.hasOwn(annotations, name)) field.key(name).invalid(`has no effect without ${port}`);
 }
 
 function isMeasured(name: string): boolean {

@@ -35,7 +35,7 @@ describeSpec("container_service", "names within a pod", [
   ["different containers", { sidecars: [{ ...CONTAINER, name: "side" }] }, []],
   ["a sidecar named as the container", { sidecars: [CONTAINER] }, ["sidecars[0].name"]],
   [
-    "an init container named as a sidecar",
+    "an init container with the name of a sidecar",
     { sidecars: [{ ...CONTAINER, name: "x" }], initContainers: [{ ...CONTAINER, name: "x" }] },
     ["init_containers[0].name"],
   ],
@@ -45,7 +45,7 @@ describeSpec("container_service", "names within a pod", [
     ["sidecars"],
   ],
   [
-    "a port's name in two containers",
+    "a port name in two containers",
     {
       container: { ...CONTAINER, ports: [{ name: "http", containerPort: 80 }] },
       sidecars: [{ ...CONTAINER, name: "side", ports: [{ name: "http", containerPort: 81 }] }],
@@ -53,7 +53,7 @@ describeSpec("container_service", "names within a pod", [
     ["sidecars[0].ports[0].name"],
   ],
   [
-    "a port's name in an init container, too",
+    "a port name in a container and an init container",
     {
       container: { ...CONTAINER, ports: [{ name: "http", containerPort: 80 }] },
       initContainers: [{ ...CONTAINER, name: "init", ports: [{ name: "http", containerPort: 80 }] }],
@@ -61,7 +61,7 @@ describeSpec("container_service", "names within a pod", [
     [],
   ],
   [
-    "two volumes of one name",
+    "two volumes with one name",
     {
       volumes: [
         { name: "v", source: { $case: "emptyDir", value: {} } },
@@ -77,7 +77,7 @@ const SETTINGS = "pod_config.annotations";
 
 describeSpec("container_service", "annotations about rollouts", [
   [
-    "all as they should be",
+    "valid rollout annotations",
     annotations({
       "forage.dev/change-cause": "Mend the shop",
       "forage.dev/min-ready-seconds": "30",
@@ -89,7 +89,7 @@ describeSpec("container_service", "annotations about rollouts", [
     [],
   ],
   [
-    "none as they should be",
+    "invalid rollout annotations",
     annotations({
       "forage.dev/min-ready-seconds": "1m",
       "forage.dev/progress-deadline": "600",
@@ -101,12 +101,12 @@ describeSpec("container_service", "annotations about rollouts", [
     ),
   ],
   [
-    "a deadline of more than a day",
+    "a progress deadline of more than a day",
     annotations({ "forage.dev/progress-deadline": "25h" }),
     [`${SETTINGS}[forage.dev/progress-deadline]`],
   ],
   [
-    "a canary of more than all",
+    "a canary of more than 100 %",
     annotations({ "forage.dev/canary": "101%" }),
     [`${SETTINGS}[forage.dev/canary]`],
   ],

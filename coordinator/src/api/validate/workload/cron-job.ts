@@ -6,7 +6,7 @@ import { choiceProblem } from "../syntax/text.ts";
 import { timeZoneProblem } from "../syntax/time-zone.ts";
 import { validateRun } from "./job.ts";
 
-/** The limit of kept runs. Each is a job with its pods in the store. */
+/** The limit of kept runs, because each is a job with its pods in the store. */
 const MAX_HISTORY = 1_000;
 
 export function validateCronJob(spec: CronJobSpec, field: Field): void {

@@ -24,7 +24,7 @@ describeSpec("job", "job config", [
   ["too many retries", { jobConfig: { backoffLimit: 2_147_483_648 } }, ["job_config.backoff_limit"]],
   ["no retries, by annotation", { podConfig: { annotations: { "forage.dev/backoff-limit": "0" } } }, []],
   [
-    "an annotation that is no number",
+    "an annotation that is not a number",
     { podConfig: { annotations: { "forage.dev/backoff-limit": "none" } } },
     ["pod_config.annotations[forage.dev/backoff-limit]"],
   ],
@@ -42,7 +42,7 @@ describeSpec("job", "job config", [
     ["pod_config.restart_policy"],
   ],
   [
-    "two that are the same",
+    "two equal policies",
     { jobConfig: { restartPolicy: "Never" }, podConfig: { restartPolicy: "Never" } },
     [],
   ],

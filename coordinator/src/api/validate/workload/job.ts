@@ -13,7 +13,7 @@ export function validateJob(spec: JobSpec, field: Field): void {
   validateRun(spec, field);
 }
 
-/** Validates the common part of jobs and cron jobs: one pod that runs to its end, and how often. */
+/** Validates the common part of jobs and cron jobs: the pod and how often it runs. */
 export function validateRun(
   spec: {
     readonly container: Container | undefined;
@@ -33,7 +33,7 @@ export function validateRun(
   checkOwnAnnotations(spec.podConfig?.annotations ?? {}, "job", annotations, refused);
 }
 
-/** Validates the annotation for no retries at all, which the contract's 0 can't express. */
+/** Validates the annotation for the number of retries, which can express 0, unlike the API field. */
 function checkBackoffAnnotation(
   spec: { readonly jobConfig: JobConfig | undefined; readonly podConfig: PodConfig | undefined },
   field: Field,
@@ -41,7 +41,7 @@ function checkBackoffAnnotation(
   const text = spec.podConfig?.annotations[JOB_ANNOTATIONS.backoffLimit];
   if (text === undefined) return;
   const at = field.at("pod_config").at("annotations").key(JOB_ANNOTATIONS.backoffLimit);
-  if (!/^\d{1,9}$/.test(text)) at.invalid("must be a number of failed runs to put up with");
+  if (!/^\d{1,9}$/.test(text)) at.invalid("must be a number of tolerated failures");
   else if ((spec.jobConfig?.backoffLimit ?? 0) > 0)
     at.invalid("must be left out where job_config.backoff_limit is set");
 }
@@ -65,7 +65,7 @@ function checkRestartPolicies(
   const ofPod = spec.podConfig?.restartPolicy ?? "";
   const ofJob = spec.jobConfig?.restartPolicy ?? "";
   const at = field.at("pod_config").at("restart_policy");
-  if (ofPod === "Always") at.invalid("must be OnFailure or Never: a job's pods come to an end");
+  if (ofPod === "Always") at.invalid("must be OnFailure or Never, because a job's pods have to end");
   else if (ofPod !== "" && ofJob !== "" && ofPod !== ofJob)
     at.invalid("must be the same as job_config.restart_policy, or left out");
 }

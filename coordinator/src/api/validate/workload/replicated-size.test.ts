@@ -5,7 +5,7 @@ import { aContainerService, aJob, aRequest } from "../../../../test/support/requ
 import { verdictOn } from "../../../../test/support/verdict.ts";
 
 const LIMIT_BYTES = 256 * 1024 * 1024;
-/** A specification of a little more than 200 kB: 1,341 of them fit. */
+/** A container whose specification has a little more than 200 kB: 1,341 of them fit. */
 const container = { name: "main", image: "app:v1", env: [largeVariable("A"), largeVariable("B")] };
 const CUSTOM = [{ name: "queue", targetType: "AverageValue", targetValue: "5" }];
 
@@ -17,14 +17,14 @@ for (const [what, resource, path] of [
   ["1,330 replicas", service({ replicas: 1_330 }), undefined],
   ["1,350 replicas", service({ replicas: 1_350 }), "container_service.scaling.replicas"],
   [
-    "up to 1,350 replicas of an autoscaler",
+    "up to 1,350 replicas by autoscaling",
     service({ replicas: 1, autoscaling: { maxReplicas: 1_350, customMetrics: CUSTOM } }),
     "container_service.scaling.autoscaling.max_replicas",
   ],
   ["1,330 pods of a job at a time", job(1_330), undefined],
   ["1,350 pods of a job at a time", job(1_350), "job.job_config.parallelism"],
   [
-    "1,350 pods of a cron job at a time",
+    "1,350 parallel pods of a cron job",
     cronJob({ jobConfig: { parallelism: 1_350 } }),
     "cron_job.job_config.parallelism",
   ],
@@ -35,7 +35,7 @@ for (const [what, resource, path] of [
     "cron_job.failed_jobs_history_limit",
   ],
 ] as const) {
-  test(`${what} of a specification of 200 kB ${path === undefined ? "are accepted" : `are refused at ${path}`}`, () => {
+  test(`${path === undefined ? "accepts" : `rejects at ${path}`} ${what} with a specification of 200 kB`, () => {
     const { violations } = verdictOn(aRequest("a1", [resource]));
     assert.deepEqual(
       violations.map(({ field }) => field),
@@ -44,7 +44,7 @@ for (const [what, resource, path] of [
   });
 }
 
-test("the answer names the most that fits, and how to get below it", () => {
+test("reports the largest number that fits, and how to reduce the size", () => {
   const resource = service({ replicas: 10_000 });
   const bytes = ForageResource.encode(resource).finish().length;
   const [violation] = verdictOn(aRequest("a1", [resource])).violations;
@@ -54,7 +54,7 @@ test("the answer names the most that fits, and how to get below it", () => {
   );
 });
 
-test("labels of the request count for each replica", () => {
+test("counts the labels of the request for each replica", () => {
   const labels = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`k${i}`, "v".repeat(60)]));
   const small = aContainerService("web", { scaling: { replicas: 10_000 } });
   assert.deepEqual(verdictOn(aRequest("a1", [small], labels)).violations, []);

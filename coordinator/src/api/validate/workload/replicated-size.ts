@@ -2,13 +2,12 @@ import { ForageResource } from "@forage/proto/forest/v1/forage";
 import type { Field } from "../field.ts";
 
 /**
- * The limit of replicas times the specification's size. Nodes and the coordinator hold the specification of every pod, and
- * together it must fit beside all other workloads. 10,000 replicas may have 26 KiB each, and a specification of 900 KiB 298
- * replicas.
+ * The limit of a specification's size times its number of pods, because nodes and the coordinator hold the specification of
+ * every pod. 10,000 replicas may have 26 KiB each, and a specification of 900 KiB may have 298 replicas.
  */
 export const MAX_REPLICATED_BYTES = 256 * 1024 * 1024;
 
-/** Refuses a workload whose specification, multiplied by its number of pods or runs, exceeds the coordinator's limit. */
+/** Rejects a workload whose specification, multiplied by its number of pods or runs, exceeds the limit. */
 export function checkReplicatedSize(resource: ForageResource, labels: Labels, field: Field): void {
   const { spec } = resource;
   switch (spec?.$case) {

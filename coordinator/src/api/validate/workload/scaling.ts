@@ -7,10 +7,9 @@ import { countProblem, rangeProblem } from "../syntax/numbers.ts";
 import { amountOf } from "../syntax/quantity.ts";
 import { requiredChoiceProblem } from "../syntax/text.ts";
 
-/** The largest number of replicas: far more than a fleet carries, and small enough to catch a typing error. */
-/** The limit of metrics. Each is read in every evaluation of the autoscaler. */
+/** The limit of metrics, because each is read in every evaluation of the autoscaler. */
 const MAX_METRICS = 50;
-/** Kubernetes' limit. */
+/** Kubernetes' limit of the stabilization window in seconds. */
 const MAX_STABILIZATION_SECONDS = 3600;
 
 export function validateScaling({ replicas, autoscaling }: ScalingPolicy, field: Field): void {
@@ -35,7 +34,7 @@ function validateAutoscaling(policy: AutoscalingPolicy, field: Field): void {
 
 function validateMetric({ name, targetType, targetValue }: CustomMetric, field: Field): void {
   const isPlain = targetType === "Utilization" || !name.includes("/");
-  field.at("name").check(metricNameProblem(name) ?? (isPlain ? undefined : "must not hold '/'"));
+  field.at("name").check(metricNameProblem(name) ?? (isPlain ? undefined : "must not contain '/'"));
   field.at("target_type").check(requiredChoiceProblem(targetType, ["Value", "AverageValue", "Utilization"]));
   field.at("target_value").check(targetProblem(targetType, targetValue));
 }

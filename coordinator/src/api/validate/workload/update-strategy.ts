@@ -12,10 +12,12 @@ export function validateUpdateStrategy({ type, rollingUpdate }: UpdateStrategy, 
   rolling.at("max_unavailable").check(shareProblem(maxUnavailable, 100));
   rolling.at("max_surge").check(shareProblem(maxSurge, Number.POSITIVE_INFINITY));
   if (isZero(maxUnavailable) && isZero(maxSurge))
-    rolling.at("max_unavailable").invalid("must not be 0 when max_surge is 0, too: no pod could be replaced");
+    rolling
+      .at("max_unavailable")
+      .invalid("must not be 0 when max_surge is 0, because no pod could be replaced");
 }
 
-/** A number of pods or a percentage of the replicas; empty stands for 25%. */
+/** Validates a number of pods or a percentage of the replicas. Empty stands for 25%. */
 function shareProblem(text: string, maxPercent: number): string | undefined {
   const [, digits, percent] = /^(\d{1,10})(%?)$/.exec(text) ?? [];
   if (text === "") return undefined;

@@ -1,6 +1,9 @@
 import { ListMultipartUploadsCommand, type MultipartUpload, type S3Client } from "@aws-sdk/client-s3";
 
-/** Lists the uploads under a prefix that have neither been completed nor aborted. The SDK has no paginator for them. */
+/**
+ * Lists the multipart uploads under a prefix that are neither completed nor aborted. The SDK has no
+ * paginator for them.
+ */
 export async function* paginateListMultipartUploads(
   client: S3Client,
   Bucket: string,

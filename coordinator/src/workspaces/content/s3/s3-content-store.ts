@@ -9,6 +9,7 @@ import {
   S3Client,
 } from "@aws-sdk/client-s3";
 import { Upload } from "@aws-sdk/lib-storage";
+import { linkSignals } from "@forage/common/link-signals";
 import { CoordinatorError } from "../../../errors.ts";
 import { assertNotAborted, assertOffset, notFound, storeClosed } from "../content-errors.ts";
 import type { ContentStore, ListedObject, PutOptions, ReadOptions, StoredObject } from "../content-store.ts";
@@ -27,7 +28,10 @@ export interface S3ContentStoreOptions {
   readonly bucket: string;
   /** The prefix of all keys. No other program may store objects under it. */
   readonly prefix: string;
-  /** Puts the bucket into the path and not into the host name, as most servers other than Amazon's require. */
+  /**
+   * Puts the bucket's name into the path instead of the host name, as most servers other than
+   * Amazon's require.
+   */
   readonly forcePathStyle: boolean;
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
   readonly randomName: (length: number) => string;
@@ -35,20 +39,27 @@ export interface S3ContentStoreOptions {
   readonly monotonicMs: () => number;
 }
 
-/** S3 takes 10,000 parts of an upload, so that this reaches 150 GiB. A known size makes the parts larger where it must. */
+/**
+ * The least size of a part. S3 allows 10,000 parts of an upload, so this suffices for 150 GiB;
+ * larger archives of known size get larger parts.
+ */
 const PART_BYTES = 16 * 1024 * 1024;
 const MAX_PARTS = 9_000;
-/** One part is sent while the next one fills. */
+/** The number of parts sent at a time: one is sent while the next one fills. */
 const PARTS_IN_FLIGHT = 2;
-/** An index entry is an empty object, and a large answer to a listing of one object means that something else writes there. */
+/** The most index entries of one object. More mean that another program writes under the prefix. */
 const MAX_ENTRIES = 20;
 const CONNECT_TIMEOUT_MS = 5_000;
-/** A server that verifies a large archive after its last part may be silent for a while. */
+/**
+ * The time without an answer after which a request fails. A server may need a while to verify a
+ * large archive after its last part.
+ */
 const SILENCE_TIMEOUT_MS = 60_000;
 
 /**
- * Holds archives in a bucket. The data lies under a random key, and an empty object whose key carries name, size and digest publishes
- * it: a replacement is one write, and a reader never sees data without its digest.
+ * Holds archives in a bucket. The data has a random key. An empty object publishes it, whose key
+ * holds name, size and digest: a replacement is a single write, and a reader always knows the
+ * digest.
  */
 export class S3ContentStore implements ContentStore {
   readonly name: string;
@@ -58,7 +69,7 @@ export class S3ContentStore implements ContentStore {
   readonly #closing = new AbortController();
   readonly #puts = new Set<Promise<unknown>>();
   readonly #ages: OrphanAges;
-  /** The keys of data that is being written. */
+  /** The keys of data being written. */
   readonly #writing = new Set<string>();
 
   constructor(options: S3ContentStoreOptions) {
@@ -79,7 +90,7 @@ export class S3ContentStore implements ContentStore {
   async put(object: string, chunks: AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredObject> {
     this.#assertOpen();
     assertObjectName(object);
-    const signal = AbortSignal.any([options.signal, this.#closing.signal]);
+    const { signal, unlink } = linkSignals(options.signal, this.#closing.signal);
     const work = this.#put(object, chunks, { ...options, signal });
     this.#puts.add(work);
     try {
@@ -88,6 +99,7 @@ export class S3ContentStore implements ContentStore {
       assertNotAborted(signal);
       throw fromS3Error(cause, `object ${object} can't be stored`);
     } finally {
+      unlink();
       this.#puts.delete(work);
     }
   }
@@ -95,7 +107,6 @@ export class S3ContentStore implements ContentStore {
   async *read(object: string, { offsetBytes, signal }: ReadOptions): AsyncGenerator<Uint8Array> {
     this.#assertOpen();
     assertObjectName(object);
-    const over = AbortSignal.any([signal, this.#closing.signal]);
     const what = `object ${object} can't be read`;
     const entry = await this.#newest(object);
     if (entry === undefined) throw notFound(object);
@@ -104,10 +115,12 @@ export class S3ContentStore implements ContentStore {
     const Key = this.#keys.data(object, entry.data);
     const range = `bytes=${offsetBytes}-${entry.sizeBytes - 1}`;
     let at = offsetBytes;
+    const { signal: over, unlink } = linkSignals(signal, this.#closing.signal);
     try {
       const command = new GetObjectCommand({ Bucket: this.#options.bucket, Key, Range: range });
       const { Body } = await this.#client.send(command, { abortSignal: over });
-      if (!(Body instanceof Readable)) throw new CoordinatorError("INTERNAL", `${what}: it has no body`);
+      if (!(Body instanceof Readable))
+        throw new CoordinatorError("INTERNAL", `${what}: the answer has no body`);
       for await (const chunk of untilAborted<Uint8Array>(Body, over)) {
         at += chunk.byteLength;
         yield chunk;
@@ -115,6 +128,8 @@ export class S3ContentStore implements ContentStore {
     } catch (cause) {
       assertNotAborted(over);
       throw fromS3Error(cause, what);
+    } finally {
+      unlink();
     }
     if (at !== entry.sizeBytes)
       throw new CoordinatorError(
@@ -156,7 +171,10 @@ export class S3ContentStore implements ContentStore {
     }
   }
 
-  /** Removes data that no index entry names and uploads that never ended, once a sweep has seen them for the age. */
+  /**
+   * Removes data that no index entry refers to and multipart uploads that were never completed,
+   * once sweeps have seen them for the given age.
+   */
   async removeRemains(minAgeMs: number): Promise<number> {
     this.#assertOpen();
     const Bucket = this.#options.bucket;
@@ -228,7 +246,7 @@ export class S3ContentStore implements ContentStore {
     }
   }
 
-  /** Throws unless the data has the size that the entry announces. */
+  /** Throws if the stored data does not have the size in the entry. */
   async #assertData(object: string, entry: Omit<IndexEntry, "storedMs">): Promise<void> {
     const Key = this.#keys.data(object, entry.data);
     const { ContentLength } = await this.#client.send(
@@ -241,7 +259,10 @@ export class S3ContentStore implements ContentStore {
     );
   }
 
-  /** The entry goes first: an object is gone before its data is. */
+  /**
+   * Removes an object. Its entry is deleted before its data, so that no entry refers to missing
+   * data.
+   */
   async #remove(entry: IndexEntry): Promise<void> {
     const Bucket = this.#options.bucket;
     for (const Key of [this.#keys.entry(entry), this.#keys.data(entry.object, entry.data)])

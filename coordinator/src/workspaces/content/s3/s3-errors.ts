@@ -3,13 +3,17 @@ import { CoordinatorError } from "../../../errors.ts";
 
 const FULL = ["QuotaExceeded", "XMinioStorageFull", "EntityTooLarge", "InsufficientStorage"];
 
-/** Returns our own errors unchanged, a full store as RESOURCE_EXHAUSTED, and other errors of the server or the network as UNAVAILABLE. */
+/**
+ * Converts an error: a CoordinatorError is returned unchanged, a full store becomes
+ * RESOURCE_EXHAUSTED, and any other error of the server or network becomes UNAVAILABLE.
+ */
 export function fromS3Error(cause: unknown, what: string): unknown {
   if (cause instanceof CoordinatorError) return cause;
   if (cause instanceof S3ServiceException) {
     const status = cause.$metadata.httpStatusCode;
     const full = FULL.includes(cause.name) || status === 507;
-    // The text of a HEAD response is empty, and its name is the status.
+    // The response to a HEAD request has no body, so the error has no message and is named by its
+    // status.
     return new CoordinatorError(
       full ? "RESOURCE_EXHAUSTED" : "UNAVAILABLE",
       `${what}: the S3 server answered ${status ?? "nothing"} ${cause.name}`,
