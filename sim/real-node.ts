@@ -102,6 +102,12 @@ export class RealNode implements FleetNode {
     return this.#host.running().filter((it) => it.endsByItself && this.#assignments.has(podOf(it))).length;
   }
 
+  get endedUnnoticed(): number {
+    const running = new Set(this.#host.running().map(({ id }) => id));
+    const containers = (this.#agent?.pods() ?? []).flatMap((pod) => pod.containers);
+    return containers.filter((it) => it.state.type === "running" && !running.has(it.containerId)).length;
+  }
+
   crash(): void {
     if (!this.#up) return;
     this.#options.note("crashes");

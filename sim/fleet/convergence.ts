@@ -41,6 +41,8 @@ export function whatIsOpen(world: Fleet): string | undefined {
     if (wanted.length !== pods.size || wanted.some((uid) => !pods.has(uid)))
       return `node ${node.name} has ${pods.size} pods, ${wanted.length} are desired`;
     if (node.ending > 0) return `${node.ending} containers of node ${node.name} have yet to end`;
+    if (node.endedUnnoticed > 0)
+      return `the agent of ${node.name} has yet to notice the end of ${node.endedUnnoticed} containers`;
   }
   return undefined;
 }
