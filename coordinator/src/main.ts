@@ -31,6 +31,7 @@ import { runReplace } from "./replace-store/run-replace.ts";
 import type { DurableStore } from "./store/index.ts";
 import { systemClock } from "./time/clock.ts";
 import { workspaceDefinitions } from "./workspaces/open-workspaces.ts";
+import { openHostKey } from "./workspaces/ssh/open-host-key.ts";
 import { WORKSPACE_KIND } from "./workspaces/workspace-kind.ts";
 
 /**
@@ -270,11 +271,29 @@ async function lead(
     epoch: store.epoch,
     lineage: store.lineage,
     clusterId: store.id,
-    ...(config.store.etcd && { readKeyFiles: () => readKeyFiles(config.dataDir) }),
+    ...(config.store.etcd && { readKeyFiles: keyReader(config) }),
     ...{ vault, issuer },
     backups: await openBackups(config, { store, clock, log }),
     dashboardPath: dashboardPath(import.meta.dirname),
   });
+}
+
+/**
+ * Returns a function that reads the keys for a coordinator that joins. They include the SSH host key,
+ * which is generated if it is missing, so that coordinators have the same one when SSH is enabled later.
+ */
+function keyReader({ dataDir, workspaces }: CoordinatorOptions["config"]) {
+  const hasOwnFile = workspaces.ssh?.hostKeyFile !== undefined;
+  let generated: Promise<unknown> | undefined;
+  return async () => {
+    if (!hasOwnFile)
+      generated ??= openHostKey({ dataDir }).catch((error: unknown) => {
+        generated = undefined;
+        throw error;
+      });
+    await generated;
+    return readKeyFiles(dataDir);
+  };
 }
 
 function reportReseal({ rewritten, unreadable, stopped }: ResealResult, log: Log): void {

@@ -123,6 +123,9 @@ test("replaces the authority of three coordinators, and continues with the next 
   t.after(() => etcd.close());
   const cluster = await startCluster(t, { endpointsOf: () => [etcd.endpoint] });
   const first = await leaderOf(cluster);
+  const [hostKey, ...more] = new Set(cluster.map((member) => member.readHostKey()));
+  assert.match(hostKey ?? "", /OPENSSH PRIVATE KEY/, "there is a host key, also without `workspaces.ssh`");
+  assert.equal(more.length, 0, "all coordinators have the same one");
   const others = cluster.filter((member) => member !== first);
   const [second, third] = others;
   assert.ok(second && third);

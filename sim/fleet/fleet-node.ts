@@ -54,7 +54,7 @@ export interface FleetNode {
   readonly pods: { readonly size: number; has(uid: string): boolean };
   /** The number of its running containers that will end without being stopped. */
   readonly ending: number;
-  /** The number of its containers that have ended and that its agent still believes to run. */
+  /** The number of ended containers that its agent still reports as running. */
   readonly endedUnnoticed: number;
   /** Crashes the host without notice. */
   crash(): void;

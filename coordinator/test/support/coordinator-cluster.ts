@@ -131,6 +131,11 @@ export class Member implements AgentWorld {
     return readFileSync(join(this.#dir, "ca.crt"), "utf8");
   }
 
+  /** Returns the private SSH host key of its gateway to workspaces. */
+  readHostKey(): string {
+    return readFileSync(join(this.#dir, "keys/workspace-ssh.key"), "utf8");
+  }
+
   /** Returns the same coordinator for clients that trust these roots. */
   withRoots(caPem: string): AgentWorld {
     const client = new Client(this.address, channelCredentials({ caPem }));

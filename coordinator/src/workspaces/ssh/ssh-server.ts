@@ -1,9 +1,7 @@
 import type { Socket } from "node:net";
-import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import type { ParsedKey } from "ssh2";
-import { CoordinatorError } from "../../errors.ts";
-import { loadHostKey } from "./host-key.ts";
+import { openHostKey } from "./open-host-key.ts";
 import { SshGateway, type SshGatewayOptions } from "./ssh-gateway.ts";
 import { openSshPort, type SshPort } from "./ssh-port.ts";
 import type { SshSettings } from "./ssh-settings.ts";
@@ -37,17 +35,7 @@ const MAX_MISSED_KEEPALIVES = 4;
 export async function startSshServer(options: SshServerOptions): Promise<SshServer> {
   const { settings, dataDir } = options;
   const { default: ssh2 } = await import("ssh2");
-  const path = settings.hostKeyFile ?? join(dataDir, "keys", "workspace-ssh.key");
-  const isReadable = (key: string): boolean => !(ssh2.utils.parseKey(key) instanceof Error);
-  const hostKey = await loadHostKey(path, {
-    generate: () => ssh2.utils.generateKeyPairSync("ed25519").private,
-    isReadable,
-  });
-  if (!isReadable(hostKey))
-    throw new CoordinatorError(
-      "FAILED_PRECONDITION",
-      `workspaces.ssh.hostKeyFile: ${path} holds no private key`,
-    );
+  const hostKey = await openHostKey({ dataDir, hostKeyFile: settings.hostKeyFile });
   const parseKey = (line: string): ParsedKey | undefined => {
     const key: ParsedKey | ParsedKey[] | Error = ssh2.utils.parseKey(line);
     if (key instanceof Error) return undefined;
