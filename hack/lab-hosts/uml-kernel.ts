@@ -13,17 +13,18 @@ import {
   writeFileSync,
 } from "node:fs";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { goArchitecture } from "../lib/architecture.ts";
 import { cacheDir } from "../lib/cache-dir.ts";
 import { debianArchive } from "../lib/debian-archive.ts";
 import { type HostTool, installMissing } from "../lib/host-tools.ts";
-import { run } from "../lib/run.ts";
+import { type RunResult, run } from "../lib/run.ts";
 import { SetupError } from "../lib/setup-error.ts";
 
 /** The first Debian release whose kernel runs user-mode Linux without ptrace, which is much faster. */
 const SUITE = "trixie-backports";
-const SOURCE = "linux-source-7.3";
+/** The package that depends on the source of the suite's newest kernel, such as linux-source-7.3. */
+const NEWEST_SOURCE = "linux-source";
 /** All options that a host needs: cgroups, namespaces, nftables, bridges, netem, ext4, hostfs. Every other option is off. */
 const OPTIONS = join(import.meta.dirname, "uml.config");
 /** Most of the source is for other processors and devices. The files that describe options refer to each other, so those stay. */
@@ -48,7 +49,7 @@ const TOOLS: readonly HostTool[] = [
 const DOWNLOAD_LIMIT_MS = 15 * 60_000;
 const BUILD_LIMIT_MS = 120 * 60_000;
 
-/** Returns the path of the user-mode kernel, and builds it unless the cache has one of the same source and options. */
+/** Returns the path of the user-mode kernel, and builds it unless the cache has one of the same suite and options. */
 export async function ensureUmlKernel(report: (detail: string) => void): Promise<string> {
   if (goArchitecture() !== "amd64")
     throw new SetupError(
@@ -60,7 +61,7 @@ export async function ensureUmlKernel(report: (detail: string) => void): Promise
   const kernel = join(kernels, `linux-${contentHash()}`);
   if (existsSync(kernel)) return kernel;
   await installMissing(TOOLS, { report });
-  report(`building ${SOURCE} as a program (once; a few minutes)`);
+  report(`building the newest kernel of ${SUITE} as a program (once; a few minutes)`);
   mkdirSync(kernels, { recursive: true });
   removeAbandoned(kernels, Date.now());
   const dir = mkdtempSync(join(kernels, "partial-"));
@@ -98,7 +99,7 @@ async function buildKernel(dir: string): Promise<string> {
   if (dropped.length > 0)
     throw new SetupError(
       "COMMAND_FAILED",
-      `${SOURCE} does not take these options: ${dropped.join(", ")}`,
+      `${basename(source)} does not take these options: ${dropped.join(", ")}`,
       `add what they depend on to ${OPTIONS}`,
     );
   await make("linux");
@@ -117,25 +118,41 @@ async function unpackSource(dir: string): Promise<string> {
   const lists = join(dir, "lists");
   mkdirSync(join(lists, "partial"), { recursive: true });
   writeFileSync(list, `deb ${await debianArchive()} ${SUITE} main\n`);
-  const options = [`Dir::Etc::sourcelist=${list}`, "Dir::Etc::sourceparts=-", `Dir::State::lists=${lists}`];
-  const apt = (...args: readonly string[]): Promise<unknown> =>
-    run("apt-get", [...options.flatMap((option) => ["-o", option]), ...args], {
-      cwd: dir,
+  const options = [
+    ...[`Dir::Etc::sourcelist=${list}`, "Dir::Etc::sourceparts=-", `Dir::State::lists=${lists}`],
+    ...["Dir::Cache::pkgcache=", "Dir::Cache::srcpkgcache="],
+  ];
+  const apt = (program: string, ...args: readonly string[]): Promise<RunResult> =>
+    run(program, [...options.flatMap((option) => ["-o", option]), ...args], {
+      ...{ cwd: dir, env: { LC_ALL: "C" } },
       timeoutMs: DOWNLOAD_LIMIT_MS,
     });
-  await apt("update");
-  await apt("download", SOURCE);
+  await apt("apt-get", "update");
+  const source = newestSource((await apt("apt-cache", "depends", NEWEST_SOURCE)).stdout);
+  await apt("apt-get", "download", source);
   const deb = readdirSync(dir).find((file) => file.endsWith(".deb")) ?? "";
   await run("dpkg-deb", ["--extract", join(dir, deb), join(dir, "package")]);
-  const leftOut = LEFT_OUT.map((path) => `--exclude=${SOURCE}/${path}`);
-  const archive = join(dir, "package/usr/src", `${SOURCE}.tar.xz`);
+  const leftOut = LEFT_OUT.map((path) => `--exclude=${source}/${path}`);
+  const archive = join(dir, "package/usr/src", `${source}.tar.xz`);
   await run("tar", ["--extract", "--wildcards", ...leftOut, "--file", archive], {
     cwd: dir,
     timeoutMs: DOWNLOAD_LIMIT_MS,
   });
-  return join(dir, SOURCE);
+  return join(dir, source);
 }
 
+/** Returns the package that the output of `apt-cache depends linux-source` names. Pure. */
+export function newestSource(depends: string): string {
+  const [, source] = /^ *Depends: (linux-source-[\d.]+)$/m.exec(depends) ?? [];
+  if (source !== undefined) return source;
+  throw new SetupError(
+    "NOT_READY",
+    `${NEWEST_SOURCE} of ${SUITE} names no source of a kernel`,
+    "look for linux-source at packages.debian.org, and name a suite that has it in hack/lab-hosts/uml-kernel.ts",
+  );
+}
+
+/** A kernel in the cache remains when the suite has a newer one, so that hosts can boot without a network. */
 function contentHash(): string {
-  return createHash("sha256").update(SOURCE).update(readFileSync(OPTIONS)).digest("hex").slice(0, 16);
+  return createHash("sha256").update(SUITE).update(readFileSync(OPTIONS)).digest("hex").slice(0, 16);
 }
