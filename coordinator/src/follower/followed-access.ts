@@ -1,5 +1,6 @@
 import type { Log } from "@forage/common/log";
 import { PassConnections } from "../http/passed/pass-connections.ts";
+import type { PassCounts } from "../http/passed/pass-counts.ts";
 import type { PassHttpOptions } from "../http/passed/pass-http.ts";
 import type { Leader } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
@@ -10,6 +11,7 @@ export interface FollowedAccessOptions extends Pick<PassHttpOptions, "client"> {
   readonly settings: WorkspaceSettings;
   readonly clock: Clock;
   readonly log: Pick<Log, "warn" | "info">;
+  readonly passCounts: PassCounts;
 }
 
 /** The ports of workspaces on a follower. */
@@ -34,14 +36,17 @@ export async function openFollowedAccess({
   clock,
   log,
   client,
+  passCounts,
 }: FollowedAccessOptions): Promise<FollowedAccess> {
   const { ingress, ssh } = settings;
   const passes = {
     ingress: new PassConnections({
-      ...{ client, port: "ingress", maxOpen: ingress?.connections ?? 0 },
+      ...{ client, port: "ingress", maxOpen: ingress?.connections ?? 0, count: passCounts.ingress },
       refusal: unavailable,
     }),
-    ssh: new PassConnections({ client, port: "ssh", maxOpen: ssh?.connections ?? 0 }),
+    ssh: new PassConnections({
+      ...{ client, port: "ssh", maxOpen: ssh?.connections ?? 0, count: passCounts.ssh },
+    }),
   };
   const end = (): void => {
     for (const pass of Object.values(passes)) pass.end();

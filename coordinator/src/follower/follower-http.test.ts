@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { get, type IncomingMessage } from "node:http";
 import { test } from "node:test";
+import { createPassCounts } from "../http/passed/pass-counts.ts";
 import { openFollowerHttp } from "./follower-http.ts";
 
 test("passes requests to a pod port's host name on as connections for any path, and never serves them", async (t) => {
@@ -21,6 +22,7 @@ test("passes requests to a pod port's host name on as connections for any path, 
         asked.push("leader");
         throw new Error("the leader is away");
       },
+      passCounts: createPassCounts(),
       behindMs: () => 0,
       handlers: {},
       stopping: new AbortController().signal,

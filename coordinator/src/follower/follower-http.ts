@@ -8,6 +8,7 @@ import { addEventRoutes } from "../http/api/event-routes.ts";
 import { addObjectRoutes, type ObjectRouteOptions } from "../http/api/object-routes.ts";
 import { addIdentityRoutes } from "../http/identity-routes.ts";
 import type { Metrics } from "../http/metrics.ts";
+import type { PassCounts } from "../http/passed/pass-counts.ts";
 import { passHosts } from "../http/passed/pass-hosts.ts";
 import { type PassHttpOptions, passHttp } from "../http/passed/pass-http.ts";
 import { httpNamesOf, isPodHost, podDomainOf } from "../http/pod-domain.ts";
@@ -30,6 +31,7 @@ export interface FollowerHttpDependencies extends PassHttpOptions {
   readonly readiness: () => Readiness;
   readonly calls: ApiCallOptions;
   readonly events: EventLog;
+  readonly passCounts: PassCounts;
   readonly handlers: ObjectRouteOptions["handlers"];
   readonly stopping: AbortSignal;
   /** Returns the milliseconds since the view was last known to be complete. */
@@ -70,7 +72,10 @@ export async function openFollowerHttp(
     ...(config.http.tls && { tls: await serverMaterial(authority, httpNamesOf(config.http, port.names)) }),
     // Requests to pods' host names never reach the routes, because pages of pods must share no
     // origin with the dashboard.
-    otherHosts: passHosts({ owns: (host) => isPodHost(host, podDomain), client: dependencies.client }),
+    otherHosts: passHosts({
+      ...{ owns: (host) => isPodHost(host, podDomain), client: dependencies.client },
+      count: dependencies.passCounts.http,
+    }),
     routes: (app) => {
       app.use("*", async (c, next) => {
         const isServedHere = readsHere(c);

@@ -14,6 +14,7 @@ import { eventLimits } from "../events/configured-limits.ts";
 import { FollowedEvents } from "../events/followed-events.ts";
 import { type GrpcPort, openGrpcPort, type PortObserver } from "../grpc-port.ts";
 import type { Metrics } from "../http/metrics.ts";
+import { createPassCounts, type PassCounts, passMetrics } from "../http/passed/pass-counts.ts";
 import type { HttpServer } from "../http/server.ts";
 import { SharedAgentService } from "../link/agent-service.ts";
 import { nodeLimits } from "../link/node-limits.ts";
@@ -129,7 +130,7 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   const link = new LeaderLink({ authority, self, clock });
   const stopping = new AbortController();
   const opened = await openServing(options, { state, link, stopping: stopping.signal });
-  const { port, metrics, audit, tokensUsed, serving, calls } = opened;
+  const { port, metrics, audit, tokensUsed, serving, calls, passCounts } = opened;
   const leaving = new AbortController();
   const limits = eventLimits(config);
   const events = await FollowedEvents.open({ store, limits, clock, onFatal }, over.signal);
@@ -149,12 +150,12 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   const readiness = () => followerReadiness(store, link.leader);
   const http = await openFollowerHttp(options, {
     ...{ port, metrics, readiness, events, behindMs, handlers: own.handlers, stopping: stopping.signal },
-    calls,
+    ...{ calls, passCounts },
     client: (signal, patienceMs) => link.client(signal, patienceMs),
     reached: (revision) => reached(state, revision, clock),
   });
   port.observer.material = (material) => http.reload(material);
-  const { plain, access, closeFurther } = await openFurtherPorts(options, components);
+  const { plain, access, closeFurther } = await openFurtherPorts(options, { ...components, passCounts });
   const address = await port.listen();
   log.info({ event: "coordinator-follows", grpc: address, revision: store.revision });
   let isFollowing = true;
@@ -243,6 +244,8 @@ async function openServing(
   });
   const { members } = store;
   metrics.add((registers) => clusterMetrics({ leader: () => link.leader, members }, registers));
+  const passCounts = createPassCounts();
+  metrics.add((registers) => passMetrics(passCounts, registers));
   const audit = new CallAudit({ log: options.audit ?? NO_AUDIT_LOG, monotonicMs });
   const tokensUsed = new TokensUsed();
   Object.assign(port.observer, {
@@ -255,7 +258,7 @@ async function openServing(
     ...{ config: options.config, log, audit, monotonicMs, observe: metrics.observeCall, stopping },
     silentMs: () => store.behindMs,
   });
-  return { port, metrics, audit, tokensUsed, serving, calls };
+  return { port, metrics, audit, tokensUsed, serving, calls, passCounts };
 }
 
 /** Adds the services of a follower, and returns them. */
@@ -336,13 +339,14 @@ async function openFurtherPorts(
     readonly directory: Directory;
     readonly serving: ServeOptions;
     readonly link: LeaderLink;
+    readonly passCounts: PassCounts;
   },
 ) {
   const { config, clock, log } = options;
-  const { directory, serving, link } = components;
+  const { directory, serving, link, passCounts } = components;
   const plain = await openPlain(options, directory, serving);
   const client = (signal: AbortSignal) => link.client(signal);
-  const access = await openFollowedAccess({ settings: config.workspaces, clock, log, client });
+  const access = await openFollowedAccess({ settings: config.workspaces, clock, log, client, passCounts });
   const closeFurther = () => Promise.all([plain?.close(CLOSE_GRACE_MS), access.close()]);
   return { plain, access, closeFurther };
 }

@@ -13,6 +13,7 @@ import { CoordinatorError } from "../../errors.ts";
 import { OpenCalls } from "../../rpc/open-calls.ts";
 import { requestsOf } from "../../rpc/stream.ts";
 import { PassConnections } from "./pass-connections.ts";
+import { PassCount } from "./pass-counts.ts";
 import type { PassHttpOptions } from "./pass-http.ts";
 import type { ServedConnection } from "./serve-connection.ts";
 import { serveHttp } from "./serve-http.ts";
@@ -24,7 +25,7 @@ test(
   LIMIT,
   async (t) => {
     const { accepted, client } = await aLeader(t);
-    const { passes, visit } = await aPort(t, client);
+    const { passes, count, visit } = await aPort(t, client);
     const visitor = await visit();
     visitor.write("beans");
     await until("the leader has the connection", () => accepted.length === 1);
@@ -51,6 +52,7 @@ test(
     passes.end();
     await ended;
     await until("the leader has the end", () => accepted[2]?.destroyed === true);
+    assert.deepEqual({ ...count }, { open: 0, passed: 3, refused: 0 });
   },
 );
 
@@ -58,20 +60,23 @@ test("reports the reason to a visitor whose connection can't be passed on", LIMI
   const none = async (): Promise<never> => {
     throw new CoordinatorError("UNAVAILABLE", "no coordinator leads at the moment");
   };
-  const { visit } = await aPort(t, none);
+  const { count, visit } = await aPort(t, none);
   const visitor = await visit();
   visitor.write("anything");
   assert.equal(String((await once(visitor, "data"))[0]), "refused: no coordinator leads at the moment");
   await once(visitor, "close");
+  await until("no connection is open", () => count.open === 0);
+  assert.deepEqual({ ...count }, { open: 0, passed: 0, refused: 1 });
 });
 
 test("reports the reason to a visitor beyond the limit", LIMIT, async (t) => {
   const { client } = await aLeader(t);
-  const { visit } = await aPort(t, client, 1);
+  const { count, visit } = await aPort(t, client, 1);
   const first = await visit();
   first.write("x");
   await once(first, "data");
   assert.match(String((await once(await visit(), "data"))[0]), /^refused: too many connections/);
+  assert.deepEqual({ ...count }, { open: 1, passed: 1, refused: 1 });
 });
 
 test("closes the connection if the leader does not have this port", LIMIT, async (t) => {
@@ -82,8 +87,9 @@ test("closes the connection if the leader does not have this port", LIMIT, async
 
 /** Opens a port whose connections are passed on. */
 async function aPort(t: TestContext, client: PassHttpOptions["client"], maxOpen = 10) {
+  const count = new PassCount();
   const passes = new PassConnections({
-    ...{ client, maxOpen, port: "ingress" },
+    ...{ client, maxOpen, count, port: "ingress" },
     refusal: (reason) => `refused: ${reason}`,
   });
   const server = createServer({ allowHalfOpen: true }, (socket) => passes.pass(socket));
@@ -96,7 +102,7 @@ async function aPort(t: TestContext, client: PassHttpOptions["client"], maxOpen 
     await once(visitor, "connect");
     return visitor;
   };
-  return { passes, visit };
+  return { passes, count, visit };
 }
 
 /** Starts a leader whose ingress echoes everything. */

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { messageOf } from "@forage/common/message-of";
 import { connectToLeader } from "./connect-to-leader.ts";
+import type { PassCount } from "./pass-counts.ts";
 import type { PassHttpOptions } from "./pass-http.ts";
 import type { PassedConnection } from "./passed-connection.ts";
 import type { PassedPort } from "./serve-connection.ts";
@@ -9,6 +10,7 @@ export interface PassConnectionsOptions extends Pick<PassHttpOptions, "client"> 
   readonly port: PassedPort;
   /** The most connections that are passed on at a time. */
   readonly maxOpen: number;
+  readonly count: PassCount;
   /**
    * Returns the bytes to send to a client whose connection can't be passed on. Default: the
    * connection is closed without an answer.
@@ -35,7 +37,7 @@ export class PassConnections {
 
   /** Passes on a connection. If it uses TLS, the TLS ends here. */
   pass(socket: Socket): void {
-    const { client, port, maxOpen } = this.#options;
+    const { client, port, maxOpen, count } = this.#options;
     socket.on("error", () => socket.destroy());
     if (this.#open.size >= maxOpen) {
       this.#refuse(
@@ -46,13 +48,16 @@ export class PassConnections {
     }
     const gone = new AbortController();
     this.#open.add(socket);
+    count.open++;
     socket.once("close", () => {
       this.#open.delete(socket);
+      count.open--;
       this.#joined.delete(socket);
       gone.abort();
     });
     connectToLeader(client, port, socket, "encrypted" in socket, gone.signal).then(
       (connection) => {
+        count.passed++;
         if (!socket.destroyed) this.#joined.add(socket);
         join(socket, connection);
       },
@@ -69,6 +74,7 @@ export class PassConnections {
   }
 
   #refuse(socket: Socket, reason: string): void {
+    this.#options.count.refused++;
     socket.setTimeout(REFUSED_MS, () => socket.destroy());
     socket.resume();
     socket.end(this.#options.refusal?.(reason) ?? "");

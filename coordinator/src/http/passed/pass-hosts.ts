@@ -6,12 +6,14 @@ import { forwardRequest, refuse, statusOf } from "../../forwarding/forward-reque
 import { forwardUpgrade, refuseUpgrade } from "../../forwarding/forward-upgrade.ts";
 import type { OtherHosts } from "../other-hosts.ts";
 import { connectToLeader } from "./connect-to-leader.ts";
+import type { PassCount } from "./pass-counts.ts";
 import type { PassHttpOptions } from "./pass-http.ts";
 import type { PassedConnection } from "./passed-connection.ts";
 
 export interface PassHostsOptions extends Pick<PassHttpOptions, "client"> {
   /** Reports whether the leader serves the host name. */
   readonly owns: (host: string | undefined) => boolean;
+  readonly count: PassCount;
 }
 
 /** The most requests in progress, the same as the leader's own limit. */
@@ -29,7 +31,7 @@ const RULES: ForwardRules = {
  * Passes requests to some host names on to the leader, each over its own connection. Content of
  * these hosts is never served as a route of this coordinator.
  */
-export function passHosts({ owns, client }: PassHostsOptions): OtherHosts {
+export function passHosts({ owns, client, count }: PassHostsOptions): OtherHosts {
   const open = new Set<() => void>();
   /** Calls `run` with a connection that ends with the visitor's connection. */
   const withConnection = async (
@@ -39,8 +41,10 @@ export function passHosts({ owns, client }: PassHostsOptions): OtherHosts {
     run: (connection: PassedConnection) => Promise<void>,
     fail: (status: number, message: string) => void,
   ): Promise<void> => {
-    if (open.size >= MAX_OPEN)
+    if (open.size >= MAX_OPEN) {
+      count.refused++;
       return fail(503, "too many requests are passed on to the coordinator that leads: try again later");
+    }
     const gone = new AbortController();
     let connection: PassedConnection | undefined;
     const leave = (): void => {
@@ -48,19 +52,23 @@ export function passHosts({ owns, client }: PassHostsOptions): OtherHosts {
       connection?.destroy();
     };
     open.add(leave);
+    count.open++;
     // Pipelining by Node adds the other listeners of a connection.
     visitor.setMaxListeners(visitor.getMaxListeners() + 1);
     visitor.once("close", leave);
     try {
       const isEncrypted = arrival.proto === "https";
       connection = await connectToLeader(client, "http", request.socket, isEncrypted, gone.signal);
+      count.passed++;
     } catch (error) {
+      count.refused++;
       fail(statusOf(error), messageOf(error));
     }
     try {
       if (connection !== undefined && !visitor.destroyed) await run(connection);
     } finally {
       open.delete(leave);
+      count.open--;
       visitor.off("close", leave);
       connection?.destroy();
     }

@@ -17,12 +17,14 @@ import {
   status,
 } from "@grpc/grpc-js";
 import type { Hono } from "hono";
+import { until } from "../../../test/support/until.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { OpenCalls } from "../../rpc/open-calls.ts";
 import { requestsOf } from "../../rpc/stream.ts";
 import { type Bound, failed } from "../api/call.ts";
 import type { OtherHosts } from "../other-hosts.ts";
 import { startHttpServer } from "../server.ts";
+import { PassCount } from "./pass-counts.ts";
 import { passHosts } from "./pass-hosts.ts";
 import { passHttp } from "./pass-http.ts";
 import { serveHttp } from "./serve-http.ts";
@@ -112,7 +114,7 @@ test("reports that the leader was lost or is older", async (t) => {
 test("passes the connection on for a pod's host name, and never serves the request itself", async (t) => {
   const seen: unknown[] = [];
   const gone = Promise.withResolvers<void>();
-  const { url, leader } = await start(t, (app) => app.get("*", (c) => c.text("route")), {
+  const { url, leader, count } = await start(t, (app) => app.get("*", (c) => c.text("route")), {
     ...NO_UPGRADE,
     serve: async (request, response, arrival, allowLong) => {
       if (request.url === "/cut") return void response.destroy();
@@ -156,6 +158,8 @@ test("passes the connection on for a pod's host name, and never serves the reque
   const lost = await ask(`${url}/a`, { headers });
   assert.equal(lost.statusCode, 502);
   assert.match(await textOf(lost), /the coordinator that leads can't be reached/);
+  await until("no connection is open", () => count.open === 0);
+  assert.deepEqual({ ...count }, { open: 0, passed: 4, refused: 0 });
 });
 
 test("passes a WebSocket to a pod's host name on in both directions until one end closes", async (t) => {
@@ -248,9 +252,10 @@ async function start(t: TestContext, routes: (app: Hono<never>) => void, otherHo
       if (revision > 0) reached.push(revision);
     },
   };
+  const count = new PassCount();
   const server = await startHttpServer({
     ...PORT,
-    otherHosts: passHosts({ ...options, owns }),
+    otherHosts: passHosts({ ...options, owns, count }),
     routes: (app) => {
       app.use("*", (c) =>
         passHttp(c, options).catch((error: unknown) => {
@@ -265,5 +270,5 @@ async function start(t: TestContext, routes: (app: Hono<never>) => void, otherHo
     leader.forceShutdown();
     await Promise.all([server.close(), own.close()]);
   });
-  return { url: `http://127.0.0.1:${server.address.port}`, leader, reached };
+  return { url: `http://127.0.0.1:${server.address.port}`, leader, reached, count };
 }
