@@ -18,7 +18,7 @@ async function setUp(t: TestContext) {
   const agent = await HollowAgent.start(world);
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
   await watchToEnd(world, rolloutId);
-  const browser = new Browser(world);
+  const browser = new Browser(world.coordinator.http.port);
   const token = await world.token("editor", ["shop"]);
   await browser.login(token);
   const pod = [...agent.assignments.values()][0]?.name ?? "";
@@ -82,7 +82,7 @@ test(
     stream.write({ frame: { $case: "stdout", value: Buffer.from("$ ") } });
     const response = await opening;
     const path = `terminals/${response.headers.get("x-terminal")}`;
-    const other = new Browser(world);
+    const other = new Browser(world.coordinator.http.port);
     await other.login(await world.token("admin"));
     assert.equal((await other.post(path, { data: "eA==" })).status, 404);
     assert.equal((await browser.post(path, { data: Buffer.from("ls\n").toString("base64") })).status, 200);
@@ -102,7 +102,7 @@ test("ends streams and port WebSockets of a revoked token without a further requ
   const world = await setUp(t);
   const socket = await aWebSocket(world);
   const live = await world.browser.get("api/live");
-  const other = new Browser(world.world);
+  const other = new Browser(world.world.coordinator.http.port);
   await other.login(await world.world.token("viewer"));
   const goesOn = await other.get("api/live");
   const ended = Promise.all([once(socket, "close"), live.text()]);
@@ -116,7 +116,7 @@ test("ends streams and port WebSockets of a revoked token without a further requ
 test("lets a viewer read logs but open no terminal, and ends a terminal at a log-out", LIMIT, async (t) => {
   const { world, agent, browser, pod } = await setUp(t);
   const target = { namespace: "shop", pod, container: "", columns: 80, rows: 24 };
-  const viewer = new Browser(world);
+  const viewer = new Browser(world.coordinator.http.port);
   await viewer.login(await world.token("viewer", ["shop"]));
   assert.equal((await viewer.post("terminals", target)).status, 403);
   assert.equal((await viewer.get(`api/logs?namespace=bank&pod=${pod}`)).status, 403);

@@ -21,7 +21,7 @@ async function aBrowser(
   namespaces?: string[],
 ) {
   const world = await startWorld(t);
-  const browser = new Browser(world);
+  const browser = new Browser(world.coordinator.http.port);
   const token = await world.token(role, namespaces ?? "*");
   assert.equal((await browser.login(token)).status, 200);
   return { world, browser, token };
@@ -32,7 +32,7 @@ test(
   LIMIT,
   async (t) => {
     const world = await startWorld(t);
-    const browser = new Browser(world);
+    const browser = new Browser(world.coordinator.http.port);
     for (const wrong of ["", "x", 7, `flt_${"0".repeat(12)}_${"A".repeat(43)}`, "flt_\r\nx: y"]) {
       const response = await browser.post("login", { token: wrong });
       assert.equal(response.status, 401);
@@ -146,7 +146,7 @@ test("streams workspaces without owner tokens to those who may list them", LIMIT
   const { world, calls, reaches } = await startWorkspaceWorld(t);
   const { ownerToken } = await calls.startWorkspace(aStart());
   await reaches("instance-1", WorkspacePhase.RUNNING);
-  const browser = new Browser(world);
+  const browser = new Browser(world.coordinator.http.port);
   const shown = async (namespace: string): Promise<LiveMessage> => {
     await browser.login(await world.token("viewer", [namespace]));
     const messages = messagesOf(await browser.get("api/live"));
@@ -191,7 +191,7 @@ test("allows the page only its own files, and reads them at the first request", 
   t.after(() => rmSync(dir, { recursive: true }));
   const dashboardPath = join(dir, "dashboard.json");
   const world = await startWorld(t, {}, {}, { dashboardPath });
-  const browser = new Browser(world);
+  const browser = new Browser(world.coordinator.http.port);
   const missing = await browser.get("");
   assert.equal(missing.status, 503);
   assert.match(await missing.text(), /npm run bundle/);

@@ -17,6 +17,7 @@ import { freePorts } from "../../hack/lib/free-ports.ts";
 import { waitFor } from "../../hack/lib/wait-for.ts";
 import { leaderOf, type Member, startCluster } from "./support/coordinator-cluster.ts";
 import { HollowAgent } from "./support/hollow-agent.ts";
+import { PodPortVisitor } from "./support/pod-port-visitor.ts";
 import { FakeWorkspaceNode } from "./support/workspaces/fake-workspace-node.ts";
 import { grpcNodeTransport } from "./support/workspaces/grpc-node-transport.ts";
 import { runOverSsh, serveSessions } from "./support/workspaces/visits.ts";
@@ -26,6 +27,7 @@ import { aStart } from "./support/workspaces/workspace-world.ts";
 const LIMIT_MS = 90_000;
 const HOST = "prefix-1.ws.example.test";
 const PORT_HOST = "8080-prefix-1.ws.example.test";
+const ALL_PODS = { namespace: "", labels: {}, workload: "", node: "", name: "" };
 const PUBLIC = { port: 8_080, visibility: PortVisibility.PUBLIC, url: "" };
 
 test("reaches a workspace through each coordinator, and through the others after the leader was killed", async (t) => {
@@ -63,6 +65,12 @@ test("reaches a workspace through each coordinator, and through the others after
   assert.equal((await visit(third, {}, "/", PORT_HOST)).status, 401);
   await controlPort({ id: "instance-1", expose: true, spec: PUBLIC });
   assert.equal((await visit(third, {}, "/", PORT_HOST)).status, 200, "the port is public");
+  const [pod] = (await second.operator().listPods(ALL_PODS)).pods;
+  assert.ok(pod);
+  const opened = await PodPortVisitor.open(third.http, second.token, {
+    ...{ namespace: pod.namespace, pod: pod.name, port },
+  });
+  for (const { http } of members) assert.match((await opened.visit(http)).body, /^hello/);
   const socket = await upgrade(ingressOf(third), { cookie }, caPem);
   const publicSocket = await upgrade(ingressOf(third), { host: PORT_HOST }, caPem);
   for (const it of [socket, publicSocket]) assert.equal(await it.echo("before"), "before");
@@ -85,6 +93,7 @@ test("reaches a workspace through each coordinator, and through the others after
     assert.equal((await visit(member, {}, "/", PORT_HOST)).status, 401, "the port stays private");
     assert.equal(await (await upgrade(ingressOf(member), { cookie }, caPem)).echo("after"), "after");
     assert.equal(await runOverSsh(sshOf(member), ownerToken, "echo hello"), "hello\n");
+    assert.match((await opened.visit(member.http)).body, /^hello/, "the port of the pod stays open");
   }
   const { status } = await second.calls(WorkspaceManagerService).describeWorkspace({ id: "instance-1" });
   assert.equal(status?.phase, WorkspacePhase.RUNNING);

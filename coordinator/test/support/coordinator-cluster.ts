@@ -48,7 +48,8 @@ export class Member implements AgentWorld {
   environment: Environment;
   readonly #t: TestContext;
   readonly #client: Client;
-  readonly #token: string;
+  /** The API token of an administrator. */
+  readonly token: string;
 
   /**
    * Starts the coordinator, and waits until it serves. The directory contains its configuration.
@@ -79,12 +80,12 @@ export class Member implements AgentWorld {
     this.#program = program;
     this.#supervise(program);
     this.caPem = readFileSync(join(dir, "ca.crt"), "utf8");
-    this.#token = readFileSync(join(dir, "../token"), "utf8");
+    this.token = readFileSync(join(dir, "../token"), "utf8");
     this.#client = new Client(grpc, channelCredentials({ caPem: this.caPem }), {
       "grpc.initial_reconnect_backoff_ms": 100,
       "grpc.max_reconnect_backoff_ms": 500,
     });
-    this.forage = callsOf(ForageServiceService, this.#client, bearerMetadata(this.#token));
+    this.forage = callsOf(ForageServiceService, this.#client, bearerMetadata(this.token));
   }
 
   /** Starts it again. `more` are further environment variables of this run. */
@@ -123,7 +124,7 @@ export class Member implements AgentWorld {
   }
 
   calls<S extends ServiceDefinition>(definition: S): Calls<S> {
-    return callsOf(definition, this.#client, bearerMetadata(this.#token));
+    return callsOf(definition, this.#client, bearerMetadata(this.token));
   }
 
   /** Returns the roots that its clients need at present, in PEM. */
@@ -142,7 +143,7 @@ export class Member implements AgentWorld {
     this.#t.after(() => client.close());
     return {
       ...{ address: this.address, caPem, atEnd: (close) => this.atEnd(close) },
-      operator: () => callsOf(OperatorServiceService, client, bearerMetadata(this.#token)),
+      operator: () => callsOf(OperatorServiceService, client, bearerMetadata(this.token)),
     };
   }
 
@@ -157,7 +158,7 @@ export class Member implements AgentWorld {
   }
 
   lookUp(path: string): Lookup {
-    const { get } = callsOf(DestinationService, this.#client, bearerMetadata(this.#token));
+    const { get } = callsOf(DestinationService, this.#client, bearerMetadata(this.token));
     const lookup = new Lookup(get({ scheme: "", path, contextToken: "" }));
     this.#t.after(() => lookup.close());
     return lookup;
@@ -188,7 +189,7 @@ export class Member implements AgentWorld {
 
   /** Returns the status of the answer to an HTTP request with the token. */
   async get(path: string): Promise<number> {
-    const headers = { authorization: `Bearer ${this.#token}` };
+    const headers = { authorization: `Bearer ${this.token}` };
     const response = await fetch(`http://${this.http}${path}`, {
       headers,
       signal: AbortSignal.timeout(LIMIT_MS),

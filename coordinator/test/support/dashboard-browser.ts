@@ -1,5 +1,3 @@
-import type { World } from "./world.ts";
-
 /** The headers that the page's script sends. */
 export const OWN = { "x-forage-dashboard": "1", "content-type": "application/json" };
 
@@ -8,8 +6,8 @@ export class Browser {
   readonly base: string;
   cookie = "";
 
-  constructor(world: World) {
-    this.base = `http://127.0.0.1:${world.coordinator.http.port}/dashboard`;
+  constructor(httpPort: number) {
+    this.base = `http://127.0.0.1:${httpPort}/dashboard`;
   }
 
   get(path: string, signal?: AbortSignal): Promise<Response> {
