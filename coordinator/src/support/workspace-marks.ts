@@ -48,6 +48,7 @@ export const WORKSPACE_MARKS: SettingMarks<Config["workspaces"]> = {
     },
   },
   generations: "shown",
+  backupMaxAgeDays: "shown",
   snapshots: { perWorkspace: "shown", maxAgeDays: "shown" },
   stoppedRetentionSeconds: "shown",
   timeouts: {

@@ -13,6 +13,7 @@ import type { ClusterView } from "../state/cluster-view.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 import { ActivityWriter } from "./activity.ts";
+import { BackupRetention } from "./content/backup-retention.ts";
 import type { ContentStore } from "./content/content-store.ts";
 import { ContentSweep } from "./content/content-sweep.ts";
 import { Exports } from "./content/exports.ts";
@@ -111,9 +112,14 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
   const named = new NamedObjects(view);
   const graceMs = settings.content.orphanGraceHours * 3_600_000;
   const retention = new SnapshotRetention({ view, writer, limits: settings.snapshots, clock, graceMs });
+  const { backupMaxAgeDays: maxAgeDays } = settings;
+  const backupRetention = new BackupRetention({ view, writer, maxAgeDays, clock, graceMs });
   const sweep = new ContentSweep({
     ...{ store: content, clock, log },
-    before: () => retention.removeExpired(),
+    before: async () => {
+      await retention.removeExpired();
+      await backupRetention.removeExpired();
+    },
     isNamed: (object) => named.has(object),
     isReady: () => true,
     graceMs,

@@ -124,6 +124,15 @@ export const WORKSPACES_SCHEMA = z.strictObject({
     .max(100)
     .default(3)
     .describe("Backups that are kept of each workspace."),
+  backupMaxAgeDays: z
+    .number()
+    .int()
+    .min(0)
+    .max(36_500)
+    .default(0)
+    .describe(
+      "How long the backups of a workspace without an instance are kept after its newest one. 0: without a limit.",
+    ),
   snapshots: z
     .strictObject({
       perWorkspace: z
