@@ -23,8 +23,9 @@ const STALLED_MS = 5 * 60_000;
 const LINGER_MS = 100;
 
 /**
- * One HTTP/2 connection on a TCP or TLS socket. All frames of one turn of the event loop are sent
- * in one write.
+ * One HTTP/2 connection on a TCP or TLS socket. Frames that are queued without a pause are sent in
+ * one write. Later ones follow at once if the transport has accepted all bytes of earlier writes,
+ * and otherwise wait for it.
  */
 export class SocketConnection {
   readonly #socket: Duplex;
@@ -33,7 +34,8 @@ export class SocketConnection {
   readonly #startedMs: number;
   readonly #flush = (): void => this.#write();
   #isScheduled = false;
-  #isWriting = false;
+  /** The number of writes that were not confirmed. */
+  #writes = 0;
   #isEnding = false;
 
   constructor(socket: Duplex, options: SocketConnectionOptions) {
@@ -87,18 +89,26 @@ export class SocketConnection {
   }
 
   #flushSoon(): void {
-    if (this.#isScheduled || this.#isWriting) return;
+    if (this.#isScheduled || this.#isBlocked) return;
     this.#isScheduled = true;
     queueMicrotask(this.#flush);
   }
 
+  /**
+   * Whether the transport holds bytes back. A socket confirms a write only after all microtasks,
+   * even if the kernel has accepted its bytes at once; messages of other streams may follow by then.
+   */
+  get #isBlocked(): boolean {
+    return this.#writes > 0 && this.#socket.writableLength > 0;
+  }
+
   #write(): void {
     this.#isScheduled = false;
-    if (this.#isWriting || this.#isEnding || !this.#connection.hasOutput) return;
-    this.#isWriting = true;
+    if (this.#isBlocked || this.#isEnding || !this.#connection.hasOutput) return;
+    this.#writes++;
     const { bytes, taken } = this.#connection.takeOutput();
     this.#socket.write(bytes, (error) => {
-      this.#isWriting = false;
+      this.#writes--;
       if (error) return;
       for (const callBack of taken) callBack();
       this.#connection.resume();
@@ -112,7 +122,7 @@ export class SocketConnection {
    */
   #endIfIdle(): void {
     const { isLeaving, openStreams, hasOutput } = this.#connection;
-    if (!isLeaving || openStreams > 0 || hasOutput || this.#isWriting || this.#isEnding) return;
+    if (!isLeaving || openStreams > 0 || hasOutput || this.#writes > 0 || this.#isEnding) return;
     this.#isEnding = true;
     this.#socket.end();
   }
