@@ -326,6 +326,23 @@ describe("describe", () => {
     assert.deepEqual(Object.keys(document), ["resource", "pods", "endpoints", "rollout"]);
   });
 
+  test("describes a service with its endpoints", async () => {
+    fake.answers.listResources = () => ({ resources: [aResource({ kind: "service", name: "web" })] });
+    fake.answers.listPods = () => ({ kept: [], pods: [] });
+    fake.answers.getRollout = () => aRollout([]);
+    const where = {
+      namespace: "default",
+      service: "web",
+      servicePort: 80,
+      portName: "http",
+      protocol: "TCP",
+    };
+    const endpoint = { ...where, address: "10.0.0.5", port: 31_000, pod: "web-1", node: "n1" };
+    fake.answers.listEndpoints = () => ({ endpoints: [endpoint] });
+    const { stdout } = await forage("describe service/web");
+    assert.match(stdout, /\nEndpoints:\n {2}SERVICE {2}PORT .*\n {2}web +80 \(http\) {2}10\.0\.0\.5:31000 /);
+  });
+
   test("describes a node with its pods", async () => {
     fake.answers.listNodes = () => ({ nodes: [aNode()] });
     fake.answers.listPods = () => ({ kept: [], pods: [aPod()] });
