@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { copyDependencies, ensureHostImage } from "../lab-hosts/host-image.ts";
-import { driverFor, limitFor, missingForLab, testedKinds } from "../lab-hosts/host-kinds.ts";
+import { driverFor, limitFor, missingForLab, STAND_IN_KIND, testedKinds } from "../lab-hosts/host-kinds.ts";
 import { usePackages } from "../lab-hosts/install-fleet.ts";
 import { Lab } from "../lab-hosts/lab.ts";
 import { planHosts } from "../lab-hosts/lab-plan.ts";
@@ -25,7 +25,12 @@ const kinds = testedKinds(process.env);
 for (const kind of kinds) testContract(kind, kind, missingForLab(kind, process.env));
 // Without a provider, a stand-in for Vagrant makes the machines.
 if (!kinds.includes("vagrant"))
-  testContract("vagrant", "vagrant, with a stand-in", missingForLab("nspawn", process.env), replaceVagrant);
+  testContract(
+    "vagrant",
+    "vagrant, with a stand-in",
+    missingForLab(STAND_IN_KIND, process.env),
+    replaceVagrant,
+  );
 
 function testContract(
   kind: string,

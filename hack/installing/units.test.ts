@@ -52,13 +52,7 @@ test("systemd watches the main loops of both daemons, and restarts them however 
     [NAMES[1], "WatchdogSec=20"],
   ] as const) {
     const unit = readFileSync(join(units, name), "utf8");
-    for (const setting of [
-      "Type=notify",
-      "NotifyAccess=all",
-      watchdog,
-      "Restart=always",
-      "LimitCORE=0",
-    ])
+    for (const setting of ["Type=notify", "NotifyAccess=all", watchdog, "Restart=always", "LimitCORE=0"])
       assert.ok(unit.includes(`\n${setting}\n`), `${name}: ${setting}`);
     // Containers are not in the unit of the agent, and nothing in it may stop them.
     assert.ok(unit.includes("\nStartLimitIntervalSec=0\n"), name);

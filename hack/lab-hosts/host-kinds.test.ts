@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  bootedKinds,
   FULL_KINDS,
   fileLimitFor,
   HOST_KINDS,
@@ -19,6 +20,12 @@ test("a kind of hosts that does not boot does not affect the tests of the other 
 test("tests run on the kinds that the environment names, and on the fastest one by default", () => {
   assert.deepEqual(testedKinds({}), ["nspawn"]);
   assert.deepEqual(testedKinds({ FORAGE_LAB_KINDS: HOST_KINDS.join(" ") }), HOST_KINDS);
+});
+
+test("the kind that replaces virtual machines is prepared, too, unless virtual machines are tested", () => {
+  assert.deepEqual(bootedKinds({ FORAGE_LAB_KINDS: "uml" }), ["uml", "nspawn"]);
+  assert.deepEqual(bootedKinds({}), ["nspawn"]);
+  assert.deepEqual(bootedKinds({ FORAGE_LAB_KINDS: "uml vagrant" }), ["uml", "vagrant"]);
 });
 
 test("a file has time for each kind of hosts that it runs on, and more for the long tests", () => {

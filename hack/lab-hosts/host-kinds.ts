@@ -19,6 +19,9 @@ export const HOST_KINDS: readonly string[] = Object.keys(DRIVERS);
 /** The kinds that need no provider of virtual machines, which machines of continuous integration don't have. */
 export const FULL_KINDS: readonly string[] = ["nspawn", "uml"];
 
+/** The kind of the hosts that replace virtual machines where Vagrant has no provider. */
+export const STAND_IN_KIND = "nspawn";
+
 /** Returns the driver of this kind for the lab; throws BAD_USAGE if there is no such kind. */
 export function driverFor(kind: string, lab: string): HostDriver {
   const driver = DRIVERS[kind];
@@ -44,6 +47,15 @@ export function fileLimitFor(kinds: readonly string[], isFull: boolean): number 
 /** Returns the kinds of hosts that tests run on: those in FORAGE_LAB_KINDS, or the fastest by default. */
 export function testedKinds(env: NodeJS.ProcessEnv): readonly string[] {
   return (env.FORAGE_LAB_KINDS ?? "nspawn").split(" ").filter(Boolean);
+}
+
+/**
+ * Returns the kinds of hosts that the tests of drivers boot: the tested kinds and, unless virtual machines are tested,
+ * the kind of the hosts that replace them.
+ */
+export function bootedKinds(env: NodeJS.ProcessEnv): readonly string[] {
+  const kinds = testedKinds(env);
+  return kinds.includes("vagrant") || kinds.includes(STAND_IN_KIND) ? kinds : [...kinds, STAND_IN_KIND];
 }
 
 /** Returns the variable with the reason why this machine can't boot hosts of the kind. */

@@ -1,4 +1,5 @@
 import { cpSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { STAND_IN_KIND } from "../lab-hosts/host-kinds.ts";
 import { Lab } from "../lab-hosts/lab.ts";
 import type { LabHost } from "../lab-hosts/lab-plan.ts";
 import { labPaths } from "../lab-hosts/lab-state.ts";
@@ -70,7 +71,7 @@ async function up(plan: Plan, name: string): Promise<string> {
     return { ...host, runsCoordinator: index === 0, runsAgent: true, labels: {} };
   });
   const isThere = existsSync(labPaths(labName).state);
-  const lab = isThere ? Lab.open(labName) : await Lab.create(labName, "nspawn", hosts);
+  const lab = isThere ? Lab.open(labName) : await Lab.create(labName, STAND_IN_KIND, hosts);
   const key = lab.path("key");
   if (!existsSync(key)) await run("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", key]);
   copyPackages(plan);
