@@ -70,3 +70,10 @@ test("lists metrics, and deletes one", async () => {
     { namespace: "default", name: "rps", workload: "", pod: "web-1" },
   ]);
 });
+
+test("prints one pushed value as an object, and the result of a search as a list", async () => {
+  const json = async (line: string): Promise<unknown> => JSON.parse((await forage(line)).stdout);
+  const value = PushedMetric.toJSON(rps);
+  assert.deepEqual(await json("metric set rps 12.5 -o json"), value);
+  assert.deepEqual(await json("metric ls rps -o json"), [value]);
+});

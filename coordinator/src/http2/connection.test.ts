@@ -171,6 +171,7 @@ describe("Connection", () => {
 describe("Connection ends", () => {
   const PING = encodeFrame(FRAME.PING, 0, 0, Buffer.alloc(8));
   const SETTINGS = encodeFrame(FRAME.SETTINGS, 0, 0, Buffer.alloc(0));
+  const ACKNOWLEDGEMENT = encodeFrame(FRAME.SETTINGS, FLAG.ACK, 0, Buffer.alloc(0));
   const CONTINUATION = encodeFrame(FRAME.CONTINUATION, 0, 1, Buffer.alloc(0));
   const priority = encodeFrame(FRAME.PRIORITY, 0, 1, Buffer.from([0, 0, 0, 3, 0]));
   const unknown = encodeFrame(0x77, 0, 0, Buffer.alloc(3));
@@ -187,6 +188,7 @@ describe("Connection ends", () => {
     ["frames of an unknown type", "EMPTY_FRAMES", 200, () => unknown],
     ["PRIORITY frames", "EMPTY_FRAMES", 200, () => priority],
     ["answers to no PING", "EMPTY_FRAMES", 200, () => encodeFrame(FRAME.PING, FLAG.ACK, 0, Buffer.alloc(8))],
+    ["acknowledgements of SETTINGS", "EMPTY_FRAMES", 200, () => ACKNOWLEDGEMENT],
     ["WINDOW_UPDATE frames", "WINDOW_UPDATES", 500, () => windowUpdate(0, 1)],
   ];
   for (const [what, reason, allowed, make] of cases)
@@ -207,6 +209,16 @@ describe("Connection ends", () => {
       assert.equal(peer.failure, undefined);
       assert.equal(peer.send(DATA(1, length)).failure?.reason, "EMPTY_FRAMES");
     }
+  });
+
+  test("ends at a flood of resets of a stream that has ended", () => {
+    const peer = new Peer().begin().open(1);
+    peer.streams[0]?.end(TRAILERS);
+    peer.drain();
+    const reset = encodeNumber(FRAME.RST_STREAM, 1, CODE.CANCEL);
+    for (let index = 0; index < 202; index++) peer.send(reset);
+    assert.equal(failureOf(peer), undefined);
+    assert.equal(peer.send(reset).failure?.reason, "EMPTY_FRAMES");
   });
 
   test("ends at a flood of CONTINUATION frames, empty or full", () => {

@@ -337,6 +337,12 @@ test("ends calls with OK when it closes, and waits for their clients", LIMIT, as
   assert.equal(server.connections, 0);
 });
 
+test("closes at once if there are no connections", LIMIT, async (t) => {
+  const { server } = await started(t);
+  // The virtual clock stands still, so the grace period never ends.
+  await server.close(30_000);
+});
+
 test("serves TLS connections that negotiated HTTP/2", LIMIT, async (t) => {
   const { calls, port } = await started(t, {}, true);
   const socket = connectTls({ port, host: "127.0.0.1", ALPNProtocols: ["h2"], rejectUnauthorized: false });
