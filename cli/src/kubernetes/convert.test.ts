@@ -89,6 +89,13 @@ describe("workloads", () => {
       convert(autoscaler("maxReplicas: 5")).problems[0]?.message ?? "",
       /names no workload of the files/,
     );
+    for (const metric of ["metric: {name: queue}, target: {type: Value}", "target: {value: 5}"])
+      assert.match(
+        convert(
+          `${DEPLOYMENT}\n---\n${autoscaler(`maxReplicas: 5, metrics: [{type: External, external: {${metric}}}]`)}`,
+        ).problems[0]?.message ?? "",
+        /has no name, or no target with a value/,
+      );
     const two = `${DEPLOYMENT}\n---\n${autoscaler("maxReplicas: 5")}\n---\n${autoscaler("maxReplicas: 6")}`;
     assert.match(convert(two).problems[0]?.message ?? "", /as another autoscaler does/);
   });
