@@ -44,7 +44,7 @@ test("joins the platforms of several archives in an index of its own", async () 
   );
 });
 
-test("refuses an image without a wanted platform, and one with another digest", async () => {
+test("refuses an image that lacks a requested platform, and one with another digest", async () => {
   await assert.rejects(chooseImage("web:v1", [candidate(["amd64"])], ["amd64", "arm64"]), {
     message: /^web:v1 is not complete for linux\/arm64: /,
   });
