@@ -9,7 +9,7 @@ import {
 } from "@grpc/grpc-js";
 import type { Answering } from "./fleet/fleet-node.ts";
 import type { Way } from "./fleet/network.ts";
-import { type Downward, SimStream } from "./fleet/stream.ts";
+import { type CoordinatorMessage, SimStream } from "./fleet/stream.ts";
 
 export interface SimulatedChannel {
   readonly way: Way;
@@ -22,7 +22,7 @@ export interface SimulatedChannel {
   readonly opened: (call: SimulatedCall) => void;
   readonly closed: (call: SimulatedCall) => void;
   /** Called for each message that arrives at the agent. */
-  readonly received: (message: Downward) => void;
+  readonly received: (message: CoordinatorMessage) => void;
 }
 
 /** The interface through which grpc-js drives a call. grpc-js does not export the type. */

@@ -4,7 +4,7 @@ import { messageOf } from "@forage/common/message-of";
 import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import type { Pod } from "../agent/src/pods/pod.ts";
-import { wantedPorts } from "../agent/src/pods/pod-ports.ts";
+import { desiredPorts } from "../agent/src/pods/pod-ports.ts";
 import { aRandomPod, IMAGES, volumesOf } from "./host/a-random-pod.ts";
 import { SimAgent, SimDisk } from "./host/sim-agent.ts";
 import { NO_FAULTS } from "./host/sim-calls.ts";
@@ -116,7 +116,7 @@ class World {
     for (const pod of this.assigned.values()) this.#assertStatus(pod);
     assert.deepEqual([...this.disk.states.keys()].sort(), [...this.assigned.keys()].sort(), "memories");
     for (const pod of serving) {
-      const wanted = wantedPorts(pod).map((it) => it.containerPort);
+      const wanted = desiredPorts(pod).map((it) => it.containerPort);
       const published = this.host.network.published.get(pod.uid)?.map((it) => it.containerPort);
       assert.deepEqual(published, wanted, `ports of ${pod.uid}`);
     }

@@ -12,7 +12,7 @@ import { POISON_NAMESPACE } from "./fleet/poison-store.ts";
 import { clockOf } from "./fleet/process-clock.ts";
 import { ProcessGate } from "./fleet/process-gate.ts";
 import { endOf, kindOf, pullMs } from "./fleet/programs.ts";
-import type { Downward } from "./fleet/stream.ts";
+import type { CoordinatorMessage } from "./fleet/stream.ts";
 import { NO_FAULTS, type SimFaults } from "./host/sim-calls.ts";
 import { keyOf, podOf, type SimContainer } from "./host/sim-container.ts";
 import { SimHost } from "./host/sim-host.ts";
@@ -290,7 +290,7 @@ export class RealNode implements FleetNode {
     time.schedule(Math.round(afterMs), notice);
   }
 
-  #received(message: Downward): void {
+  #received(message: CoordinatorMessage): void {
     for (const pod of podsIn(message)) {
       // A removed pod may be assigned once more before the coordinator knows.
       if (pod.namespace === POISON_NAMESPACE || this.#removed.has(pod.uid)) continue;
@@ -339,7 +339,7 @@ export class RealNode implements FleetNode {
   }
 }
 
-function podsIn(message: Downward): readonly PodAssignment[] {
+function podsIn(message: CoordinatorMessage): readonly PodAssignment[] {
   if (message.$case === "snapshot") return message.value.pods;
   return message.$case === "delta" ? message.value.upserts : [];
 }

@@ -138,7 +138,7 @@ class Play {
       certificateBegins: toTimestamp(issued.notBeforeMs),
     });
     await this.#store.txn([], [{ type: "put", key: nodeKey(NODE), value: encodeRecord(NodeRecord, record) }]);
-    await this.#look();
+    await this.#check();
     await this.#files.save(keyPem, textOf(issued), "ca");
     await this.#files.clearRenewal();
   }
@@ -194,7 +194,7 @@ class Play {
     };
     return {
       store: { txn },
-      state: { node: () => this.#entry, reached: () => this.#look() },
+      state: { node: () => this.#entry, reached: () => this.#check() },
       authority: {
         certPem: "ca",
         issueNode: async (_id: string, csr: Uint8Array) => {
@@ -215,7 +215,7 @@ class Play {
     return { chainPem, serial, notBeforeMs, notAfterMs, pin: key, authorityPin: "sim" };
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const stored = await this.#store.get(nodeKey(NODE));
     if (stored === undefined) return;
     const record = decodeRecord(NodeRecord, stored.key, stored.value);

@@ -1,5 +1,5 @@
 import type { Clock } from "@forage/common/clock";
-import { unnameable } from "../coordinator/src/certificates/hostname.ts";
+import { reasonNotIssuable } from "../coordinator/src/certificates/hostname.ts";
 import { IssueError } from "../coordinator/src/certificates/issue-error.ts";
 import type { Issuer, NewCertificate } from "../coordinator/src/certificates/issuer.ts";
 
@@ -29,7 +29,7 @@ export class SimIssuer implements Issuer {
   }
 
   refusalOf(hostname: string): string | undefined {
-    return unnameable(hostname);
+    return reasonNotIssuable(hostname);
   }
 
   async issue(hostname: string, signal: AbortSignal): Promise<NewCertificate> {

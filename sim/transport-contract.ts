@@ -10,7 +10,7 @@ import {
   Hello,
   Welcome,
 } from "@forage/proto/forage/agent/v1/agent";
-import { Connection, type Downward } from "../agent/src/link/connection.ts";
+import { Connection, type CoordinatorMessage } from "../agent/src/link/connection.ts";
 import { LinkError } from "../agent/src/link/link-error.ts";
 import type { Handler } from "./fleet/stream.ts";
 
@@ -138,7 +138,7 @@ function delta(revision: bigint): ConnectResponse {
   return { message: { $case: "delta", value: AssignmentDelta.fromPartial({ revision }) } };
 }
 
-async function revisionsOf(messages: AsyncGenerator<Downward>, count: number): Promise<bigint[]> {
+async function revisionsOf(messages: AsyncGenerator<CoordinatorMessage>, count: number): Promise<bigint[]> {
   const revisions: bigint[] = [];
   while (revisions.length < count) {
     const { value, done } = await messages.next();

@@ -104,7 +104,7 @@ export class Agent {
     this.#diskUpkeep = new DiskMaintenance({
       ...{ clock, runtime, log, limits: options.config.images, records: imageRecords },
       supervisor: this.#supervisor,
-      prefetchStatus: () => this.#prefetcher.wanted(),
+      prefetchStatus: () => this.#prefetcher.desired(),
     });
     this.#sessions = openSessions({
       ...{ config: options.config, ownCommand: options.ownCommand, runtime, logs: this.#logs },

@@ -29,7 +29,7 @@ export class ClaimRemover {
   readonly #wanted = new Map<string, ClaimName>();
   #wake: (() => void) | undefined;
   /** Ends the pause after a failure when another claim is requested. One failing claim therefore delays no other. */
-  #hurry = new AbortController();
+  #retryNow = new AbortController();
 
   constructor(options: ClaimRemoverOptions) {
     this.#options = options;
@@ -38,7 +38,7 @@ export class ClaimRemover {
   remove(claims: readonly ClaimName[]): void {
     for (const claim of claims) {
       const key = `${claim.namespace}/${claim.name}`;
-      if (!this.#wanted.has(key)) this.#hurry.abort();
+      if (!this.#wanted.has(key)) this.#retryNow.abort();
       this.#wanted.set(key, claim);
     }
     this.#wake?.();
@@ -49,13 +49,13 @@ export class ClaimRemover {
     const wake = () => this.#wake?.();
     signal.addEventListener("abort", wake);
     for (let failures = 0; !signal.aborted; ) {
-      this.#hurry = new AbortController();
-      const hurried = this.#hurry.signal;
+      this.#retryNow = new AbortController();
+      const hurried = this.#retryNow.signal;
       failures = (await this.#removeAll(signal)) ? 0 : failures + 1;
       if (failures > 0) {
         const delayMs = backOffMs(failures, RETRY);
         await withLinkedSignal([signal, hurried], (either) => pause(this.#options.clock, delayMs, either));
-      } else await this.#somethingWanted(signal);
+      } else await this.#workAvailable(signal);
     }
     signal.removeEventListener("abort", wake);
   }
@@ -76,7 +76,7 @@ export class ClaimRemover {
     return this.#wanted.size === 0;
   }
 
-  async #somethingWanted(signal: AbortSignal): Promise<void> {
+  async #workAvailable(signal: AbortSignal): Promise<void> {
     if (this.#wanted.size > 0 || signal.aborted) return;
     await new Promise<void>((resolve) => {
       this.#wake = resolve;

@@ -116,7 +116,11 @@ test("parses the ports that pods may reach, with both protocols", async () => {
 
 for (const [what, file, message] of [
   ["a port that is none", `${MINIMAL}podAccess: { host: limited, hostPorts: 0 }\n`, /hostPorts: must be at/],
-  ["ports without a limit", `${MINIMAL}podAccess: { hostPorts: 7600 }\n`, /podAccess\.hostPorts: goes with/],
+  [
+    "ports without a limit",
+    `${MINIMAL}podAccess: { hostPorts: 7600 }\n`,
+    /podAccess\.hostPorts: is only for/,
+  ],
   ["an unknown setting", `${MINIMAL}colour: red\n`, /agent\.yaml: colour: there is no such setting/],
   [
     "an unknown setting in a group",
@@ -161,7 +165,7 @@ for (const [what, file, message] of [
   [
     "two addresses of IPv6",
     `${MINIMAL}advertiseAddress: "2001:db8::1"\nadvertiseAddress6: "2001:db8::2"\n`,
-    /advertiseAddress6: goes beside an IPv4 address/,
+    /advertiseAddress6: is only for an advertiseAddress of IPv4/,
   ],
   ["YAML that is none", "a: [", /agent\.yaml: /],
   ["a file that is no map", "- a\n", /must contain settings/],

@@ -81,10 +81,10 @@ function furtherFiles(file: string): string[] {
     if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return [];
     throw new ConfigError(`${directory}: can't be read`, { cause });
   }
-  const wanted = names.filter((name) => name.endsWith(".yaml")).sort();
-  if (wanted.length > FURTHER_FILES_MAX)
-    throw new ConfigError(`${directory}: has ${wanted.length} files, and ${FURTHER_FILES_MAX} are read`);
-  return wanted.map((name) => join(directory, name));
+  const desired = names.filter((name) => name.endsWith(".yaml")).sort();
+  if (desired.length > FURTHER_FILES_MAX)
+    throw new ConfigError(`${directory}: has ${desired.length} files, and ${FURTHER_FILES_MAX} are read`);
+  return desired.map((name) => join(directory, name));
 }
 
 /** Parses a YAML file. The library is loaded here, because it is used only once. */

@@ -86,7 +86,7 @@ function makeCollector({
     records,
     // Swapped thresholds would remove nothing.
     limits: { unusedMs: unusedDays * DAY_MS, highPercent, lowPercent: Math.min(lowPercent, highPercent) },
-    wanted: () => [...supervisor.images(), ...prefetchStatus()],
+    desired: () => [...supervisor.images(), ...prefetchStatus()],
     usedPercent,
     events: {
       removed: (image, why) => {

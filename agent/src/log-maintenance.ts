@@ -27,7 +27,7 @@ export class LogMaintenance {
   /** Must be called when the disk is full or may have been full. */
   suspect(): void {
     if (!this.#closed)
-      this.#cancel ??= this.#options.clock.schedule(CHECK_INTERVAL_MS, () => void this.#look());
+      this.#cancel ??= this.#options.clock.schedule(CHECK_INTERVAL_MS, () => void this.#check());
   }
 
   close(): void {
@@ -35,7 +35,7 @@ export class LogMaintenance {
     this.#cancel?.();
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { rescue, containers, pressed, onError } = this.#options;
     this.#cancel = undefined;
     await rescue.run(containers()).catch(onError);

@@ -49,26 +49,26 @@ test("reports claims at once if more than their use has changed", async () => {
       return claims;
     },
   });
-  const look = async () => {
+  const check = async () => {
     reporter.checkClaims();
     await new Promise((resolve) => setImmediate(resolve));
     return changes.count;
   };
-  assert.equal(await look(), 0);
+  assert.equal(await check(), 0);
   const db = { namespace: "shop", name: "db", capacityBytes: 100, usedBytes: 1, users: ["u1"] };
   claims = [db];
-  assert.equal(await look(), 1);
+  assert.equal(await check(), 1);
   assert.deepEqual(reporter.report().claims, [
     { namespace: "shop", name: "db", capacityBytes: 100n, usedBytes: 1n, podUids: ["u1"] },
   ]);
   claims = [{ ...db, usedBytes: 50 }];
-  assert.equal(await look(), 1);
+  assert.equal(await check(), 1);
   assert.equal(reporter.report().claims[0]?.usedBytes, 50n);
   claims = new Error("the disk doesn't answer");
-  assert.equal(await look(), 1);
+  assert.equal(await check(), 1);
   assert.equal(reporter.report().claims.length, 1, "as it was");
   claims = [{ ...db, users: [] }];
-  assert.equal(await look(), 2);
+  assert.equal(await check(), 2);
 });
 
 test("lists images once after several pulls within seconds, and reports a changed list", async () => {

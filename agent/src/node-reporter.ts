@@ -59,9 +59,9 @@ export class NodeReporter implements NodeSource {
   #images: readonly string[] = [];
   /** A signal that aborts when `run` ends. */
   #running: AbortSignal | undefined;
-  #imagesLook: Promise<void> | undefined;
+  #imagesCheck: Promise<void> | undefined;
   #claims: readonly ClaimState[] = [];
-  #claimsLook: Promise<void> | undefined;
+  #claimsCheck: Promise<void> | undefined;
   #claimsChanged = false;
 
   constructor(options: NodeReporterOptions) {
@@ -112,8 +112,8 @@ export class NodeReporter implements NodeSource {
   /** Reads the claims soon and reports a change, because a pod may have created, acquired or released a claim. */
   checkClaims(): void {
     this.#claimsChanged = true;
-    this.#claimsLook ??= this.#readClaims().finally(() => {
-      this.#claimsLook = undefined;
+    this.#claimsCheck ??= this.#readClaims().finally(() => {
+      this.#claimsCheck = undefined;
     });
   }
 
@@ -138,8 +138,8 @@ export class NodeReporter implements NodeSource {
     const signal = this.#running;
     // `run` begins with a listing.
     if (signal === undefined || signal.aborted) return;
-    this.#imagesLook ??= pause(this.#options.clock, IMAGES_SETTLE_MS, signal).then(() => {
-      this.#imagesLook = undefined;
+    this.#imagesCheck ??= pause(this.#options.clock, IMAGES_SETTLE_MS, signal).then(() => {
+      this.#imagesCheck = undefined;
       return signal.aborted ? undefined : this.checkImages(signal);
     });
   }
@@ -159,7 +159,7 @@ export class NodeReporter implements NodeSource {
       }
       await pause(clock, delayMs, signal);
     }
-    await Promise.all([this.#claimsLook, this.#imagesLook]);
+    await Promise.all([this.#claimsCheck, this.#imagesCheck]);
   }
 
   async #readClaims(): Promise<void> {

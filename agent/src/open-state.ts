@@ -25,7 +25,7 @@ export interface OpenStateOptions extends OpenCapacityOptions {
 
 /** The ways in which the agent replaces a record that it can't read. */
 const JOURNAL_REMEDIES: Readonly<Record<JournalProblem["type"], string>> = {
-  index: "the newest record of each pod counts until the coordinator sends all pods",
+  index: "the newest record of each pod is used until the coordinator sends all pods",
   pod: "its containers are left alone until the coordinator sends the pod",
   state: "it is read back from the kernel and containerd",
 };

@@ -48,7 +48,7 @@ export async function resetAfterReboot(options: RebootOptions): Promise<RebootOu
       noteDamage(
         bootIdFile,
         "it is missing or damaged",
-        "the host counts as not rebooted, and pods as they are found",
+        "the host is assumed not to have rebooted, and pods are taken over as they are",
       );
     }
     return { rebooted: false, ...(await written(new Set(), options)) };

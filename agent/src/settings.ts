@@ -286,9 +286,9 @@ function whereOf(path: string, given: ReadonlyMap<string, GivenValue>): string |
 function contradictionsIn({ advertiseAddress = "", advertiseAddress6, podAccess }: Read): readonly string[] {
   const problems: string[] = [];
   if (isIP(advertiseAddress) === 6 && advertiseAddress6 !== undefined)
-    problems.push("advertiseAddress6: goes beside an IPv4 address, and advertiseAddress is of IPv6");
+    problems.push("advertiseAddress6: is only for an advertiseAddress of IPv4, which is of IPv6 here");
   if (podAccess.hostPorts.length > 0 && podAccess.host !== "limited")
-    problems.push("podAccess.hostPorts: goes with podAccess.host: limited; otherwise pods reach all ports");
+    problems.push("podAccess.hostPorts: is only for podAccess.host: limited; otherwise pods reach all ports");
   return problems;
 }
 

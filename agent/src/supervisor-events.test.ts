@@ -80,7 +80,7 @@ test("logs a step by its kind: failures as warnings, changes of the host as info
   const { events, calls, logged } = record();
   events.stepped("u", { type: "cleanUp" }, 1, new Error("busy"));
   events.stepped("u", { type: "removeContainers", ids: ["a"] }, 1, undefined);
-  events.stepped("u", { type: "look" }, 1, undefined);
+  events.stepped("u", { type: "inspect" }, 1, undefined);
   assert.deepEqual(calls[0], ["stepped", { type: "cleanUp" }, 1, true]);
   assert.deepEqual(logged, ["warn step-failed", "info step-done", "debug step-done"]);
 });

@@ -87,7 +87,7 @@ function changesHost(step: Step): boolean {
     case "cleanUp":
       return true;
     case "saveOutcome":
-    case "look":
+    case "inspect":
     case "fetchImage":
     case "attachSandbox":
     case "allocatePorts":

@@ -48,7 +48,7 @@ test("removes unused images with their layers, except those of pods and containe
     clock,
     records,
     limits: { unusedMs: 7 * DAY_MS, highPercent: 85, lowPercent: 80 },
-    wanted: () => [ofPod, it.host.image],
+    desired: () => [ofPod, it.host.image],
     // Independent of this machine's disk.
     usedPercent: async (directory) => Math.min(84, await usedPercent(directory)),
     events: {

@@ -17,7 +17,7 @@ test("retries a rejection with increasing delays up to one minute", async (t) =>
   assert.deepEqual(clock.delaysMs.slice(0, 9), [50, 100, 200, 400, 800, 1_600, 3_000, 3_000, 3_000]);
 });
 
-test("for a coordinator with a certificate that is not valid yet, the error asks to compare the clocks", async (t) => {
+test("for a coordinator with a certificate that is not valid yet, the error recommends to compare the clocks", async (t) => {
   let aheadMs = 0;
   const nowMs = () => Date.now() + aheadMs;
   const authority = await CertificateAuthority.create("test", { nowMs, randomBytes });

@@ -80,7 +80,7 @@ test("a damaged record or lease costs no pod its sandbox or its ports", { skip }
   const whole = new Map([record, lease].map((path) => [path, readFileSync(path, "utf8")]));
   const published = await host.published();
   const remembered = { podUid: "a", ports, sandbox };
-  const forgotten = { podUid: "a", ports: [], wanted: [WEB], processes: [process.pid ?? 0] };
+  const forgotten = { podUid: "a", ports: [], desired: [WEB], processes: [process.pid ?? 0] };
 
   for (const known of [remembered, forgotten]) {
     for (const path of [record, lease]) {

@@ -80,7 +80,7 @@ test("links and paths never lead out of the root", LIMIT, async (t) => {
   assert.equal(readFileSync(join(root, "workspace/inside"), "utf8"), "secret");
 });
 
-test("no look-up leaves a directory open", LIMIT, async (t) => {
+test("closes every directory after a look-up", LIMIT, async (t) => {
   const { root } = setUp(t);
   writeFileSync(join(root, "workspace/file"), "");
   const directory = await Directory.open(root);

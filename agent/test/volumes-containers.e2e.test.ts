@@ -149,7 +149,7 @@ test("command probes give exit code and output, and are ended if they take too l
   assert.match((await ask(["no-such-program"])).message, /exit code 12[67]/);
   assert.deepEqual(await ask(["sleep", "999"], 2_000), {
     outcome: "failure",
-    message: "no end within 2000 ms",
+    message: "did not end within 2000 ms",
   });
   assert.match((await exec(["ps"], signal)).output, /sleep 1000/);
   assert.doesNotMatch((await exec(["ps"], signal)).output, /sleep 999/, "it was ended");

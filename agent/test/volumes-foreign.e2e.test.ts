@@ -305,7 +305,7 @@ test(
       volumes.prepare(nfsPod("a"), signal),
       failsWith(
         "UNAVAILABLE",
-        /^volume share: nfs nas\.example:\/export doesn't answer: stat: no end after 5000 ms$/,
+        /^volume share: nfs nas\.example:\/export doesn't answer: stat: did not end within 5000 ms$/,
       ),
     );
     // More reads than there are threads for files, so that a thread that waits for the server would block some.

@@ -50,7 +50,7 @@ export class Directory {
   }
 
   /** Returns the status of the entry itself, even if it is a link, or undefined if there is none. */
-  async look(name: string): Promise<Stats | undefined> {
+  async stat(name: string): Promise<Stats | undefined> {
     try {
       return await lstat(this.#at(name));
     } catch (error) {
@@ -118,7 +118,7 @@ export class Directory {
 
   #at(name: string): string {
     if (name === "" || name === "." || name === ".." || /[/\0]/.test(name))
-      throw new ArchiveError("REFUSED", `"${name}" is no name of a file`);
+      throw new ArchiveError("REFUSED", `"${name}" is not a valid file name`);
     return `/proc/self/fd/${this.#handle.fd}/${name}`;
   }
 }

@@ -70,7 +70,7 @@ class Source {
   async some(maxBytes: number): Promise<Buffer> {
     while (this.#held.length === 0) {
       const next = await this.#chunks.next();
-      if (next.done) throw new ArchiveError("NOT_TAR", "the archive broke off");
+      if (next.done) throw new ArchiveError("NOT_TAR", "the archive ended early");
       this.#held = Buffer.from(next.value.buffer, next.value.byteOffset, next.value.byteLength);
     }
     const piece = this.#held.subarray(0, maxBytes);

@@ -130,10 +130,10 @@ class Receiver {
   }
 
   async #enter(parent: Directory, name: string, path: string): Promise<Directory> {
-    const present = await parent.look(name);
+    const present = await parent.stat(name);
     if (present === undefined) await parent.makeDirectory(name, 0o700);
     else if (!present.isDirectory())
-      throw new ArchiveError("REFUSED", `${path} is there already, and no directory`);
+      throw new ArchiveError("REFUSED", `${path} exists already, and is not a directory`);
     return parent.enter(name);
   }
 
@@ -144,7 +144,7 @@ class Receiver {
     path: string,
     make: (temporary: string) => Promise<void>,
   ): Promise<void> {
-    if ((await parent.look(name))?.isDirectory())
+    if ((await parent.stat(name))?.isDirectory())
       throw new ArchiveError("REFUSED", `${path} is a directory already`);
     const temporary = `.forage-copy-${this.#options.randomName().slice(0, 16)}`;
     try {

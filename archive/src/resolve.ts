@@ -37,11 +37,11 @@ export async function resolveInRoot(root: Directory, path: string): Promise<Plac
         continue;
       }
       const { directory } = held.at(-1) as { directory: Directory };
-      const stats = await directory.look(name);
+      const stats = await directory.stat(name);
       const last = waiting.every((rest) => rest === "" || rest === ".");
       if (stats?.isSymbolicLink()) {
         links += 1;
-        if (links > LINKS_MAX) throw new ArchiveError("REFUSED", `${path} leads through too many links`);
+        if (links > LINKS_MAX) throw new ArchiveError("REFUSED", `${path} follows too many links`);
         const target = await directory.readLink(name);
         if (target.startsWith("/")) await dropTo(1);
         waiting.push(...target.split("/").reverse());
@@ -50,14 +50,14 @@ export async function resolveInRoot(root: Directory, path: string): Promise<Plac
       } else if (stats?.isDirectory()) {
         held.push({ directory: await directory.enter(name), name });
       } else
-        throw new ArchiveError("NOT_FOUND", `${path}: ${name} is ${stats ? "no directory" : "not there"}`);
+        throw new ArchiveError("NOT_FOUND", `${path}: ${name} is ${stats ? "not a directory" : "missing"}`);
     }
     const { name, directory } = held.at(-1) as { name: string | undefined; directory: Directory };
     if (name === undefined) return await place(held, undefined, undefined);
     await directory.close();
     held.pop();
     const parent = held.at(-1) as { directory: Directory };
-    return await place(held, name, await parent.directory.look(name));
+    return await place(held, name, await parent.directory.stat(name));
   } catch (error) {
     await dropTo(0);
     throw error;

@@ -30,7 +30,7 @@ export async function* sendTree(place: Place, options: SendOptions): AsyncGenera
   const { directory, name, stats } = place;
   const sender = new Sender(options);
   if (name === undefined) yield* sender.directory(directory, options.name, 0);
-  else if (stats === undefined) throw new ArchiveError("NOT_FOUND", `${name} is not there`);
+  else if (stats === undefined) throw new ArchiveError("NOT_FOUND", `${name} does not exist`);
   else {
     const problem = sender.problem(stats);
     if (problem !== undefined) throw new ArchiveError("REFUSED", `${name} ${problem}`);
@@ -87,8 +87,8 @@ class Sender {
     const { skipped } = this.#options;
     if (depth > DEPTH_MAX || Buffer.byteLength(path) > PATH_MAX_BYTES)
       return skipped(path, `is more than ${DEPTH_MAX} directories deep, or its name is too long`);
-    const stats = await parent.look(name);
-    if (stats === undefined) return skipped(path, "has gone, or its name is not UTF-8");
+    const stats = await parent.stat(name);
+    if (stats === undefined) return skipped(path, "no longer exists, or its name is not UTF-8");
     const problem = this.problem(stats) ?? (await this.#kernels(parent, name, stats));
     if (problem !== undefined) return skipped(path, problem);
     try {
@@ -97,7 +97,7 @@ class Sender {
       const { code } = error as NodeJS.ErrnoException;
       // Errors before the entry's first byte skip the entry. Later ones can only fail the whole copy.
       if (code !== "EACCES" && code !== "EPERM" && code !== "ENOENT" && code !== "ELOOP") throw error;
-      skipped(path, code === "ENOENT" ? "has gone" : "may not be read");
+      skipped(path, code === "ENOENT" ? "no longer exists" : "may not be read");
     }
   }
 
@@ -117,7 +117,7 @@ class Sender {
     const file = await parent.openFile(name);
     try {
       const stats = await file.stat();
-      if (!stats.isFile()) return this.#options.skipped(path, "is a file no longer");
+      if (!stats.isFile()) return this.#options.skipped(path, "is no longer a file");
       yield encodeHeader({ ...described(path, stats), type: "file", sizeBytes: stats.size });
       for (let left = stats.size; left > 0; ) {
         const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(Math.min(left, CHUNK_BYTES)));

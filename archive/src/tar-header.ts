@@ -58,7 +58,7 @@ export function decodeBlock(
 ): { readonly flag: string; readonly header: TarHeader } | undefined {
   if (bytes.equals(TAR_END.subarray(0, BLOCK_BYTES))) return undefined;
   const stored = octal(bytes, 148, 8);
-  if (stored !== checksum(bytes)) throw new ArchiveError("NOT_TAR", "the stream is no tar archive");
+  if (stored !== checksum(bytes)) throw new ArchiveError("NOT_TAR", "the stream is not a tar archive");
   const prefix = bytes.toString("latin1", 257, 262) === "ustar" ? text(bytes, 345, 155) : "";
   const name = text(bytes, 0, NAME_MAX_BYTES);
   const flag = bytes.toString("latin1", 156, 157);
@@ -154,7 +154,7 @@ function checksum(bytes: Buffer): number {
 
 function octal(bytes: Buffer, at: number, width: number): number {
   const digits = text(bytes, at, width).trim();
-  if (!/^[0-7]*$/.test(digits)) throw new ArchiveError("NOT_TAR", "the stream is no tar archive");
+  if (!/^[0-7]*$/.test(digits)) throw new ArchiveError("NOT_TAR", "the stream is not a tar archive");
   return digits === "" ? 0 : Number.parseInt(digits, 8);
 }
 

@@ -42,7 +42,7 @@ export async function measureHalfRolled(replicas: number, result: Record<string,
   await loadClusterView(store, state);
   for (const { name: node } of state.nodes())
     state.setNodeHealth(node, { ready: true, message: "", lastSeenMs: clock.nowMs() }, false);
-  const look = (): number => {
+  const evaluate = (): number => {
     const input = workloadInput(workloadKey(NAMESPACE, KIND, NAME), time.now(), {
       state,
       unschedulable: { get: () => undefined },
@@ -57,10 +57,10 @@ export async function measureHalfRolled(replicas: number, result: Record<string,
     rolloutView(input);
     return wished;
   };
-  for (let count = 0; count < WARM_UPS; count++) look();
+  for (let count = 0; count < WARM_UPS; count++) evaluate();
   const timesMs = Array.from({ length: LOOKS }, () => {
     const before = process.cpuUsage();
-    look();
+    evaluate();
     const { user, system } = process.cpuUsage(before);
     return (user + system) / 1000;
   }).sort((a, b) => a - b);

@@ -143,14 +143,14 @@ describe("apply --strict", () => {
     [
       "a route without a gateway",
       [serving, route()],
-      "route/site: no gateway has taken it; forage why route/site -n shop",
+      "route/site: no gateway has applied it; forage why route/site -n shop",
     ],
     [
       "a route's unmet condition",
       [serving, route(RouteState.fromPartial({ conditions }))],
       "route/site: its route: HostnameTaken; forage why route/site -n shop",
     ],
-    ["a missing route", [serving], "route/site: it is not there; forage why route/site -n shop"],
+    ["a missing route", [serving], "route/site: it does not exist; forage why route/site -n shop"],
   ] as const)
     test(`fails with the resources that are not served and the reasons: ${what}`, async () => {
       fake.answers = { ...through(), listResources: () => ({ resources: [...resources] }) };

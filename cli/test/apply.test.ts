@@ -124,7 +124,7 @@ describe("apply", () => {
         "name: a\nservice: {prots: []}",
         /^forage: the manifest is not valid; nothing was sent:\n {2}standard input:2:11: service\.prots: unknown field "prots" \(did you mean "ports"\?\)\n$/,
       ],
-      ["apply -f /nonexistent.yaml", "", /\/nonexistent\.yaml is not there/],
+      ["apply -f /nonexistent.yaml", "", /\/nonexistent\.yaml does not exist/],
       ["apply", "", /no manifest: name one with -f/],
       ["apply -f - -f -", HELLO, /standard input can be read only once/],
       ["apply -f - -n other", HELLO, /standard input:1:12: namespace: "shop" contradicts -n other/],

@@ -76,7 +76,7 @@ test("shows the chain and the failed attempts of a certificate", async () => {
   fake.answers.listCertificates = () => ({ certificates: [ready], issuer: ready.issuer });
   const { stdout } = await forage("certificate describe app.example.test");
   assert.match(stdout, /State: +ready/);
-  assert.match(stdout, /Good until: +\S+Z \(in 80d\)/);
+  assert.match(stdout, /Valid until: +\S+Z \(in 80d\)/);
   assert.match(stdout, /Names: +DNS:app\.example\.test/);
   assert.deepEqual(fake.requests("listCertificates"), [{ hostname: "app.example.test" }]);
   fake.answers.listCertificates = () => ({ certificates: [failing], issuer: ready.issuer });

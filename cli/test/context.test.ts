@@ -71,7 +71,7 @@ describe("contexts", () => {
     await add("prod");
     writeFileSync(config, `namespace: outside\n${readFileSync(config, "utf8")}`);
     assert.equal(await shop(), "default");
-    assert.equal((await forage(["context", "rm", "prod"])).stderr, "no context is current now\n");
+    assert.equal((await forage(["context", "rm", "prod"])).stderr, "there is no current context now\n");
     assert.match((await forage(["get", "pods"])).stderr, /no CA file: name one with --ca-file/);
   });
 
@@ -99,7 +99,7 @@ describe("contexts", () => {
       assert.match((await forage(["context", ...argv])).stderr, message);
     assert.match((await add("prod")).stderr, /--replace replaces it/);
     assert.match((await add("x", "--server", "a b")).stderr, /is not a server address/);
-    assert.match((await add("x", "--ca-file", join(dir, "none"))).stderr, /CA file .* is not there/);
+    assert.match((await add("x", "--ca-file", join(dir, "none"))).stderr, /CA file .* does not exist/);
     assert.equal(readFileSync(config, "utf8"), before);
     assert.deepEqual(readdirSync(dir), ["config.yaml"]);
     assert.equal((await add("prod", "--replace", "-n", "new")).exitCode, 0);

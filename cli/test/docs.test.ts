@@ -40,7 +40,7 @@ function wordsOf(line: string): string[] {
   );
 }
 
-describe("commands in the documentation are understood", () => {
+describe("commands in the documentation are valid", () => {
   const files = globSync("{README.md,docs/**/*.md}", { cwd: root }).sort();
   const all = files.flatMap((path) => [
     ...commandsOf(path).map((line) => ({ path, line, isExample: true })),

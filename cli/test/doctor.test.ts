@@ -88,7 +88,7 @@ describe("forage doctor", () => {
     assert.match(away.stdout, /coordinator +answers +problem +nothing listens at 127\.0\.0\.1:1/);
     const noToken = await forage(["doctor"], { FORAGE_TOKEN_FILE: "/nonexistent" });
     assert.equal(noToken.exitCode, 1);
-    assert.match(noToken.stdout, /client +settings +problem +the token file \/nonexistent is not there/);
+    assert.match(noToken.stdout, /client +settings +problem +the token file \/nonexistent does not exist/);
     const file = join(fake.dir, "other.crt");
     writeFileSync(file, "no certificate");
     assert.match(

@@ -181,8 +181,8 @@ describe("cp", LIMIT, () => {
     assert.equal(exitCode, 1);
     assert.equal(stderr, "left out: dir/x is a pipe\nforage: copied, but 1 of it was left out\n");
     fake.answers.copy = (call) =>
-      void call.emit("error", grpcError(status.FAILED_PRECONDITION, "there is no room left"));
-    assert.match((await cp(join(dir, "dir"), "web-1:/tmp")).stderr, /there is no room left/);
+      void call.emit("error", grpcError(status.FAILED_PRECONDITION, "no space is left"));
+    assert.match((await cp(join(dir, "dir"), "web-1:/tmp")).stderr, /no space is left/);
   });
 
   test("refuses ambiguous operands before anything is sent", async () => {

@@ -49,7 +49,7 @@ function forage(line: string, stdin: string): Promise<Result> {
   return runCommand(line.split(" "), { env: fake.env, stdin });
 }
 
-describe("manifests in the shape that people have", () => {
+describe("manifests as users write them", () => {
   const counts: Readonly<Record<string, string>> = {
     "autoscaled.yaml": "1 resource in 1 bundle, 1 object",
     "guestbook.yaml": "6 resources in 1 bundle",

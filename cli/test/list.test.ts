@@ -303,7 +303,7 @@ describe("describe", () => {
       stdout,
       /\n {2}Last end:\n {6}exited with code 3 \(Error\) 1h30m ago after 1h; last lines:\n {6}line one\n {6}line two\\x1b\[2J\n/,
     );
-    assert.match(stdout, /\n {2}Before: +ended by signal 9 \(OOMKilled\) 1h30m ago after 1h\n/);
+    assert.match(stdout, /\n {2}Before: +killed by signal 9 \(OOMKilled\) 1h30m ago after 1h\n/);
     assert.match(stdout, /\n {2}Started: +no: its startup probe has not passed\n/);
     assert.match(stdout, /\nInit container prepare:\n/);
     assert.match(stdout, /\n {2}data +claim\/db +-\n {2}keys +secret\/tls +main:\/keys \(read only\)\n/);

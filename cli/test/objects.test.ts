@@ -49,7 +49,7 @@ describe("objects", { timeout: 120_000 }, () => {
     assert.match((await forage("secret get db -n shop")).stderr, /there is no secret/i);
   });
 
-  test("offers no way to pass a secret's value on the command line", async () => {
+  test("offers no route to pass a secret's value on the command line", async () => {
     assert.match((await forage("secret set db --from-literal a=b")).stderr, /unknown option --from-literal/);
     assert.match((await forage("registry set r s --password x")).stderr, /unknown option --password/);
   });
@@ -94,7 +94,7 @@ describe("objects", { timeout: 120_000 }, () => {
       ["secret set s", /there are no values/],
       ["secret set s --from-file -", /the key is missing/],
       ["secret set s --from-file a=- --from-file b=-", /standard input can be read only once/],
-      ["secret set s --from-file none", /none is not there/],
+      ["secret set s --from-file none", /none does not exist/],
       [`secret set s --from-file ${coordinator.dir}`, /is a directory/],
       [`secret set s --from-file ${long}`, /is longer than 1048576 bytes/],
       [`secret set s --from-file k=${env} --from-file k=${env}`, /the key "k" is given twice/],

@@ -313,7 +313,7 @@ describe("logs", LIMIT, () => {
     fake.answers.listPods = ({ name }) => ({ kept: [], pods: name === "" ? [aPod()] : [] });
     assert.match(
       (await forage("logs web")).stderr,
-      /"web" is no pod; for its pods say container_service\/web, or name one: web-1/,
+      /"web" is not a pod; for its pods use container_service\/web, or name one: web-1/,
     );
     fake.answers.listPods = () => ({ kept: [], pods: [] });
     fake.answers.listResources = () => ({

@@ -66,7 +66,7 @@ test("reopens a broken stream at the same position at any coordinator that answe
         return;
       }
       call.write(WatchEventsResponse.fromPartial({ events: [event], sequence: 7n }));
-      call.emit("error", grpcError(status.UNAVAILABLE, "the coordinator that leads changes"));
+      call.emit("error", grpcError(status.UNAVAILABLE, "the leader changes"));
     };
   }
   const { stdout, stderr } = await forage("events --watch", first, second);

@@ -118,7 +118,7 @@ describe("the coordinator that the command calls", () => {
     assert.match(stderr, /^forage: the CA file .* can't be used: there is no authority to trust\n$/);
   });
 
-  test("offers no way to pass a token on the command line", async () => {
+  test("offers no route to pass a token on the command line", async () => {
     const { stderr } = await runCommand(["get", "--token", "x"], { env: fake.env });
     assert.match(stderr, /unknown option --token/);
   });

@@ -54,7 +54,7 @@ describe("get --watch", () => {
         ["web-2", "1/1", "Running"],
       ],
     );
-    assert.match(stderr, /^default pod\/web-1 is gone\n/);
+    assert.match(stderr, /^default pod\/web-1 was deleted\n/);
   });
 
   test("prints one object on each line with -o json, and names with -o name", async () => {
@@ -73,7 +73,7 @@ describe("get --watch", () => {
   test("reports when a pod given by name is deleted, and fails for an unknown one", async () => {
     const gone = await watch("get pods web-1 -w", [[aPod()], [], []]);
     assert.equal(gone.exitCode, 130);
-    assert.match(gone.stderr, /pod\/web-1 is gone/);
+    assert.match(gone.stderr, /pod\/web-1 was deleted/);
     assert.match((await watch("get pods web-9 -w", [[], []])).stderr, /there is no pod "web-9"/);
   });
 });

@@ -309,7 +309,7 @@ function checked(config: Config, file: string): Config {
   checkContent(config, file);
   if (config.destination !== "off" && !isLoopback(hostPort(config.destination.listen).host)) {
     throw new ConfigError(
-      `destination.listen: ${config.destination.listen} is not a loopback address; others use the TLS port, which asks who they are`,
+      `destination.listen: ${config.destination.listen} is not a loopback address; clients on other hosts must use the TLS port, which authenticates them`,
     );
   }
   return config;

@@ -272,7 +272,7 @@ function openCertificateIssuer({ config, store, vault, clock, authority }: Coord
 /** The HTTP port. It serves the leader's content after `serve`. */
 type LeaderHttp = Pick<HttpServer, "accept" | "address" | "fetch" | "reload" | "close"> & { serve(): void };
 
-/** Opens the HTTP port, or prepares to take over that of the follower that this coordinator was. */
+/** Opens the HTTP port. If this coordinator was a follower before, prepares to take over its open port instead. */
 async function openHttp(
   { config, store, authority, issuer, clock, log, dashboardPath, follower }: CoordinatorOptions,
   { names }: GrpcPort,

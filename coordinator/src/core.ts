@@ -55,7 +55,7 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   const events = await EventStore.open({ ...given, limits: eventLimits(config) });
   const secrets = () => given.authority.deriveSecrets("store history");
   const history = await HistoryGuard.open({ ...given, events, secrets });
-  const time = new ActingTime({ clock, checkHoldUp: () => sessions.checkHoldUp() });
+  const time = new ActingTime({ clock, checkStall: () => sessions.checkStall() });
   const options = { ...given, store: time.tracked(history.guarded()) };
   const { store } = options;
   // Steps in progress wait until the view contains their writes, so the view must follow the store
@@ -89,8 +89,8 @@ export async function startCore(given: CoreOptions): Promise<Core> {
     clock,
     credentialsOf: ({ refs, name }) => assignments.logins(refs, name),
   });
-  const checkHoldUp = (): void => sessions.checkHoldUp();
-  const control = startControl({ ...controls, prefetcher: prefetches, massLoss, checkHoldUp, time });
+  const checkStall = (): void => sessions.checkStall();
+  const control = startControl({ ...controls, prefetcher: prefetches, massLoss, checkStall, time });
   history.onRefused((reason) => {
     gate.close(reason);
     void control.close();
@@ -154,7 +154,7 @@ function openSessions(
     heartbeatIntervalMs: config.heartbeatIntervalSeconds * 1000,
     liveness,
     massLoss,
-    onHoldUp: (heldMs) => time.heldUp(heldMs),
+    onStall: (stalledMs) => time.recordStall(stalledMs),
     onPulse: () => time.tick(),
     hasPodsToReplace: (node) => hasPodsToReplace(state, node, clock.nowMs(), tolerations),
   });

@@ -62,10 +62,16 @@ test("changes the owner of a link in the store, and not of its target", {
 test("refuses unknown tasks", () => {
   const none = { epoch: undefined, newStore: false, replace: false, yes: false, unit: undefined };
   assert.equal(maintenanceTask([], none), undefined);
-  assert.throws(() => maintenanceTask(["backup"], none), /backup takes one file/);
-  assert.throws(() => maintenanceTask(["verify", "x"], none), /verify takes no file/);
-  assert.throws(() => maintenanceTask(["verify"], { ...none, replace: true }), /--replace goes with restore/);
-  assert.throws(() => maintenanceTask(["restore", "f"], { ...none, yes: true }), /go with restore --replace/);
+  assert.throws(() => maintenanceTask(["backup"], none), /backup needs exactly one file/);
+  assert.throws(() => maintenanceTask(["verify", "x"], none), /verify accepts no file/);
+  assert.throws(
+    () => maintenanceTask(["verify"], { ...none, replace: true }),
+    /--replace is only for restore/,
+  );
+  assert.throws(
+    () => maintenanceTask(["restore", "f"], { ...none, yes: true }),
+    /are only for restore --replace/,
+  );
   assert.throws(() => maintenanceTask(["nonsense"], none), /there is no task "nonsense"/);
 });
 

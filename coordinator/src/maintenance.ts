@@ -44,17 +44,17 @@ export function maintenanceTask(
   { epoch, newStore, replace, yes, unit }: TaskFlags,
 ): MaintenanceTask | undefined {
   const [name, file, ...rest] = words;
-  if (replace && name !== "restore") throw new ConfigError("--replace goes with restore");
+  if (replace && name !== "restore") throw new ConfigError("--replace is only for restore");
   if (!replace && (yes || unit !== undefined))
-    throw new ConfigError("--yes and --unit go with restore --replace");
-  if (epoch !== undefined && name !== "restore") throw new ConfigError("--epoch goes with restore");
+    throw new ConfigError("--yes and --unit are only for restore --replace");
+  if (epoch !== undefined && name !== "restore") throw new ConfigError("--epoch is only for restore");
   if (name === undefined) return undefined;
   if (!isStoreTask(name)) throw new ConfigError(`there is no task "${name}"\n${helpText(undefined)}`);
-  if (newStore) throw new ConfigError("--new-store goes with a start of the coordinator, not with a task");
+  if (newStore) throw new ConfigError("--new-store is for starting the coordinator, not for a task");
   if (name === "migrate") return { name, to: engineOf(file, rest) };
   const needsFile = name === "backup" || name === "restore";
   if (rest.length > 0 || (file !== undefined) !== needsFile) {
-    const what = needsFile ? "takes one file" : "takes no file";
+    const what = needsFile ? "needs exactly one file" : "accepts no file";
     throw new ConfigError(`${name} ${what}\n${helpText(name)}`);
   }
   switch (name) {
@@ -122,7 +122,7 @@ function salvage(place: StorePlace): Promise<SalvageReport> {
 
 function engineOf(word: string | undefined, rest: readonly string[]): Engine {
   if (rest.length === 0 && (word === "etcd" || word === "disk")) return word;
-  throw new ConfigError(`migrate takes "etcd" or "disk"\n${helpText("migrate")}`);
+  throw new ConfigError(`migrate needs "etcd" or "disk"\n${helpText("migrate")}`);
 }
 
 function checkedEpoch(text: string): number {

@@ -124,14 +124,14 @@ export async function openOrFollow(
 function assertHasKeys({ dataDir }: StorePlace): void {
   if (existsSync(authorityFile(dataDir))) return;
   throw new ConfigError(
-    `${authorityFile(dataDir)} is not there, and another coordinator leads: get the keys with the command that \`forage coordinator add\` prints`,
+    `${authorityFile(dataDir)} does not exist, and another coordinator leads: get the keys with the command that \`forage coordinator add\` prints`,
   );
 }
 
 function openOnDisk(place: StorePlace, newStore: boolean, known: boolean, { clock, log }: OpenOptions) {
   const dir = levelDir(place);
   if (newStore && existsSync(join(dir, "db"))) {
-    throw new ConfigError(`--new-store: there is a store in ${dir}; start without the flag to use it`);
+    throw new ConfigError(`--new-store: a store already exists in ${dir}; start without the flag to use it`);
   }
   const create = newStore || !known ? "allow" : "refuse";
   return openLevelStore({ dir, clock, create, ...(log && { log }) });

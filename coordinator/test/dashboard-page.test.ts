@@ -13,7 +13,7 @@ test("labels times of graphs in 24 hours, with seconds if minutes would repeat",
 test("reopens a stream of the page with full jitter, and shows the new stream's state", async () => {
   const { messages, waits, lost, refused } = await readThrough([
     () => streamOf('retry: 2000\n\ndata: "one"\n\n:\n\ndata: "t', 'wo"\n\ndata: "cut off"'),
-    () => Promise.reject(new ApiError("UNAVAILABLE", "the coordinator that leads changes")),
+    () => Promise.reject(new ApiError("UNAVAILABLE", "the leader changes")),
     () => Promise.reject(new TypeError("Failed to fetch")),
     () => streamOf('data: "three"\n\n'),
   ]);

@@ -134,7 +134,7 @@ test("moves pods from a node that reports that it can't run them, after a while"
   assert.deepEqual([node.ready, node.unreachable, node.message], [false, false, "RuntimeReady: no answer"]);
   assert.ok(node.notReadySince !== undefined);
   broken?.say({ $case: "nodeReport", value: NodeReport.fromPartial({ allocatable }) });
-  await until("it is well again", async () => {
+  await until("it is healthy again", async () => {
     const { ready, notReadySince } = await nodeOf(world, "n1");
     return ready && notReadySince === undefined;
   });

@@ -26,7 +26,7 @@ test("plans a first deployment with the pods' nodes, and changes nothing", LIMIT
   const [create] = web?.steps.filter(({ step }) => step === "create-pods") ?? [];
   assert.deepEqual(
     [create?.count, create?.placements.map(({ node, pods, why }) => `${node} ${pods}: ${why}`)],
-    [2, ["n1 1: the best of 2 nodes that can take it", "n2 1: the best of 2 nodes that can take it"]],
+    [2, ["n1 1: the best of 2 nodes that fit", "n2 1: the best of 2 nodes that fit"]],
   );
   assert.deepEqual(web?.notes, []);
   assert.deepEqual(await everything(world), before);

@@ -36,7 +36,7 @@ test("reports a missing store in one line, and creates none", async (t) => {
 test("prints the usage for wrong arguments, and exits with 2", async (t) => {
   const { code, stderr } = await run(t, ["restore", "--data-dir", tempDir(t)]);
   assert.equal(code, 2);
-  assert.match(stderr, /restore takes one file\nusage: forage-coordinator restore FILE/);
+  assert.match(stderr, /restore needs exactly one file\nusage: forage-coordinator restore FILE/);
 });
 
 test("exits with 0 after a task and with 1 after a failure, and states what to do", async (t) => {
@@ -86,7 +86,7 @@ test("exits with 0 after a task and with 1 after a failure, and states what to d
     ],
     [1, /can't read the backup/, "restore", join(dir, "missing"), "--data-dir", join(dir, "new")],
     [2, /there is no task "check"/, "check", "--data-dir", data],
-    [2, /--epoch goes with restore/, "verify", "--epoch", "3", "--data-dir", data],
+    [2, /--epoch is only for restore/, "verify", "--epoch", "3", "--data-dir", data],
   ] as const) {
     const result = await run(t, line);
     assert.equal(result.code, code, result.stderr);
@@ -107,7 +107,7 @@ test("does not start a cluster whose store is lost with an empty store, unless r
   assert.ok(readdirSync(join(dir, "store")).includes("db"));
   const again = await run(t, ["--data-dir", dir, "--new-store"]);
   assert.equal(again.code, 2);
-  assert.match(again.stderr, /--new-store: there is a store in/);
+  assert.match(again.stderr, /--new-store: a store already exists in/);
 });
 
 test("keeps serving and can end with a log on a full disk", async (t) => {

@@ -70,7 +70,7 @@ test("fails the rollout of an image that does not exist", LIMIT, async (t) => {
 
 test("sends watchers the progress of an image pull", LIMIT, async (t) => {
   const world = await startWorld(t, {}, { rollout: PATIENT });
-  const steps = [1, 2].map((layers) => `fetching app:v1: ${layers} of 3 layers, ${20 * layers} of 80 MiB`);
+  const steps = [1, 2].map((layers) => `pulling app:v1: ${layers} of 3 layers, ${20 * layers} of 80 MiB`);
   const pulling = (pod: PodAssignment) => waitingPod(pod, "ImagePull", steps[0] ?? "");
   const agent = await HollowAgent.start(world, { behaviour: pulling });
   const { rolloutId } = await world

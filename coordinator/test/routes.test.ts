@@ -87,7 +87,7 @@ test("makes a connected node a gateway by its label, and ends this without the l
   const again = agent.again();
   await until("and after a restart of the coordinator", () => again.gateway.hosts.size === 1);
   assert.ok(again.gateway.version > agent.gateway.version, "versions never go back");
-  await until("all is well again", async () => (await why(world, "front")).healthy);
+  await until("all is healthy again", async () => (await why(world, "front")).healthy);
 });
 
 test(

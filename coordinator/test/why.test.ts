@@ -20,14 +20,14 @@ test("explains an unschedulable pod by each node's reason, and what would help",
   );
   const { healthy, summary, causes } = await ask(world, "pod", name);
   assert.equal(healthy, false);
-  assert.match(summary, /^pod web-\S+ is not ready: no node takes it: 0\/2 nodes/);
+  assert.match(summary, /^pod web-\S+ is not ready: no node fits: 0\/2 nodes/);
   assert.equal(causes[0]?.reason, "Unschedulable");
   assert.match(causes[0]?.details[0] ?? "", /^small: insufficient cpu/);
   assert.match(causes[0]?.details[1] ?? "", /^tiny: insufficient cpu/);
   assert.notEqual(causes[0]?.advice, "");
   await until("it is an event", async () => (await ask(world, "pod", name)).events.length > 0);
   const service = await ask(world, "container_service", "web");
-  assert.match(service.causes[0]?.message ?? "", /^pods web-\S+, web-\S+: no node takes it/);
+  assert.match(service.causes[0]?.message ?? "", /^pods web-\S+, web-\S+: no node fits/);
   assert.match((await ask(world, "service", "web")).summary, /has no ready endpoints/);
 });
 
@@ -62,7 +62,7 @@ test(
     await HollowAgent.start(world);
     await apply(world);
     await until("it is ready", async () => (await ask(world, "container_service", "web")).healthy);
-    assert.match((await ask(world, "container_service", "web")).summary, /is as it should be; 2\/2 ready/);
+    assert.match((await ask(world, "container_service", "web")).summary, /is healthy; 2\/2 ready/);
     assert.match((await ask(world, "service", "web")).summary, /2 ready endpoints/);
     assert.match(
       (await world.operator().why({ namespace: "", kind: "node", name: "n1" })).summary,

@@ -138,7 +138,7 @@ test("refuses connections of a workspace beyond its limit", LIMIT, async (t) => 
 });
 
 test("shares channels between workspaces, and releases closed ones", LIMIT, async (t) => {
-  const { connect, port } = await setUp(t, { channelPlaces: 4 });
+  const { connect, port } = await setUp(t, { maxChannels: 4 });
   const login = { username: "w1", password: TOKEN };
   const [client, other] = [await connect(login), await connect(login)];
   const open = (by = client): Promise<ssh2.ClientChannel | undefined> =>
@@ -193,9 +193,9 @@ test("keeps its host key across restarts, readable by its owner only", LIMIT, as
 async function setUp(
   t: TestContext,
   {
-    channelPlaces,
+    maxChannels,
     ...settings
-  }: { readonly channelPlaces?: number; readonly connectionsPerWorkspace?: number } = {},
+  }: { readonly maxChannels?: number; readonly connectionsPerWorkspace?: number } = {},
 ) {
   const dir = await mkdtemp(join(tmpdir(), "forage-ssh-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
@@ -239,7 +239,7 @@ async function setUp(
         });
         return tunnel;
       },
-      ...{ activity, stats: new AccessStats(), ...(channelPlaces !== undefined && { channelPlaces }) },
+      ...{ activity, stats: new AccessStats(), ...(maxChannels !== undefined && { maxChannels }) },
       clock,
       log: { debug: () => {} },
     });

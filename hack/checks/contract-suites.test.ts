@@ -36,7 +36,7 @@ for (const { suite, tests } of ROWS)
 const STAND_IN = /^(?:export )?class (?<name>\w+)(?: extends [\w<>]+)? implements (?<ports>[\w<>, ]+) \{$/gm;
 const STAND_IN_FILES = /\.test\.ts$|\/test\/|^sim\/|(^|\/)(fake|memory)[^/]*\.ts$/;
 
-test("each port that has a stand-in has a suite, or the page says why it needs none", () => {
+test("each port that has a stand-in has a suite, or the page states why it needs none", () => {
   const page = read("docs/decisions/contract-suites.md");
   const listed = (row: RegExp): Set<string> => new Set([...page.matchAll(row)].map(([, port = ""]) => port));
   const withSuite = listed(/^\| `(\w+)` \| `\w+` in /gm);

@@ -63,10 +63,6 @@ const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
   ["cat /etc/resolv.conf; nslookup nobody.e2e.svc.cluster.local", "a name of Unix"],
   ["/say.sh: image hello forage $(WHO) $(NOBODY) $(LAST) $WHO\\n", "a name of a variable"],
   ["REVISION  GOOD  IN FORCE  PODS  AGE  IMAGE   CHANGE CAUSE", "a column whose name scripts may read"],
-  [
-    "Normal Stopped: nothing of it is left on node n1",
-    "no negation: the rule takes the event's reason for one",
-  ],
 ]);
 
 /** Returns the first mark of each rule that a text has. */

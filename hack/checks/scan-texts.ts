@@ -7,7 +7,7 @@ export type TextKind = "doc-comment" | "comment" | "string" | "test-title" | "do
 
 /** A text for human readers. */
 export interface Text {
-  /** Relative to the root. */
+  /** The path relative to the root of the repository. */
   readonly path: string;
   /** The first line of the text, from 1. */
   readonly line: number;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 /** A line of a source file that breaks a rule. */
 export interface Offence {
-  /** Relative to the root. */
+  /** The path relative to the root of the repository. */
   readonly path: string;
   readonly line: number;
   readonly text: string;

@@ -348,7 +348,7 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     checkRolloutStages(tour),
   );
 
-  test("a viewer is offered nothing that it may not do", LIMIT, async () => {
+  test("a viewer is offered only what its role permits", LIMIT, async () => {
     await page.getByRole("button", { name: "Log out" }).click();
     const viewer = await system.ask<{ token: string }>(["token", "create", "--role", "viewer"]);
     await page.getByLabel("API token").fill(viewer.token);

@@ -22,7 +22,7 @@ test("another range is chosen if a wider or narrower route overlaps it", () => {
   assert.match(choosePodCidr(["10.64.0.0/11"], "seed"), /^10\.(9[6-9]|1[01]\d|12[0-7])\./);
 });
 
-test("there is none if the whole pool is routed", () => {
+test("returns no range if the whole pool is routed", () => {
   assert.throws(() => choosePodCidr(["10.0.0.0/8"], "seed"), /no free range/);
 });
 

@@ -2,7 +2,7 @@ import { SetupError } from "../lib/setup-error.ts";
 
 /** Prints the current step, and its duration, on standard error. */
 export interface Progress {
-  /** Runs one step. `report` shows what takes long in it. */
+  /** Runs one step. `report` shows the progress of a long step. */
   step<T>(title: string, work: (report: (detail: string) => void) => Promise<T>): Promise<T>;
   /** Prints a separate line. */
   say(text: string): void;

@@ -27,7 +27,7 @@ test("an archive with another checksum is refused and leaves nothing behind", as
   assert.equal(existsSync(target), false);
 });
 
-test("an archive that can't be downloaded is no failure, because there is an alternative", async (t) => {
+test("continues if an archive can't be downloaded, because there is an alternative", async (t) => {
   const { target, archive } = await aSite(t);
 
   assert.equal(

@@ -46,7 +46,7 @@ test("runs only the changed test, and for changed test support only the tests th
   assert.deepEqual(testsFor("agent/test/scene.ts"), ["agent/test/probe.e2e.test.ts"]);
 });
 
-test("runs the tests beside a changed file that is no module, and those of its package's programs", () => {
+test("runs the tests beside a changed file that is not a module, and those of its package's programs", () => {
   assert.deepEqual(testsFor("agent/src/sample.json"), [
     "agent/src/probe.test.ts",
     "agent/src/journal.test.ts",

@@ -144,6 +144,6 @@ export function verifyJoinToken(record: JoinTokenRecord, attempt: JoinAttempt, n
  */
 export function recordUse(record: JoinTokenRecord, use: JoinUse): JoinTokenRecord {
   if (record.uses.length >= record.maxUses)
-    throw new IdentityError("INVALID_ARGUMENT", "the join token is used up");
+    throw new IdentityError("INVALID_ARGUMENT", "the join token has no uses left");
   return { ...record, uses: [...record.uses, use] };
 }

@@ -39,7 +39,7 @@ export function checkKeyPair(pair: KeyPair, caPem?: string): CheckedKeyPair {
     if (!issued)
       throw new IdentityError(
         "CERTIFICATE_INVALID",
-        "the certificate comes from an authority we don't trust",
+        "the certificate comes from an authority that is not trusted",
       );
   }
   return {

@@ -77,7 +77,7 @@ async function openNoFollow(path: string) {
     return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code;
-    if (code === "ENOENT") throw new IdentityError("FILE_MISSING", `${path} isn't there`, { cause });
+    if (code === "ENOENT") throw new IdentityError("FILE_MISSING", `${path} does not exist`, { cause });
     throw new IdentityError("FILE_UNSAFE", `${path} can't be opened: ${code}`, { cause });
   }
 }

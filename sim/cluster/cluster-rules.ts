@@ -114,9 +114,9 @@ export class ClusterRules {
   }
 
   /** Checks the members. Must be called several times a second. */
-  look(): void {
-    for (const member of this.#options.members()) this.#lookAt(member);
-    this.#lookForTwo();
+  check(): void {
+    for (const member of this.#options.members()) this.#checkMember(member);
+    this.#checkSingleLeader();
     const { leader } = this;
     if (leader !== undefined && leader !== this.#leader) {
       this.changes++;
@@ -125,7 +125,7 @@ export class ClusterRules {
     // A coordinator whose messages are late or sometimes lost may still be the leader.
     const isLed = this.#options.members().some((it) => it.leading !== undefined && !this.#isCutOff(it));
     if (isLed) this.#leaderlessSinceMs = this.#nowMs;
-    this.#lookForDecisions();
+    this.#checkDecisions();
     const [able, sinceMs] = firstOf(this.#followsSinceMs) ?? [];
     if (able === undefined || sinceMs === undefined) return;
     const forMs = this.#nowMs - Math.max(this.#leaderlessSinceMs, this.#disturbedMs, sinceMs);
@@ -135,7 +135,7 @@ export class ClusterRules {
   }
 
   /** Checks that a coordinator which has followed a deciding one decides without waiting for nodes. */
-  #lookForDecisions(): void {
+  #checkDecisions(): void {
     // A coordinator that has not followed one waits for the nodes, for the duration of its start.
     const decides = (member: SimMember): boolean =>
       member.leading !== undefined &&
@@ -182,7 +182,7 @@ export class ClusterRules {
     return dead || gate.held || way.cut || !this.#options.etcdUp();
   }
 
-  #lookAt(member: SimMember): void {
+  #checkMember(member: SimMember): void {
     const { following } = member;
     const isTroubled = this.#isTroubled(member);
     if (isTroubled) this.#troubledMs.set(member, this.#nowMs);
@@ -199,7 +199,7 @@ export class ClusterRules {
       this.#options.blame(`${member.name} is ${behindMs} ms behind, though nothing befalls it`);
   }
 
-  #lookForTwo(): void {
+  #checkSingleLeader(): void {
     const leading = this.#options.members().filter((it) => it.leading !== undefined && !this.#isTroubled(it));
     if (leading.length < 2) {
       this.#twoSinceMs = undefined;

@@ -157,7 +157,7 @@ export class ClusterWorld implements Fleet {
     for (let at = 1; at <= members; at++)
       this.members.push(this.#addMember(`c${at}`, random.below(3_000) + (at === 1 ? clockOffsetMs : 0)));
     for (const name of names) this.nodes.push(this.#addNode(name));
-    this.#look();
+    this.#scheduleCheck();
   }
 
   #directOptions(holder: string, create: "require" | "refuse"): EtcdStoreOptions {
@@ -178,14 +178,14 @@ export class ClusterWorld implements Fleet {
     }
   }
 
-  #look(): void {
+  #scheduleCheck(): void {
     this.time.schedule(LOOK_MS, () => {
       if (this.#end.signal.aborted) return;
-      this.clusterRules.look();
+      this.clusterRules.check();
       const health = this.#observer?.health();
       if (health?.status === "read-only" && (health.reason === "io-error" || health.reason === "lead-lost"))
         this.blame(`the history in etcd was changed: ${health.message}`);
-      this.#look();
+      this.#scheduleCheck();
     });
   }
 

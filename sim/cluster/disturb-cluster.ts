@@ -13,7 +13,7 @@ export function disturbCluster(world: ClusterWorld): void {
   const choice = random.next();
   clusterRules.disturbed();
   if (choice < 0.25) member.kill();
-  else if (choice < 0.45) holdUp(world, member, forMs);
+  else if (choice < 0.45) stall(world, member, forMs);
   else if (choice < 0.65) cut(world, member, forMs);
   else if (choice < 0.75) {
     trace.add("world", `agents don't reach ${member.name} for ${forMs} ms`);
@@ -29,7 +29,7 @@ export function disturbCluster(world: ClusterWorld): void {
   }
 }
 
-function holdUp(
+function stall(
   { time, trace, random, nodes, clusterRules }: ClusterWorld,
   { gate, name }: SimMember,
   forMs: number,

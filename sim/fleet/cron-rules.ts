@@ -37,7 +37,7 @@ export class CronRules {
     this.#highestClockMs = this.#clockMs;
   }
 
-  look(changes: readonly Change[]): void {
+  check(changes: readonly Change[]): void {
     for (const change of changes) {
       if (change.type !== "resource" || change.before !== undefined || change.after === undefined) continue;
       if (change.after.record.owner?.kind === "cron_job") this.#checkRun(change.after);

@@ -20,7 +20,7 @@ export class JobRules {
     this.#blame = blame;
   }
 
-  look(changes: readonly Change[]): void {
+  check(changes: readonly Change[]): void {
     for (const change of changes) {
       if (change.type === "workload-status") {
         const before = jobOf(change.before?.record.status);

@@ -27,9 +27,9 @@ export class StoreRules {
     this.jobs = new JobRules(this.state, blame);
     this.cron = new CronRules(this.state, blame);
     this.state.subscribe((changes) => {
-      this.#look(changes);
-      this.jobs.look(changes);
-      this.cron.look(changes);
+      this.#check(changes);
+      this.jobs.check(changes);
+      this.cron.check(changes);
     });
   }
 
@@ -37,7 +37,7 @@ export class StoreRules {
     this.state.apply(events, revision);
   }
 
-  #look(changes: readonly Change[]): void {
+  #check(changes: readonly Change[]): void {
     const grown = new Set<string>();
     const filled = new Set<string>();
     for (const change of changes) {

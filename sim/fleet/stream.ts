@@ -3,8 +3,8 @@ import type { ConnectRequest, ConnectResponse } from "@forage/proto/forage/agent
 import { Pipe, type Way } from "./network.ts";
 import type { ProcessGate } from "./process-gate.ts";
 
-type Upward = NonNullable<ConnectRequest["message"]>;
-export type Downward = NonNullable<ConnectResponse["message"]>;
+type AgentMessage = NonNullable<ConnectRequest["message"]>;
+export type CoordinatorMessage = NonNullable<ConnectResponse["message"]>;
 
 /** Handles one stream, as the coordinator's handler does. */
 export type Handler = (
@@ -14,14 +14,14 @@ export type Handler = (
 
 export interface StreamOptions {
   readonly way: Way;
-  readonly onMessage: (message: Downward) => void;
+  readonly onMessage: (message: CoordinatorMessage) => void;
   /** Called when the coordinator has ended the stream. */
   readonly onEnd: (why: string) => void;
 }
 
 /** One Connect stream. Either side may be dead long before the other notices. */
 export class SimStream {
-  readonly #up: Pipe<Upward>;
+  readonly #up: Pipe<AgentMessage>;
   readonly #down: Pipe<() => void>;
   readonly #options: StreamOptions;
   readonly #gone = new AbortController();
@@ -45,7 +45,7 @@ export class SimStream {
   }
 
   /** Sends a message of the agent. */
-  say(message: Upward): void {
+  say(message: AgentMessage): void {
     this.#up.send(message);
   }
 

@@ -79,7 +79,7 @@ export class SimRules implements SimWitness {
     const isWell = !container.broken && !container.excused && !["tried", "ran"].includes(container.postStart);
     const fate = this.#fateOf(uid);
     if (isWell && fate === "kept" && !isLeftOver(pod, container, this.#host)) {
-      this.#break(`${keyOf(container)} was ended although it was well`);
+      this.#break(`${keyOf(container)} was ended although it was healthy`);
     }
     const isOwed = spec?.hooks?.preStop !== undefined && !container.preStopTried;
     if (how === "stop" && isOwed && fate !== "lost") this.#break(`${keyOf(container)} missed its hook`);

@@ -2,5 +2,5 @@ import { ActingTime as Real } from "../../coordinator/src/acting-time/acting-tim
 
 /** Counts time in which the process was paused against deadlines. */
 export class ActingTime extends Real {
-  override heldUp(): void {}
+  override recordStall(): void {}
 }

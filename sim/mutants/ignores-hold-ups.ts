@@ -1,8 +1,8 @@
-import { StallDetector as RealHoldUpDetector } from "../../coordinator/src/link/stall-detector.ts";
+import { StallDetector as RealStallDetector } from "../../coordinator/src/link/stall-detector.ts";
 
 export * from "../../coordinator/src/link/stall-detector.ts";
 
 /** Never detects that the process was paused. */
-export class StallDetector extends RealHoldUpDetector {
+export class StallDetector extends RealStallDetector {
   override check(): void {}
 }

@@ -50,7 +50,7 @@ export class HostCapacity {
     this.#clock = parts.clock;
     this.#identity = first.identity;
     this.#report = makeReport(options, first.identity, first.measure, false);
-    this.#lookLater();
+    this.#scheduleCheck();
   }
 
   static async open(
@@ -92,7 +92,7 @@ export class HostCapacity {
     this.#cancel?.();
   }
 
-  #lookLater(): void {
+  #scheduleCheck(): void {
     if (this.#closed) return;
     const { pressure } = this.#report.diskPressure;
     this.#cancel = this.#clock.schedule(
@@ -100,7 +100,7 @@ export class HostCapacity {
       async () => {
         // A value that can't be read keeps its last state until the next measurement.
         await this.refresh().catch(() => undefined);
-        this.#lookLater();
+        this.#scheduleCheck();
       },
     );
   }

@@ -44,7 +44,7 @@ test("fails with the numbers of units that other containers hold and that the ho
 
 test("an undeclared device does not exist", () => {
   for (const name of ["example.com/fpga", "toString"]) {
-    const request = { container: "main", init: false, wanted: { [name]: 1 } };
+    const request = { container: "main", init: false, desired: { [name]: 1 } };
     assert.throws(
       () => assignUnits({ [GPU]: [] }, () => true, request, { own: [], others: [] }),
       /this host has no/,
@@ -90,7 +90,7 @@ interface Asked {
 
 function assign({ count, container = "main", init = false, own = [], others = [], absent = [] }: Asked) {
   const pool = { [GPU]: ["0", "1", "2", "3"].map((id): DeviceUnit => ({ id, devices: [] })) };
-  const request = { container, init, wanted: { [GPU]: count } };
+  const request = { container, init, desired: { [GPU]: count } };
   return assignUnits(pool, (unit) => !absent.includes(unit.id), request, { own, others });
 }
 

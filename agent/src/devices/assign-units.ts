@@ -22,10 +22,10 @@ export interface UnitsInUse {
 export function assignUnits(
   pool: DevicePool,
   isPresent: (unit: DeviceUnit) => boolean,
-  { container, init, wanted }: DeviceRequest,
+  { container, init, desired }: DeviceRequest,
   inUse: UnitsInUse,
 ): readonly DeviceAssignment[] {
-  return Object.entries(wanted).flatMap(([resource, count]) => {
+  return Object.entries(desired).flatMap(([resource, count]) => {
     const declared = Object.hasOwn(pool, resource) ? (pool[resource] ?? []) : [];
     if (declared.length === 0)
       throw new DeviceError(`this host has no ${resource}: see devices of its agent`);

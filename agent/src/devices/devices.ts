@@ -44,7 +44,7 @@ export interface DeviceRequest {
   /** Whether it is an init container. Init containers end before others begin, so their units can be reused. */
   readonly init: boolean;
   /** The number of units of each resource; see `PodContainer.extended`. */
-  readonly wanted: Readonly<Record<string, number>>;
+  readonly desired: Readonly<Record<string, number>>;
 }
 
 export interface DeviceAmounts {
@@ -63,8 +63,8 @@ export class DeviceError extends Error {
 /** The devices of a host whose agent declares none. */
 export const noDevices: PodDevices = {
   recover: async () => undefined,
-  allocate: async (_, { wanted }) => {
-    const [name] = Object.keys(wanted);
+  allocate: async (_, { desired }) => {
+    const [name] = Object.keys(desired);
     if (name !== undefined) throw new DeviceError(`this host has no ${name}: see devices of its agent`);
     return [];
   },

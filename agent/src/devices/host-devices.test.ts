@@ -12,7 +12,7 @@ const POOL = parsePool({
   "example.com/gpu": ["/dev/a", ["/dev/b", "/dev/shared"], ["/dev/c", "/dev/shared"]],
 });
 const GPU = "example.com/gpu";
-const ONE = { container: "main", init: false, wanted: { [GPU]: 1 } };
+const ONE = { container: "main", init: false, desired: { [GPU]: 1 } };
 
 test("each pod gets its own unit, and keeps it", async (t) => {
   const devices = await aHost(t).open();
@@ -24,18 +24,18 @@ test("each pod gets its own unit, and keeps it", async (t) => {
 
 test("passes a device path that several units share only once", async (t) => {
   const devices = await aHost(t).open();
-  const all = await devices.allocate("a", { ...ONE, wanted: { [GPU]: 3 } });
+  const all = await devices.allocate("a", { ...ONE, desired: { [GPU]: 3 } });
   assert.deepEqual(paths(all), ["/dev/a", "/dev/b", "/dev/shared", "/dev/c"]);
 });
 
 test("a container without device requests gets no devices", async (t) => {
   const devices = await aHost(t).open();
-  assert.deepEqual(await devices.allocate("a", { ...ONE, wanted: {} }), []);
+  assert.deepEqual(await devices.allocate("a", { ...ONE, desired: {} }), []);
 });
 
 test("units are released only at the pod's end", async (t) => {
   const devices = await aHost(t).open();
-  await devices.allocate("a", { ...ONE, wanted: { [GPU]: 3 } });
+  await devices.allocate("a", { ...ONE, desired: { [GPU]: 3 } });
   await assert.rejects(devices.allocate("b", ONE), DeviceError);
   await devices.release("a");
   await devices.release("a");
@@ -77,7 +77,7 @@ for (const [how, damage] of [
   ["emptied", () => Buffer.alloc(0)],
   ["of another form", () => Buffer.from('[{"container":1}]')],
 ] as const) {
-  test(`a record that is ${how} frees no unit until its pod is gone`, async (t) => {
+  test(`a record that is ${how} frees no unit until its pod is removed`, async (t) => {
     const host = aHost(t);
     await (await host.open()).allocate("a", ONE);
     const directory = await host.directory;
@@ -95,7 +95,7 @@ for (const [how, damage] of [
   });
 }
 
-test("a missing record of a pod with running containers frees no unit until the pod is gone", async (t) => {
+test("a missing record of a pod with running containers frees no unit until the pod is removed", async (t) => {
   const host = aHost(t);
   await (await host.open()).allocate("a", ONE);
   await rm(join(await host.directory, "a"));
@@ -139,7 +139,7 @@ test("publishes a change of the usable amount when devices appear or disappear",
 });
 
 test("a host without devices assigns none", async () => {
-  assert.deepEqual(await noDevices.allocate("a", { ...ONE, wanted: {} }), []);
+  assert.deepEqual(await noDevices.allocate("a", { ...ONE, desired: {} }), []);
   await assert.rejects(noDevices.allocate("a", ONE), /this host has no example\.com\/gpu/);
 });
 

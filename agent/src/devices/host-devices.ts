@@ -68,14 +68,14 @@ export class HostDevices implements PodDevices {
         await this.#records.remove(uid);
       }
       this.#held = held;
-      await this.#look();
+      await this.#refresh();
     });
   }
 
   allocate(podUid: string, request: DeviceRequest): Promise<readonly HostDevice[]> {
     return this.#inTurn(async () => {
-      if (Object.keys(request.wanted).length === 0) return [];
-      await this.#look();
+      if (Object.keys(request.desired).length === 0) return [];
+      await this.#refresh();
       this.#assertKnown(podUid);
       const own = this.#held.get(podUid) ?? [];
       const others = [...this.#held].filter(([uid]) => uid !== podUid).flatMap(([, holdings]) => holdings);
@@ -105,7 +105,7 @@ export class HostDevices implements PodDevices {
     const other = [...this.#unknown].find((uid) => uid !== podUid);
     if (other === undefined) return;
     throw new DeviceError(
-      `the record of pod ${other}'s devices is damaged or missing, so pod ${other} may use any unit: devices are assigned again once that pod is gone`,
+      `the record of pod ${other}'s devices is damaged or missing, so pod ${other} may use any unit: devices are assigned again once that pod is removed`,
     );
   }
 
@@ -124,13 +124,13 @@ export class HostDevices implements PodDevices {
   async watch(clock: Clock, signal: AbortSignal, onChange: () => void): Promise<void> {
     if (Object.keys(this.#pool).length === 0) return;
     while (!signal.aborted) {
-      if (await this.#inTurn(() => this.#look())) onChange();
+      if (await this.#inTurn(() => this.#refresh())) onChange();
       await pause(clock, CHECK_INTERVAL_MS, signal);
     }
   }
 
   /** Checks the devices. Returns whether the usable ones have changed. */
-  async #look(): Promise<boolean> {
+  async #refresh(): Promise<boolean> {
     const units = Object.values(this.#pool).flat();
     const found = await Promise.all(units.map((unit) => this.#isThere(unit)));
     const before = this.#present;

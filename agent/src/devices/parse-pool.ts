@@ -55,7 +55,7 @@ function deviceOf(name: string, value: unknown): HostDevice {
   const { path, containerPath = path, permissions = DEFAULT_PERMISSIONS, ...others } = given;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined)
-    throw new Error(`${name}: without ${JSON.stringify(unknown)}, which means nothing`);
+    throw new Error(`${name}: without ${JSON.stringify(unknown)}, which is not a known key`);
   if (typeof permissions !== "string" || !PERMISSIONS.test(permissions)) {
     throw new Error(`${name}: with permissions of r, w and m, in this order`);
   }

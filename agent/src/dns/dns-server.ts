@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, isIPv6, type Server, type Socket } from "node:net";
 import type { Forwarder } from "./forwarder.ts";
 import { domainOf, type LookupDependencies, lookUp } from "./lookup.ts";
-import { answerOf, fitted, readQuery } from "./message.ts";
+import { answerOf, readQuery, truncated } from "./message.ts";
 import { framed } from "./query-server.ts";
 
 export interface DnsServerOptions {
@@ -96,7 +96,7 @@ export class DnsServer {
         found.type === "elsewhere"
           ? await forwarder.answer(query, bytes, protocol)
           : answerOf(query, this.#shuffled(found), domainOf(dependencies));
-      return protocol === "udp" ? fitted(query, answer) : answer;
+      return protocol === "udp" ? truncated(query, answer) : answer;
     } catch {
       return undefined;
     } finally {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decode, encode, type OptAnswer } from "dns-packet";
-import { failureOf, fitted, type Query, readQuery } from "./message.ts";
+import { failureOf, type Query, readQuery, truncated } from "./message.ts";
 
 const QUESTION = { type: "A", name: "web.shop.svc.cluster.local", class: "IN" } as const;
 
@@ -38,9 +38,9 @@ test("answers with an OPT record only clients that have sent one", () => {
 
 test("truncates answers that exceed the client's datagrams", () => {
   const answers = [Buffer.alloc(512, 1), Buffer.alloc(513, 1)];
-  const fits = (query: Query) => answers.map((answer) => fitted(query, answer) === answer);
+  const fits = (query: Query) => answers.map((answer) => truncated(query, answer) === answer);
   assert.deepEqual(fits(queryWith()), [true, false]);
   assert.deepEqual(fits(queryWith(offer(900))), [true, true]);
   const [, long = Buffer.alloc(0)] = answers;
-  assert.equal(decode(fitted(queryWith(), long)).flag_tc, true);
+  assert.equal(decode(truncated(queryWith(), long)).flag_tc, true);
 });

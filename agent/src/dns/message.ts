@@ -92,7 +92,7 @@ export function failureOf(query: Query): Buffer {
 }
 
 /** Truncates an answer that exceeds a datagram. The client then retries over TCP. */
-export function fitted(query: Query, answer: Buffer): Buffer {
+export function truncated(query: Query, answer: Buffer): Buffer {
   if (answer.length <= query.datagramBytes) return answer;
   const rcode = answer.readUInt16BE(2) & 15;
   return encodeAnswer(query, TRUNCATED_RESPONSE | rcode, {});

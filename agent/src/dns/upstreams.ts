@@ -17,9 +17,9 @@ const RECHECK_MS = 5_000;
 export class Upstreams {
   readonly #options: UpstreamsOptions;
   #servers: readonly string[] = [];
-  #lookedMs = Number.NEGATIVE_INFINITY;
+  #checkedMs = Number.NEGATIVE_INFINITY;
   #changedMs = Number.NaN;
-  #looking: Promise<void> | undefined;
+  #checking: Promise<void> | undefined;
 
   constructor(options: UpstreamsOptions) {
     this.#options = options;
@@ -27,16 +27,16 @@ export class Upstreams {
 
   /** Returns the name servers; empty if the host has none. */
   async list(): Promise<readonly string[]> {
-    if (this.#options.monotonicMs() - this.#lookedMs >= RECHECK_MS) {
-      this.#looking ??= this.#look().finally(() => {
-        this.#looking = undefined;
+    if (this.#options.monotonicMs() - this.#checkedMs >= RECHECK_MS) {
+      this.#checking ??= this.#check().finally(() => {
+        this.#checking = undefined;
       });
-      await this.#looking;
+      await this.#checking;
     }
     return this.#servers;
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { path, own, monotonicMs } = this.#options;
     try {
       const { mtimeMs } = await stat(path);
@@ -49,6 +49,6 @@ export class Upstreams {
       this.#servers = [];
       this.#changedMs = Number.NaN;
     }
-    this.#lookedMs = monotonicMs();
+    this.#checkedMs = monotonicMs();
   }
 }

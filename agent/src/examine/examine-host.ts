@@ -48,7 +48,7 @@ async function examinePodDns(
         ? ok(`the pods' name server ${server} answers`)
         : failure(
             `the pods' name server ${server} does not answer`,
-            "let the host ask itself on port 53, and read the log of forage-agent: dns-not-served names a reason",
+            "query port 53 of the host from the host itself, and read the log of forage-agent: dns-not-served names a reason",
           )),
     })),
   );

@@ -15,11 +15,11 @@ test("stores rejected hosts for the next agent, and deletes the file when there 
   const { places, open, apply, loads } = start(t);
   const first = open();
   assert.deepEqual(await apply(first, "good"), []);
-  assert.equal(existsSync(places.heldBack), false);
+  assert.equal(existsSync(places.rejectedHosts), false);
 
   const problems = [{ hostname: "bad.example", message: "too long" }];
   assert.deepEqual(await apply(first, "good", "bad"), problems);
-  const held = await readRejectedHosts(places.heldBack);
+  const held = await readRejectedHosts(places.rejectedHosts);
   assert.deepEqual(
     held.map(({ host, reason, former }) => [host.hostname, reason, former]),
     [["bad.example", "too long", undefined]],
@@ -32,7 +32,7 @@ test("stores rejected hosts for the next agent, and deletes the file when there 
   assert.ok(loads.length > 0 && loads.every((hosts) => !hosts.includes("bad.example")), "it isn't retried");
 
   assert.deepEqual(await apply(next, "good"), []);
-  assert.deepEqual(await readRejectedHosts(places.heldBack), []);
+  assert.deepEqual(await readRejectedHosts(places.rejectedHosts), []);
 });
 
 /** Starts an applier with a proxy that accepts every host except `bad.example`. */

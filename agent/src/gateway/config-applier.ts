@@ -17,7 +17,7 @@ export interface Problem {
   readonly message: string;
 }
 
-interface Wanted {
+interface Desired {
   readonly hosts: Hosts;
   readonly certificates: ReadonlyMap<string, GatewayCertificate>;
   /** The reported problems, in the order of hosts. */
@@ -39,7 +39,7 @@ export class ConfigApplier {
   readonly #render: RenderOptions;
   #accepted: Hosts = new Map();
   /** The rejected hosts as stored on disk, to avoid repeated writes. */
-  #heldBack = "";
+  #storedRejections = "";
   /** The last usable certificates by id. */
   #certificates: ReadonlyMap<string, GatewayCertificate> = new Map();
   /** The rejected hosts with Envoy's reason. They are retried when they change. */
@@ -62,12 +62,12 @@ export class ConfigApplier {
    */
   async adopt(): Promise<void> {
     const accepted = new Map<string, GatewayHost>();
-    for (const { host, reason, former } of await readRejectedHosts(this.#render.places.heldBack)) {
+    for (const { host, reason, former } of await readRejectedHosts(this.#render.places.rejectedHosts)) {
       this.#refused.set(host.hostname, { host, reason });
       if (former !== undefined) accepted.set(host.hostname, former);
     }
     this.#accepted = accepted;
-    this.#heldBack = [...this.#refused.keys()].join();
+    this.#storedRejections = [...this.#refused.keys()].join();
     await this.#loader.adopt();
   }
 
@@ -77,46 +77,46 @@ export class ConfigApplier {
   async prepare(view: GatewayView, services: Services): Promise<void> {
     this.#accepted = new Map();
     this.#refused.clear();
-    const wanted = this.#wantedOf(view);
-    await this.#loader.prepare(renderGateway(this.#at(view, wanted), wanted.hosts, this.#render), services);
+    const desired = this.#desiredOf(view);
+    await this.#loader.prepare(renderGateway(this.#at(view, desired), desired.hosts, this.#render), services);
   }
 
   /** Applies everything that Envoy accepts and returns the rest with the reasons. Rejects if Envoy doesn't respond. */
   async apply(view: GatewayView, services: Services): Promise<readonly Problem[]> {
-    const wanted = this.#wantedOf(view);
+    const desired = this.#desiredOf(view);
     const load = (hosts: Hosts): Promise<Outcome> =>
-      this.#loader.load(renderGateway(this.#at(view, wanted), hosts, this.#render), services);
+      this.#loader.load(renderGateway(this.#at(view, desired), hosts, this.#render), services);
     for (const [name, { host }] of this.#refused)
-      if (!isDeepStrictEqual(wanted.hosts.get(name), host)) this.#refused.delete(name);
-    const settled = this.#settled(wanted.hosts);
-    const news = [...wanted.hosts.values()].filter(
+      if (!isDeepStrictEqual(desired.hosts.get(name), host)) this.#refused.delete(name);
+    const settled = this.#settled(desired.hosts);
+    const news = [...desired.hosts.values()].filter(
       (host) => !this.#refused.has(host.hostname) && settled.get(host.hostname) !== host,
     );
     const outcome = await this.#join(settled, news, load);
-    await this.#keepHeldBack();
+    await this.#storeRejections();
     const refused = [...this.#refused].map(([hostname, { reason }]) => ({
       hostname,
       message: reason,
     }));
-    return [...wanted.problems, ...refused, ...outcome];
+    return [...desired.problems, ...refused, ...outcome];
   }
 
-  async #keepHeldBack(): Promise<void> {
+  async #storeRejections(): Promise<void> {
     const held = [...this.#refused.values()].map((it) => {
       return { ...it, former: this.#accepted.get(it.host.hostname) };
     });
-    if (held.length === 0 && this.#heldBack === "") return;
-    this.#heldBack = [...this.#refused.keys()].join();
-    await writeRejectedHosts(this.#render.places.heldBack, held);
+    if (held.length === 0 && this.#storedRejections === "") return;
+    this.#storedRejections = [...this.#refused.keys()].join();
+    await writeRejectedHosts(this.#render.places.rejectedHosts, held);
   }
 
-  #wantedOf(view: GatewayView): Wanted {
-    const wanted = wantedOf(view, this.#certificates);
-    this.#certificates = wanted.certificates;
-    return wanted;
+  #desiredOf(view: GatewayView): Desired {
+    const desired = wantedOf(view, this.#certificates);
+    this.#certificates = desired.certificates;
+    return desired;
   }
 
-  #at(view: GatewayView, { certificates }: Wanted): Pick<GatewayView, "certificates" | "challenges"> {
+  #at(view: GatewayView, { certificates }: Desired): Pick<GatewayView, "certificates" | "challenges"> {
     return { certificates, challenges: view.challenges };
   }
 
@@ -124,9 +124,9 @@ export class ConfigApplier {
    * Returns the hosts that are still desired, in the form that Envoy accepted. Unchanged hosts are the same objects as
    * in the view.
    */
-  #settled(wanted: Hosts): Map<string, GatewayHost> {
+  #settled(desired: Hosts): Map<string, GatewayHost> {
     const settled = new Map<string, GatewayHost>();
-    for (const [name, host] of wanted) {
+    for (const [name, host] of desired) {
       const accepted = this.#accepted.get(name);
       if (accepted !== undefined) settled.set(name, isDeepStrictEqual(accepted, host) ? host : accepted);
     }
@@ -166,7 +166,7 @@ function isOfRoutes(outcome: Outcome): boolean {
   return outcome.type === "refused" && (outcome.subscription === "http" || outcome.subscription === "https");
 }
 
-function wantedOf(view: GatewayView, former: ReadonlyMap<string, GatewayCertificate>): Wanted {
+function wantedOf(view: GatewayView, former: ReadonlyMap<string, GatewayCertificate>): Desired {
   const problems: Problem[] = [];
   const hosts = new Map<string, GatewayHost>();
   const certificates = new Map<string, GatewayCertificate>();

@@ -76,20 +76,20 @@ export class ConfigLoader {
     const { files } = this.#options;
     await this.#putDependencies(next, services);
     this.#clusters = new Map([...this.#clusters, ...next.clusters]);
-    const clusters = await this.#bring("clusters", this.#clustersFile(services));
+    const clusters = await this.#load("clusters", this.#clustersFile(services));
     if (clusters.type === "refused") return clusters;
     // Serve a port, or a name on it, before a redirect can lead there.
-    const encrypted = await this.#bring("https", next.routes.https);
+    const encrypted = await this.#load("https", next.routes.https);
     if (encrypted.type === "refused") return encrypted;
     // A listener that can't be bound must not prevent changes of the others.
-    const listeners = await this.#bring("listeners", next.listeners);
+    const listeners = await this.#load("listeners", next.listeners);
     // Envoy reads a listener's routes for the first time when the listener is added.
     for (const name of ["https", "http"] as const) {
-      const routes = await this.#bring(name, next.routes[name]);
+      const routes = await this.#load(name, next.routes[name]);
       if (routes.type === "refused") return routes;
     }
     this.#clusters = next.clusters;
-    const fewer = await this.#bring("clusters", this.#clustersFile(services));
+    const fewer = await this.#load("clusters", this.#clustersFile(services));
     await files.keepOnly(this.#pathsOf(next));
     return listeners.type === "refused" ? listeners : fewer;
   }
@@ -104,7 +104,7 @@ export class ConfigLoader {
       renamed ||= this.#http2.has(name) !== speaksHttp2(ref, services.get(key));
     }
     // Only a change of a port's name requires another cluster.
-    if (renamed) await this.#bring("clusters", this.#clustersFile(services));
+    if (renamed) await this.#load("clusters", this.#clustersFile(services));
   }
 
   #clustersFile(services: Services): ResourceFile {
@@ -128,7 +128,7 @@ export class ConfigLoader {
     await files.put(render.places.endpoints(name), endpointsFile(ref, services, render));
   }
 
-  async #bring(name: Subscription, file: ResourceFile): Promise<Outcome> {
+  async #load(name: Subscription, file: ResourceFile): Promise<Outcome> {
     const { admin, files } = this.#options;
     const path = this.#pathOf(name);
     this.#known ??= await admin.subscriptions();

@@ -73,7 +73,7 @@ export class EnvoyProxy implements ProxyProgram {
     const deadlineMs = clock.monotonicMs() + GONE_WITHIN_MS;
     while (await this.isRunning()) {
       for (const pid of await this.#find()) kill(pid);
-      if (clock.monotonicMs() > deadlineMs) throw new Error("Envoy can't be ended");
+      if (clock.monotonicMs() > deadlineMs) throw new Error("Envoy can't be stopped");
       await pause(clock, RECHECK_MS, new AbortController().signal);
     }
     await launcher.remove();

@@ -24,7 +24,7 @@ import type { ProxyProgram } from "./proxy-program.ts";
 import { rejectionIn } from "./rejection.ts";
 import type { RenderOptions } from "./render-gateway.ts";
 import { rotateLog } from "./rotate-log.ts";
-import { makeRoomToWatch } from "./watch-room.ts";
+import { ensureWatchLimit } from "./watch-room.ts";
 
 export interface HostGatewayOptions {
   readonly known: KnownGateway;
@@ -259,7 +259,7 @@ export class HostGateway implements Gateway {
   #makeConfig(proxy: ProxyProgram, files: ConfigFiles): { loader: ConfigLoader; hosts: ConfigApplier } {
     const { admin, render, clock } = this.#options;
     const reason = async (): Promise<string> => rejectionIn(await proxy.lastWords());
-    const loader = new ConfigLoader({ admin, files, render, clock, reason, makeRoom: makeRoomToWatch });
+    const loader = new ConfigLoader({ admin, files, render, clock, reason, makeRoom: ensureWatchLimit });
     return { loader, hosts: new ConfigApplier(loader, render) };
   }
 

@@ -72,7 +72,7 @@ export async function openKnownGateway(options: OpenKnownGatewayOptions): Promis
   const onDamage = (path: string, reason: string): void => noteDamage(path, reason, DAMAGE_REMEDY);
   const known = await KnownGateway.open({ ...options, onDamage });
   if (known.loaded === "missing" && (await ConfigFiles.exist(places)))
-    noteDamage(known.path, "it is missing while the gateway's files are there", DAMAGE_REMEDY);
+    noteDamage(known.path, "it is missing although the gateway's files exist", DAMAGE_REMEDY);
   return known;
 }
 

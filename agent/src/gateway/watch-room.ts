@@ -10,16 +10,16 @@ const AT_LEAST = 4_096;
  * inotify instances of a user, usually 128, and Envoy ends when none is left. Rejects with an error that includes what
  * to do.
  */
-export async function makeRoomToWatch(files: number, limitFile = LIMIT_FILE): Promise<void> {
+export async function ensureWatchLimit(files: number, limitFile = LIMIT_FILE): Promise<void> {
   const needed = files + OTHERS;
   const limit = Number(await readFile(limitFile, "utf8"));
   if (limit >= needed) return;
-  const wanted = Math.max(AT_LEAST, 2 ** Math.ceil(Math.log2(needed)));
+  const desired = Math.max(AT_LEAST, 2 ** Math.ceil(Math.log2(needed)));
   try {
-    await writeFile(limitFile, String(wanted));
+    await writeFile(limitFile, String(desired));
   } catch (cause) {
     throw new Error(
-      `Envoy watches ${files} files, and the kernel gives a user only ${limit} watches: sysctl fs.inotify.max_user_instances=${wanted}`,
+      `Envoy watches ${files} files, and the kernel gives a user only ${limit} watches: sysctl fs.inotify.max_user_instances=${desired}`,
       { cause },
     );
   }

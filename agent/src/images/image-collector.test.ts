@@ -14,8 +14,8 @@ const LIMITS = { unusedMs: 7 * DAY_MS, highPercent: 85, lowPercent: 80 };
 const { signal } = new AbortController();
 
 test("removes images that are unused for a week, except those of pods and containers", async (t) => {
-  const { runtime, clock, wanted, collector, removed } = await aHost(t, ["pod", "container", "unused"]);
-  wanted.push("pod");
+  const { runtime, clock, desired, collector, removed } = await aHost(t, ["pod", "container", "unused"]);
+  desired.push("pod");
   const { id } = await runtime.run(aSpec("container"), signal);
   runtime.exit(id, 0);
   await collector.collect(signal);
@@ -23,7 +23,7 @@ test("removes images that are unused for a week, except those of pods and contai
   clock.ms += 7 * DAY_MS;
   await collector.collect(signal);
   assert.deepEqual(removed, [`${full("unused")} age`]);
-  wanted.length = 0;
+  desired.length = 0;
   await runtime.remove([id], signal);
   clock.ms += 7 * DAY_MS - 1;
   await collector.collect(signal);
@@ -34,12 +34,12 @@ test("removes images that are unused for a week, except those of pods and contai
 });
 
 test("on a full disk, removes the images unused longest until there is room", async (t) => {
-  const { runtime, clock, wanted, collector, disk, removed } = await aHost(t, ["a", "b", "c", "used"]);
+  const { runtime, clock, desired, collector, disk, removed } = await aHost(t, ["a", "b", "c", "used"]);
   for (const name of ["used", "a", "b"]) {
-    wanted.push(name);
+    desired.push(name);
     await collector.collect(signal);
-    wanted.length = 0;
-    wanted.push("used");
+    desired.length = 0;
+    desired.push("used");
     clock.ms += 3_600_000;
   }
   // Each image takes 4 % of the disk.
@@ -49,8 +49,8 @@ test("on a full disk, removes the images unused longest until there is room", as
 });
 
 test("removes nothing below the upper threshold, and reports when it can't free enough", async (t) => {
-  const { clock, wanted, collector, disk, removed, reports } = await aHost(t, ["a", "used"]);
-  wanted.push("used");
+  const { clock, desired, collector, disk, removed, reports } = await aHost(t, ["a", "used"]);
+  desired.push("used");
   await collector.collect(signal);
   clock.ms += DAY_MS;
   disk.used = () => 84;
@@ -74,18 +74,18 @@ test("an image that can't be removed does not prevent the removal of others", as
 });
 
 test("a pod that arrives while other images are removed keeps its image", async (t) => {
-  const { runtime, clock, wanted, collector, removed } = await aHost(t, ["a", "b"]);
+  const { runtime, clock, desired, collector, removed } = await aHost(t, ["a", "b"]);
   await collector.collect(signal);
   clock.ms += 8 * DAY_MS;
   const removing = collector.collect(signal);
   while (!runtime.faults.calls.some((it) => it.method === "removeImage")) await Promise.resolve();
-  wanted.push("a", "b");
+  desired.push("a", "b");
   await removing;
   assert.equal(removed.length, 1);
 });
 
 test("keeps the images' last uses over a restart, and starts over if the records are unreadable", async (t) => {
-  const { runtime, clock, dir, wanted, collector, collectorOf } = await aHost(t, ["a"]);
+  const { runtime, clock, dir, desired, collector, collectorOf } = await aHost(t, ["a"]);
   await collector.collect(signal);
   assert.equal(statSync(join(dir, "images.json")).mode & 0o777, 0o600);
   clock.ms += 8 * DAY_MS;
@@ -98,7 +98,7 @@ test("keeps the images' last uses over a restart, and starts over if the records
   assert.deepEqual(Object.keys(JSON.parse(readFileSync(join(dir, "images.json"), "utf8")).images), [
     full("b"),
   ]);
-  assert.deepEqual(wanted, []);
+  assert.deepEqual(desired, []);
 });
 
 test("keeps the namespaces that may use an image until the image is removed", async (t) => {
@@ -173,7 +173,7 @@ async function aHost(t: TestContext, images: readonly string[]) {
     schedule: () => () => {},
   };
   const runtime = new FakeRuntime({ clock, images });
-  const wanted: string[] = [];
+  const desired: string[] = [];
   const removed: string[] = [];
   const reports: string[] = [];
   const disk = { used: () => 50 };
@@ -184,7 +184,7 @@ async function aHost(t: TestContext, images: readonly string[]) {
       clock,
       records,
       limits: LIMITS,
-      wanted: () => wanted,
+      desired: () => desired,
       usedPercent: async () => disk.used(),
       events: {
         removed: (reference, why) => removed.push(`${reference} ${why}`),
@@ -198,7 +198,7 @@ async function aHost(t: TestContext, images: readonly string[]) {
     dir,
     clock,
     runtime,
-    wanted,
+    desired,
     removed,
     reports,
     disk,

@@ -10,7 +10,7 @@ export interface ImageCollectorOptions {
   readonly records: ImageRecords;
   readonly limits: CollectionLimits;
   /** Returns the images named by the pods assigned to this host, in whatever state the pods are. */
-  readonly wanted: () => readonly string[];
+  readonly desired: () => readonly string[];
   /** Returns the use of a directory's file system, in percent of the usable space. */
   readonly usedPercent: (directory: string) => Promise<number>;
   readonly events: ImageCollectorEvents;
@@ -53,7 +53,7 @@ export class ImageCollector {
   /** Runs one collection. */
   async collect(signal: AbortSignal): Promise<void> {
     const { limits, clock, records } = this.#options;
-    const plan = planCollection(await this.#look(signal), limits, clock.nowMs());
+    const plan = planCollection(await this.#listImages(signal), limits, clock.nowMs());
     let left = REMOVALS_MOST;
     for (const reference of plan.expired.slice(0, left)) {
       await this.#remove(reference, "age", signal);
@@ -63,12 +63,12 @@ export class ImageCollector {
     await records.save();
   }
 
-  async #look(signal: AbortSignal): Promise<readonly StoredImage[]> {
-    const { runtime, records, wanted, clock } = this.#options;
+  async #listImages(signal: AbortSignal): Promise<readonly StoredImage[]> {
+    const { runtime, records, desired, clock } = this.#options;
     const listedAtMs = clock.nowMs();
     const [images, containers] = await Promise.all([runtime.listImages(signal), runtime.list(signal)]);
     // Queried last, so that a pod counts that arrived while the runtime listed images.
-    const used = new Set([...wanted(), ...containers.map((it) => it.image)].map(fullForm));
+    const used = new Set([...desired(), ...containers.map((it) => it.image)].map(fullForm));
     records.keep(images, listedAtMs);
     records.used(images.filter((it) => used.has(it) || records.get(it) === undefined));
     const nowMs = clock.nowMs();
@@ -95,8 +95,8 @@ export class ImageCollector {
   }
 
   async #remove(reference: string, why: "age" | "disk-pressure", signal: AbortSignal): Promise<void> {
-    const { runtime, wanted, events } = this.#options;
-    if (wanted().map(fullForm).includes(reference)) return;
+    const { runtime, desired, events } = this.#options;
+    if (desired().map(fullForm).includes(reference)) return;
     try {
       if ((await runtime.removeImage(reference, signal)) === "removed") events.removed(reference, why);
     } catch (error) {

@@ -11,7 +11,7 @@ test("pulls a requested image like a pod, and reports progress until it is prese
   const asked = { id: "a", namespace: "shop", image: "app:2", registryCredentials: [login] };
   prefetcher.ask(ImagePrefetches.fromPartial({ images: [asked] }), sink);
   assert.deepEqual(fetched, ["app:2 IfNotPresent shop u"]);
-  assert.deepEqual(prefetcher.wanted(), ["app:2"]);
+  assert.deepEqual(prefetcher.desired(), ["app:2"]);
   await become("app:2", { type: "fetching", pulling: true, progress: "1 of 3 layers" });
   await become("app:2", { type: "present" });
   await become("app:2", { type: "present" });
@@ -53,9 +53,9 @@ test("drops requests and retries when the connection ends", async () => {
   } as const;
   await become("app:2", failed);
   prefetcher.ended({ send: async () => undefined });
-  assert.deepEqual(prefetcher.wanted(), ["app:2"]);
+  assert.deepEqual(prefetcher.desired(), ["app:2"]);
   prefetcher.ended(sink);
-  assert.deepEqual(prefetcher.wanted(), []);
+  assert.deepEqual(prefetcher.desired(), []);
   assert.equal(clock.pending(), 0);
   await become("app:2", { type: "present" });
   assert.equal(fetched.length, 1);

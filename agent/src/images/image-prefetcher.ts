@@ -41,7 +41,7 @@ export class ImagePrefetcher {
   #requests: readonly PullRequest[] = [];
   #sink: PullSink | undefined;
   #lastReport = "";
-  #looking = false;
+  #evaluating = false;
   #cancel: (() => void) | undefined;
 
   constructor(options: ImagePrefetcherOptions) {
@@ -60,7 +60,7 @@ export class ImagePrefetcher {
     this.#sink = sink;
     // Every request gets a report, even if nothing has changed.
     this.#lastReport = "";
-    this.#look();
+    this.#evaluate();
   }
 
   /** Drops the requests of a closed connection. The next one sends new requests. */
@@ -70,27 +70,27 @@ export class ImagePrefetcher {
 
   /** Called by the image store when the state of an image has changed. */
   changed(image: string): void {
-    if (!this.#requests.some(({ asked }) => asked.image === image) || this.#looking) return;
-    this.#looking = true;
+    if (!this.#requests.some(({ asked }) => asked.image === image) || this.#evaluating) return;
+    this.#evaluating = true;
     // The store is still changing its state at this point.
     queueMicrotask(() => {
-      this.#looking = false;
-      this.#look();
+      this.#evaluating = false;
+      this.#evaluate();
     });
   }
 
   /** Returns the images currently requested. */
-  wanted(): readonly string[] {
+  desired(): readonly string[] {
     return this.#requests.map(({ asked }) => asked.image);
   }
 
   close(): void {
     this.#requests = [];
     this.#sink = undefined;
-    this.#look();
+    this.#evaluate();
   }
 
-  #look(): void {
+  #evaluate(): void {
     const { clock, images } = this.#options;
     this.#cancel?.();
     const states = this.#requests.map((request) => ({ request, state: stateOf(images, request) }));
@@ -100,7 +100,7 @@ export class ImagePrefetcher {
       if (state.type === "unknown" || isDue) images.fetch(request.asked.image, request.policy, request.user);
       else if (state.type === "failed") retryMs = Math.min(retryMs, state.notBeforeMs - clock.monotonicMs());
     }
-    this.#cancel = Number.isFinite(retryMs) ? clock.schedule(retryMs, () => this.#look()) : undefined;
+    this.#cancel = Number.isFinite(retryMs) ? clock.schedule(retryMs, () => this.#evaluate()) : undefined;
     if (states.length > 0) this.#report(states.map(({ request, state }) => pullOf(request.asked.id, state)));
   }
 

@@ -30,7 +30,7 @@ test("syncs files before renaming them, and the directory afterwards", async (t)
   assert.deepEqual(synced.slice(2), [{ names: ["a", "b"] }]);
 });
 
-test("a removed state is gone from the disk once its removal is confirmed", async (t) => {
+test("a removed state is deleted from the disk once its removal is confirmed", async (t) => {
   const dir = await aDirectory(t);
   const states = new StateFiles(dir, hostFiles);
   await states.write("p", { hostPorts: [], containers: {} });

@@ -11,8 +11,8 @@ import type { Clock } from "../clock.ts";
 import { toLinkError } from "./client.ts";
 import { LinkError } from "./link-error.ts";
 
-export type Downward = NonNullable<ConnectResponse["message"]>;
-export type Upward = NonNullable<ConnectRequest["message"]>;
+export type CoordinatorMessage = NonNullable<ConnectResponse["message"]>;
+export type AgentMessage = NonNullable<ConnectRequest["message"]>;
 
 const WELCOME_TIMEOUT_MS = 15_000;
 
@@ -97,7 +97,7 @@ export class Connection {
    * Yields received messages one at a time, each after the previous one was processed. Ends when the connection is
    * closed, and rejects on any other end.
    */
-  async *messages(): AsyncGenerator<Downward> {
+  async *messages(): AsyncGenerator<CoordinatorMessage> {
     try {
       while (!this.#closed) {
         const next = await this.#messages.next();
@@ -114,7 +114,7 @@ export class Connection {
    * Sends a message. Resolves when there is room for more, so that a slow connection slows down its writers instead of
    * filling memory.
    */
-  async send(message: Upward): Promise<void> {
+  async send(message: AgentMessage): Promise<void> {
     if (this.#closed || this.#call.destroyed || this.#call.write({ message })) return;
     await new Promise<void>((resolve) => {
       const done = () => {

@@ -28,7 +28,7 @@ const RENEW_ASKED_SPREAD_MS = 10_000;
 // Limits the load if a coordinator issues certificates that are due for renewal at once.
 const RENEW_LEAST_MS = 10_000;
 const STAYS_MAX = 3;
-const LOOK_MS = 30_000;
+const CHECK_INTERVAL_MS = 30_000;
 // If there are other coordinators, trying the next one early keeps the interruption below the grace period of the host.
 const CONNECT_LIMIT_MS = 3_000;
 // Hosts that had to switch, or have learned of a new coordinator, draw a coordinator again. Otherwise the coordinators
@@ -93,7 +93,7 @@ export class CoordinatorLink {
         if (signal.aborted) return;
         const failure = toLinkError(error);
         if (!failure.retryable) capMs = REFUSED_CAP_MS;
-        this.#moveOn(failure);
+        this.#tryNextAddress(failure);
         this.#refusal = failure.code === "REFUSED" ? failure.message : undefined;
         this.#become({ kind: "failed", code: failure.code, message: failure.message });
       }
@@ -106,7 +106,7 @@ export class CoordinatorLink {
    * Switches to another coordinator if that may help. A coordinator that rejects a host may have a wrong clock or an
    * old copy of the store, which the others don't have.
    */
-  #moveOn({ isOfLeader, code }: LinkError): void {
+  #tryNextAddress({ isOfLeader, code }: LinkError): void {
     const { coordinators } = this.#options;
     if (coordinators === undefined || code === "NO_IDENTITY" || code === "DISK") return;
     // A new leader is elected within seconds, unless only this coordinator can't reach it.
@@ -121,8 +121,8 @@ export class CoordinatorLink {
   }
 
   /** Returns the longest delay until a new time for a draw is noticed. */
-  #lookMs(): number {
-    return this.#options.coordinators === undefined ? Number.POSITIVE_INFINITY : LOOK_MS;
+  #checkIntervalMs(): number {
+    return this.#options.coordinators === undefined ? Number.POSITIVE_INFINITY : CHECK_INTERVAL_MS;
   }
 
   #redrawLater(): void {
@@ -236,7 +236,7 @@ export class CoordinatorLink {
     const wait = new StreamWait(current.ended);
     while (!signal.aborted) {
       const endsMs = clock.monotonicMs() + Math.max(0, waitMs);
-      const restMs = Math.min(Math.max(0, waitMs), this.#lookMs());
+      const restMs = Math.min(Math.max(0, waitMs), this.#checkIntervalMs());
       await wait.pause(clock, restMs, isAsked ? [signal] : [signal, current.asked]);
       if (signal.aborted) return undefined;
       const nowMs = clock.monotonicMs();

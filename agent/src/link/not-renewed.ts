@@ -6,7 +6,7 @@ export function notRenewed({ pair }: NodeIdentity, nowMs: number, cause: LinkErr
   const asked = `the coordinator doesn't renew it (${cause.message}); its pods keep running; to join again ${how}`;
   if (nowMs >= pair.notAfterMs) {
     const ended = new Date(pair.notAfterMs).toISOString();
-    return new LinkError("CERTIFICATE_EXPIRED", `the node's certificate ended ${ended} and ${asked}`, {
+    return new LinkError("CERTIFICATE_EXPIRED", `the node's certificate expired ${ended} and ${asked}`, {
       cause,
     });
   }
@@ -14,7 +14,7 @@ export function notRenewed({ pair }: NodeIdentity, nowMs: number, cause: LinkErr
   const now = new Date(nowMs).toISOString();
   return new LinkError(
     "CERTIFICATE_NOT_YET_VALID",
-    `the node's certificate begins ${begins}, and this host's clock says ${now}: compare the clocks of this host and of the coordinator, ` +
+    `the node's certificate is valid from ${begins}, and this host's clock says ${now}: compare the clocks of this host and of the coordinator, ` +
       `one of which is or was wrong; the node connects by itself once the certificate is valid; ${asked}`,
     { cause },
   );

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
-import type { Connection, Downward } from "./connection.ts";
+import type { Connection, CoordinatorMessage } from "./connection.ts";
 import { type StreamOptions, serveStream } from "./serve-stream.ts";
 import { StatusOutbox } from "./status-outbox.ts";
 
@@ -13,8 +13,8 @@ test("ends when the protocol is violated, even if its messages find no room", as
   const connection = {
     heartbeatIntervalMs: 1_000,
     welcome: {},
-    async *messages(): AsyncGenerator<Downward> {
-      yield { $case: "welcome", value: {} } as Downward;
+    async *messages(): AsyncGenerator<CoordinatorMessage> {
+      yield { $case: "welcome", value: {} } as CoordinatorMessage;
     },
     send: () => isClosed,
     close: () => closed(),

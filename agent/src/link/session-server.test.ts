@@ -68,7 +68,7 @@ test("a port-forward ends when its pod gets another network, and other sessions 
   server.podChanged("p2");
   server.podChanged("p1");
 
-  assert.match((await forwards[0]?.outcome)?.error ?? "", /the pod is gone/);
+  assert.match((await forwards[0]?.outcome)?.error ?? "", /the pod no longer exists/);
   assert.deepEqual([forwards[1]?.ended, log.ended], [false, false]);
   server.close();
 });

@@ -113,7 +113,7 @@ export class SessionServer {
   podChanged(podUid: string): void {
     for (const { ending, network, podUid: uid } of this.#open) {
       if (uid === podUid && network !== undefined && this.#host.networkOf(podUid) !== network)
-        ending.abort(new Error("the pod is gone"));
+        ending.abort(new Error("the pod no longer exists"));
     }
   }
 

@@ -14,7 +14,7 @@ const IPS = ["192.0.2.50", "192.0.2.51", "192.0.2.52"];
 
 test("adds all addresses before it announces the first, and repeats each announcement seven times", async (t) => {
   const { balancer, host, clock } = setUp(t);
-  host.wanted(IPS);
+  host.desired(IPS);
   balancer.setCurrent(true);
   await balancer.start();
   const kinds = host.calls.map((call) =>
@@ -36,7 +36,7 @@ test("renews leases and checks their records several times per lease, and does n
   await balancer.start();
   await pass(clock, 60_000);
   assert.equal(host.calls.length, 0, host.calls.join());
-  host.wanted(IPS.slice(0, 1));
+  host.desired(IPS.slice(0, 1));
   await balancer.update();
   host.calls.length = 0;
   await pass(clock, 30_000);
@@ -49,7 +49,7 @@ test("renews leases and checks their records several times per lease, and does n
 
 test("of two disconnected hosts without the address, the first that finds it unused takes it", async (t) => {
   const { balancer, host, clock } = setUp(t);
-  host.wanted(IPS.slice(0, 1));
+  host.desired(IPS.slice(0, 1));
   await balancer.start();
   assert.ok(host.has.has("192.0.2.50"), "no other host had it");
   host.taken = true;
@@ -84,7 +84,7 @@ test("a host whose services are lost keeps its addresses until it has the servic
 
 test("a failed probe changes nothing and is reported", async (t) => {
   const { balancer, host, clock } = setUp(t);
-  host.wanted(IPS.slice(0, 1));
+  host.desired(IPS.slice(0, 1));
   host.taken = undefined;
   await balancer.start();
   await pass(clock, 20_000);
@@ -94,7 +94,7 @@ test("a failed probe changes nothing and is reported", async (t) => {
 
 test("a probe's result after the coordinator has reconnected changes nothing", async (t) => {
   const { balancer, host } = setUp(t);
-  host.wanted(IPS.slice(0, 1));
+  host.desired(IPS.slice(0, 1));
   await balancer.start();
   const answer = Promise.withResolvers<void>();
   host.beforeAnswer = answer.promise;
@@ -113,7 +113,7 @@ test("a probe's result after the coordinator has reconnected changes nothing", a
 
 test("an address that can't be recorded isn't added to the host", async (t) => {
   const { balancer, host, held } = setUp(t);
-  host.wanted(IPS.slice(0, 1));
+  host.desired(IPS.slice(0, 1));
   held.isFull = true;
   balancer.setCurrent(true);
   await balancer.start();
@@ -126,10 +126,10 @@ test("an address that can't be recorded isn't added to the host", async (t) => {
 
 test("a removed address is no longer announced, and nothing runs after close", async (t) => {
   const { balancer, host, clock } = setUp(t);
-  host.wanted(IPS.slice(0, 2));
+  host.desired(IPS.slice(0, 2));
   balancer.setCurrent(true);
   await balancer.start();
-  host.wanted(IPS.slice(1, 2));
+  host.desired(IPS.slice(1, 2));
   await balancer.update();
   host.calls.length = 0;
   await pass(clock, 2_000);
@@ -193,7 +193,7 @@ class FakeHost {
   taken: boolean | undefined = false;
   beforeAnswer: Promise<void> = Promise.resolve();
 
-  wanted(loadBalancerIps: readonly string[]): void {
+  desired(loadBalancerIps: readonly string[]): void {
     const service = { loadBalancerIps: [...loadBalancerIps], announcedBy: "here" };
     this.services.set("shop/web", ServiceState.fromPartial(service));
   }

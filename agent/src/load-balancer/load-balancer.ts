@@ -8,7 +8,7 @@ import type { ServicesView } from "../services/known-services.ts";
 import { interfaceFor } from "./connected-networks.ts";
 import type { HeldRecords } from "./held-addresses-file.ts";
 import { announceAddress, probeAddress, putAddress, removeAddress } from "./host-addresses.ts";
-import { type AddressStep, type HeldAddress, planAddresses, type WantedAddress } from "./plan-addresses.ts";
+import { type AddressStep, type DesiredAddress, type HeldAddress, planAddresses } from "./plan-addresses.ts";
 
 export interface LoadBalancerOptions {
   /** The records of addresses that this or an earlier agent has added to the host. */
@@ -135,16 +135,16 @@ export class LoadBalancer {
     }
   }
 
-  #wanted(): WantedAddress[] {
+  #wanted(): DesiredAddress[] {
     const { services, servicesLost, held, node, families } = this.#options;
     if (servicesLost?.()) return held.held.map(({ ip }) => ({ ip, alone: false }));
     const isOurs = (ip: string): boolean => families.some((family) => isOfFamily(ip, family));
-    const wanted = new Map<string, WantedAddress>();
+    const desired = new Map<string, DesiredAddress>();
     for (const { loadBalancerIps, announcedBy, announcedAlone } of services.services.values()) {
       if (announcedBy !== node) continue;
-      for (const ip of loadBalancerIps.filter(isOurs)) wanted.set(ip, { ip, alone: announcedAlone });
+      for (const ip of loadBalancerIps.filter(isOurs)) desired.set(ip, { ip, alone: announcedAlone });
     }
-    return [...wanted.values()];
+    return [...desired.values()];
   }
 
   async #settle(): Promise<void> {
@@ -154,9 +154,9 @@ export class LoadBalancer {
     if (this.#isCurrent) {
       this.#yielded.clear();
       this.#unprobed.clear();
-    } else await this.#lookForOthers(this.#wanted(), links);
+    } else await this.#probeOtherOwners(this.#wanted(), links);
     const { steps, problems } = planAddresses({
-      wanted: this.#wanted(),
+      desired: this.#wanted(),
       links,
       held: this.#options.held.held,
       interface: setting,
@@ -176,7 +176,9 @@ export class LoadBalancer {
     const failures: string[] = [];
     const fresh: HeldAddress[] = [];
     const holds = steps.flatMap((step) => (step.type === "hold" ? [step.held] : []));
-    await this.#options.held.add(holds).catch((error) => failures.push(`load balancer: ${wordsOf(error)}`));
+    await this.#options.held
+      .add(holds)
+      .catch((error) => failures.push(`load balancer: ${errorTextOf(error)}`));
     for (const step of steps) {
       // An address that can't be recorded is not added. Addresses that the host already has are renewed.
       if (step.type === "hold" && !this.#options.held.has(step.held)) continue;
@@ -184,7 +186,7 @@ export class LoadBalancer {
         await this.#take(step);
         if (step.type === "hold" && step.isNew) fresh.push(step.held);
       } catch (error) {
-        failures.push(`load balancer ${step.held.ip}: ${wordsOf(error)}`);
+        failures.push(`load balancer ${step.held.ip}: ${errorTextOf(error)}`);
       }
     }
     // Announced only when all addresses are added, so that every client is answered.
@@ -224,10 +226,10 @@ export class LoadBalancer {
   }
 
   /** Probes whether other hosts have the addresses, because a disconnected node is not notified when it is replaced. */
-  async #lookForOthers(wanted: readonly WantedAddress[], links: readonly Link[]): Promise<void> {
+  async #probeOtherOwners(desired: readonly DesiredAddress[], links: readonly Link[]): Promise<void> {
     const { clock, interface: setting } = this.#options;
     const nowMs = clock.monotonicMs();
-    const due = wanted.flatMap(({ ip, alone }): HeldAddress[] => {
+    const due = desired.flatMap(({ ip, alone }): HeldAddress[] => {
       const name = setting ?? interfaceFor(ip, links);
       return alone || name === undefined || (this.#yielded.get(ip) ?? nowMs) > nowMs
         ? []
@@ -237,12 +239,12 @@ export class LoadBalancer {
     const waiting = [...due];
     const workers = Array.from({ length: Math.min(PROBES_AT_ONCE, due.length) }, async () => {
       for (let next = waiting.pop(); next !== undefined; next = waiting.pop())
-        await this.#lookForOther(next, hardware);
+        await this.#probeOtherOwner(next, hardware);
     });
     await Promise.all(workers);
   }
 
-  async #lookForOther(address: HeldAddress, hardware: ReadonlySet<string>): Promise<void> {
+  async #probeOtherOwner(address: HeldAddress, hardware: ReadonlySet<string>): Promise<void> {
     const { run, clock, random, onEvent } = this.#options;
     const { ip } = address;
     const claim = await probeAddress(run, address, hardware);
@@ -260,6 +262,6 @@ export class LoadBalancer {
   }
 }
 
-function wordsOf(error: unknown): string {
+function errorTextOf(error: unknown): string {
   return messageOf(error);
 }

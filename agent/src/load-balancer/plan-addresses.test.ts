@@ -12,54 +12,54 @@ const HELD = [{ ip: IP, interface: "eth0" }];
 describe("plans the steps for a host's addresses", () => {
   for (const [what, fields, expected, problem] of [
     ["none", {}, []],
-    ["a new one", { wanted: WANTED }, [`hold ${IP} eth0 for 30 s, new`]],
+    ["a new one", { desired: WANTED }, [`hold ${IP} eth0 for 30 s, new`]],
     [
       "a new one that no other node could take",
-      { wanted: [{ ip: IP, alone: true }] },
+      { desired: [{ ip: IP, alone: true }] },
       [`hold ${IP} eth0, new`],
     ],
-    ["one that it has", { wanted: WANTED, held: HELD, links: holding }, [`hold ${IP} eth0 for 30 s`]],
+    ["one that it has", { desired: WANTED, held: HELD, links: holding }, [`hold ${IP} eth0 for 30 s`]],
     [
       "one that someone took off the interface",
-      { wanted: WANTED, held: HELD },
+      { desired: WANTED, held: HELD },
       [`hold ${IP} eth0 for 30 s, new`],
     ],
     ["one that goes elsewhere", { held: HELD, links: holding }, [`drop ${IP} eth0`]],
     ["one that is gone already", { held: HELD }, [`forget ${IP} eth0`]],
     [
       "one that another host has by now",
-      { wanted: WANTED, held: HELD, links: holding, yielded: new Set([IP]) },
+      { desired: WANTED, held: HELD, links: holding, yielded: new Set([IP]) },
       [`drop ${IP} eth0`],
     ],
     [
       "one for which the operator names another interface",
-      { wanted: WANTED, held: HELD, links: holding, interface: "eth1" },
+      { desired: WANTED, held: HELD, links: holding, interface: "eth1" },
       [`drop ${IP} eth0`, `hold ${IP} eth1 for 30 s, new`],
     ],
     [
       "one of no network of its own",
-      { wanted: [{ ip: "203.0.113.1", alone: false }] },
+      { desired: [{ ip: "203.0.113.1", alone: false }] },
       [],
       /loadBalancer\.interface/,
     ],
-    ["one that is the host's own", { wanted: WANTED, links: holding }, [], /as its own/],
+    ["one that is the host's own", { desired: WANTED, links: holding }, [], /as its own/],
     [
       "one that is the host's own, beside one that the agent has added",
       {
-        wanted: WANTED,
+        desired: WANTED,
         held: [{ ip: "192.0.2.51", interface: "eth0" }],
         links: [link("eth0", "192.0.2.7/24", `${IP}/32`, "192.0.2.51/32")],
       },
       ["drop 192.0.2.51 eth0"],
       /as its own/,
     ],
-    ["a new one before the rules are there", { wanted: WANTED, started: false }, []],
+    ["a new one before the rules are there", { desired: WANTED, started: false }, []],
     [
       "one that it has, before that",
-      { wanted: WANTED, held: HELD, links: holding, started: false },
+      { desired: WANTED, held: HELD, links: holding, started: false },
       [`hold ${IP} eth0 for 30 s`],
     ],
-    ["one that it had before a reboot, before that", { wanted: WANTED, held: HELD, started: false }, []],
+    ["one that it had before a reboot, before that", { desired: WANTED, held: HELD, started: false }, []],
     [
       "one that went elsewhere, before that",
       { held: HELD, links: holding, started: false },
@@ -77,7 +77,7 @@ describe("plans the steps for a host's addresses", () => {
 
 function input(fields: Partial<AddressPlanInput>): AddressPlanInput {
   return {
-    wanted: [],
+    desired: [],
     held: [],
     links: bare,
     interface: undefined,

@@ -1,7 +1,7 @@
 import { type AddressedLink, interfaceFor } from "./connected-networks.ts";
 
 /** An address that this host has to announce. */
-export interface WantedAddress {
+export interface DesiredAddress {
   readonly ip: string;
   /** Whether no other node can announce the address. The kernel then keeps it without a lease. */
   readonly alone: boolean;
@@ -14,7 +14,7 @@ export interface HeldAddress {
 }
 
 export interface AddressPlanInput {
-  readonly wanted: readonly WantedAddress[];
+  readonly desired: readonly DesiredAddress[];
   readonly held: readonly HeldAddress[];
   readonly links: readonly AddressedLink[];
   /** The operator's setting. Undefined: the interface of the address's network. */
@@ -52,11 +52,11 @@ export const LEASE_SECONDS = 30;
  * Pure.
  */
 export function planAddresses(input: AddressPlanInput): AddressPlan {
-  const { wanted, held, links, yielded } = input;
+  const { desired, held, links, yielded } = input;
   const problems: string[] = [];
   const isOn = ({ ip, interface: name }: HeldAddress): boolean =>
     links.some(({ ifname, addr_info }) => ifname === name && addr_info.some(({ local }) => local === ip));
-  const holds = wanted.flatMap(({ ip, alone }): AddressStep[] => {
+  const holds = desired.flatMap(({ ip, alone }): AddressStep[] => {
     if (yielded.has(ip)) return [];
     const name = input.interface ?? interfaceFor(ip, links);
     if (name === undefined) {
@@ -84,7 +84,7 @@ export function planAddresses(input: AddressPlanInput): AddressPlan {
   });
   const kept = new Set(holds.flatMap((step) => (step.type === "hold" ? [keyOf(step.held)] : [])));
   const waiting = new Set(
-    input.started ? [] : wanted.filter(({ ip }) => !yielded.has(ip)).map(({ ip }) => ip),
+    input.started ? [] : desired.filter(({ ip }) => !yielded.has(ip)).map(({ ip }) => ip),
   );
   const drops = held
     .filter((it) => !kept.has(keyOf(it)) && !waiting.has(it.ip))

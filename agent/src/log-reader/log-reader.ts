@@ -79,7 +79,7 @@ export class LogReader {
 
   #follow(logFile: string): void {
     if (this.#runs.has(logFile)) return;
-    if (!LOG_NAME.test(logFile)) throw new Error(`${JSON.stringify(logFile)} is no log`);
+    if (!LOG_NAME.test(logFile)) throw new Error(`${JSON.stringify(logFile)} is not a log`);
     if (this.#runs.size >= RUNS_MAX) throw new Error(`${RUNS_MAX} logs are read already`);
     const { nowMs } = this.#options;
     const buffer = this.#buffer;

@@ -42,13 +42,13 @@ export class BoundedLog {
   #kept = false;
   #endBytes: number | undefined;
   /** The time of the last check, by the monotonic and the wall clock. */
-  #lookedAt: { readonly monotonicMs: number; readonly nowMs: number } | undefined;
-  #looking: Promise<void> | undefined;
+  #checkedAt: { readonly monotonicMs: number; readonly nowMs: number } | undefined;
+  #checking: Promise<void> | undefined;
   #unwatch: (() => void) | undefined;
   /** Whether the watch began on an unchanged log, so that its first notification means a write at that moment. */
   #armed = false;
   #notified = false;
-  #cancelLook: (() => void) | undefined;
+  #cancelCheck: (() => void) | undefined;
   #cancelFlush: (() => void) | undefined;
 
   constructor(options: BoundedLogOptions) {
@@ -64,33 +64,33 @@ export class BoundedLog {
   keep(): void {
     if (this.#kept) return;
     this.#kept = true;
-    this.#watchAndLook();
+    this.#watchAndCheck();
   }
 
   /** Records the times of the last bytes and stops. Never rejects. */
   async release(): Promise<void> {
     if (!this.#kept) return;
-    await this.lookAnew();
+    await this.checkAgain();
     this.#kept = false;
     this.#stopWatching();
-    this.#cancelLook?.();
+    this.#cancelCheck?.();
     this.#cancelFlush?.();
     this.#cancelFlush = undefined;
     await this.times.flush().catch(this.#options.onError);
   }
 
   /** Records new output and trims the log if it is too long. Never rejects. */
-  look(): Promise<void> {
-    this.#looking ??= this.#look().finally(() => {
-      this.#looking = undefined;
+  inspect(): Promise<void> {
+    this.#checking ??= this.#check().finally(() => {
+      this.#checking = undefined;
     });
-    return this.#looking;
+    return this.#checking;
   }
 
   /** Starts a new check after a running one, which may have read an earlier state. */
-  async lookAnew(): Promise<void> {
-    await this.#looking;
-    await this.look();
+  async checkAgain(): Promise<void> {
+    await this.#checking;
+    await this.inspect();
   }
 
   /** Records the output up to now and returns the log's state. Undefined if the log doesn't exist. */
@@ -98,10 +98,10 @@ export class BoundedLog {
     const { clock } = this.#options;
     const armed = this.#armed;
     const nowMs = clock.nowMs();
-    const sinceMs = armed ? nowMs : this.#lookedAt?.nowMs;
-    const seen = await this.times.note(() => this.file.look(), sinceMs);
+    const sinceMs = armed ? nowMs : this.#checkedAt?.nowMs;
+    const seen = await this.times.note(() => this.file.inspect(), sinceMs);
     if (seen === undefined) return undefined;
-    this.#lookedAt = { monotonicMs: clock.monotonicMs(), nowMs };
+    this.#checkedAt = { monotonicMs: clock.monotonicMs(), nowMs };
     if (this.#kept && this.times.dirty) this.#cancelFlush ??= clock.schedule(FLUSH_MS, () => this.#flush());
     return seen;
   }
@@ -112,13 +112,13 @@ export class BoundedLog {
    */
   async *readingCompletely<Piece>(read: AsyncIterable<Piece>): AsyncGenerator<Piece, void, undefined> {
     // A running check may already have decided to trim, and the log may be too long already.
-    if (this.#kept) await this.lookAnew();
+    if (this.#kept) await this.checkAgain();
     this.#completeReads += 1;
     try {
       yield* read;
     } finally {
       this.#completeReads -= 1;
-      if (this.#completeReads === 0 && this.#kept) void this.look();
+      if (this.#completeReads === 0 && this.#kept) void this.inspect();
     }
   }
 
@@ -127,12 +127,12 @@ export class BoundedLog {
     if (mode !== undefined) this.#options.onTrim(mode);
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { clock, limits, onError, onGrown } = this.#options;
     let delayMs: number | undefined = limits.checkMs;
     this.#notified = false;
     try {
-      const before = this.#lookedAt?.monotonicMs;
+      const before = this.#checkedAt?.monotonicMs;
       const seen = await this.note();
       const { start, end } = seen ?? { start: this.file.shift, end: this.file.shift };
       const grownBytes = end - (this.#endBytes ?? start);
@@ -147,26 +147,26 @@ export class BoundedLog {
     } catch (error) {
       onError(error);
     }
-    this.#lookAgain(delayMs);
+    this.#scheduleCheck(delayMs);
   }
 
   /** Schedules the next check. Undefined: at the next notification. */
-  #lookAgain(delayMs: number | undefined): void {
-    this.#cancelLook?.();
-    this.#cancelLook = undefined;
+  #scheduleCheck(delayMs: number | undefined): void {
+    this.#cancelCheck?.();
+    this.#cancelCheck = undefined;
     this.#armed = this.#kept && delayMs === undefined;
     if (!this.#kept || delayMs === undefined) return;
     this.#stopWatching();
-    this.#cancelLook = this.#options.clock.schedule(delayMs, () => this.#watchAndLook());
+    this.#cancelCheck = this.#options.clock.schedule(delayMs, () => this.#watchAndCheck());
   }
 
   // In this order, a write in between is noticed by one of the two.
-  #watchAndLook(): void {
+  #watchAndCheck(): void {
     this.#unwatch ??= watchFile(this.file.path, () => {
       this.#notified = true;
-      void this.look();
+      void this.inspect();
     });
-    void this.look();
+    void this.inspect();
   }
 
   #stopWatching(): void {

@@ -14,7 +14,7 @@ for (const [what, options, isRunning, expected] of [
     true,
     { follow: false, timestamps: false, lines: 5, sinceMs: 7, stream: "stderr" },
   ],
-  ["the lines to come of a run that goes on", { follow: true }, true, { follow: true, timestamps: false }],
+  ["the future lines of a run that continues", { follow: true }, true, { follow: true, timestamps: false }],
   ["what there is of a run that has ended", { follow: true }, false, { follow: false, timestamps: false }],
 ] as const satisfies readonly (readonly [string, LogReadOptions, boolean, object])[])
   test(`reads ${what}`, async () => {

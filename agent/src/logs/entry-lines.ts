@@ -62,8 +62,8 @@ export class EntryLines {
   }
 
   #take({ stream, stamp, whole, text }: LogEntry, position: number, out: Uint8Array[]): void {
-    const { stream: wanted, from } = this.#options;
-    if (wanted !== undefined && stream !== wanted) return;
+    const { stream: desired, from } = this.#options;
+    if (desired !== undefined && stream !== desired) return;
     if (from !== undefined && position < from[stream]) return;
     const held = this.#held.get(stream) ?? { stamp, parts: [], bytes: 0 };
     this.#held.set(stream, held);

@@ -57,9 +57,9 @@ class Search {
   #position: number;
   #limit = Number.NEGATIVE_INFINITY;
 
-  constructor(count: number, wanted: readonly LogStream[], end: number) {
+  constructor(count: number, desired: readonly LogStream[], end: number) {
     this.#count = count;
-    this.#wanted = wanted;
+    this.#wanted = desired;
     this.#position = end;
   }
 

@@ -35,9 +35,9 @@ export async function readLastLines(file: LogFile, count: number, maxBytes: numb
   const bounds = await file.bounds();
   const { end } = bounds;
   // Use the same bounds, because lines written meanwhile would otherwise count.
-  const wanted = await findLastLines(file, count, bounds);
+  const desired = await findLastLines(file, count, bounds);
   // One more byte shows whether the first line is complete.
-  const from = Math.max(wanted, end - maxBytes - 1);
+  const from = Math.max(desired, end - maxBytes - 1);
   const { data } = await file.read(from, end - from);
   return lastText(data, maxBytes);
 }

@@ -59,7 +59,7 @@ export class LogFile {
   }
 
   /** Returns the log's bounds and the time at which they were read. Undefined if there is no file. */
-  look(): Promise<LogSnapshot | undefined> {
+  inspect(): Promise<LogSnapshot | undefined> {
     return this.#inTurn(async () => {
       const seen = await statIfThere(this.path);
       if (seen === undefined) return undefined;

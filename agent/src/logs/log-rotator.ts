@@ -134,7 +134,7 @@ export class LogRotator {
 
   /** Checks all logs now. */
   async check(): Promise<void> {
-    await Promise.all([...this.#logs.values()].map((log) => log.lookAnew()));
+    await Promise.all([...this.#logs.values()].map((log) => log.checkAgain()));
   }
 
   /** Stops bounding logs. Readers continue until their signals abort. */

@@ -126,10 +126,10 @@ test("concurrent checks are recorded in the order in which they were made", asyn
   for (let i = 0; i < 50; i += 1) {
     const see = async () => {
       appendFileSync(path, "12345678\n");
-      const look = await file.look();
+      const inspect = await file.inspect();
       // Some checks take several turns before they are recorded.
       for (let left = i % 2 === 0 ? 20 : 0; left > 0; left -= 1) await turn();
-      return look;
+      return inspect;
     };
     noted.push(times.note(see, Date.now()));
     for (let left = 5; left > 0; left -= 1) await turn();
@@ -166,14 +166,14 @@ test("bounds the index however many writes there are", async (t) => {
     appendFileSync(path, line);
     const { end } = { end: (i + 1) * 200 };
     for (let j = 0; j < 100; j += 1) {
-      const look = {
+      const inspect = {
         begin: 0,
         start: 0,
         end: end - 198 + j * 2,
         changedMs: AT + i * 1_000 + j,
         bornMs: BORN,
       };
-      await times.note(async () => look, look.changedMs);
+      await times.note(async () => inspect, inspect.changedMs);
     }
   }
   await note(AT + 700_000);

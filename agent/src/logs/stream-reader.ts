@@ -128,7 +128,7 @@ function ask(path: string, request: ReaderRequest): Promise<ReaderAnswer> {
     socket.on("connect", () => socket.write(`${JSON.stringify(request)}\n`));
     socket.on("data", (part: string) => {
       text += part;
-      if (text.length > ANSWER_MAX_BYTES) socket.destroy(new Error("forage-logs answers too much"));
+      if (text.length > ANSWER_MAX_BYTES) socket.destroy(new Error("the answer of forage-logs is too long"));
     });
     socket.on("error", (cause) => reject(new Error("forage-logs can't be reached", { cause })));
     socket.on("close", () => {

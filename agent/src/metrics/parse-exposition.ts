@@ -15,22 +15,22 @@ export function exposedName(name: string): string {
  * numbers and malformed lines are skipped.
  */
 export function parseExposition(text: string, names: readonly string[]): ReadonlyMap<string, ScrapedValue> {
-  const wanted = new Map(names.map((name) => [exposedName(name), name]));
+  const desired = new Map(names.map((name) => [exposedName(name), name]));
   const types = new Map<string, string>();
   const sums = new Map<string, number>();
   for (const line of linesOf(text)) {
     if (line.startsWith("#")) {
       const [, name, type] = /^#\s+TYPE\s+(\S+)\s+(\S+)/.exec(line) ?? [];
-      if (name !== undefined && type !== undefined && isAbout(name, wanted)) types.set(name, type);
+      if (name !== undefined && type !== undefined && isAbout(name, desired)) types.set(name, type);
       continue;
     }
     const name = nameOf(line);
-    if (!wanted.has(name)) continue;
+    if (!desired.has(name)) continue;
     const value = numberAfter(line.slice(name.length));
     if (value !== undefined) sums.set(name, (sums.get(name) ?? 0) + value);
   }
   const found = new Map<string, ScrapedValue>();
-  for (const [exposed, name] of wanted) {
+  for (const [exposed, name] of desired) {
     const value = meaningOf(exposed, types, sums.get(exposed));
     if (value !== undefined) found.set(name, value);
   }
@@ -77,8 +77,8 @@ function endOfLabels(text: string): number {
 const SUFFIXES = ["_total", "_sum", "_count", "_bucket"] as const;
 
 /** Reports whether the type line's family includes a requested name. Series of a family may have suffixes. */
-function isAbout(family: string, wanted: ReadonlyMap<string, string>): boolean {
-  return wanted.has(family) || SUFFIXES.some((suffix) => wanted.has(family + suffix));
+function isAbout(family: string, desired: ReadonlyMap<string, string>): boolean {
+  return desired.has(family) || SUFFIXES.some((suffix) => desired.has(family + suffix));
 }
 
 function meaningOf(

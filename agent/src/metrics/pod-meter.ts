@@ -121,7 +121,7 @@ export class PodMeter {
     const work = async (): Promise<void> => {
       for (let next = queue.shift(); next !== undefined && !signal.aborted; next = queue.shift()) {
         const sample = await this.#sample(next, signal);
-        if (sample !== undefined && (named.has(next.podUid) || this.#isNews(sample))) samples.push(sample);
+        if (sample !== undefined && (named.has(next.podUid) || this.#isChange(sample))) samples.push(sample);
       }
     };
     await Promise.all(Array.from({ length: SCRAPES_AT_ONCE }, work));
@@ -146,7 +146,7 @@ export class PodMeter {
   }
 
   /** Reports whether to send the sample of a pod that no request names, and records the decision. */
-  #isNews(sample: PodMetricsSample): boolean {
+  #isChange(sample: PodMetricsSample): boolean {
     const measured = this.#measured.get(sample.podUid);
     const { sent } = measured ?? {};
     const isNews = sent === undefined || sent.leftOut >= LEFT_OUT_MAX || hasChanged(sent.sample, sample);

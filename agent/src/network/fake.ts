@@ -67,12 +67,12 @@ export class FakeNetwork implements PodNetwork {
 
   async start(known: readonly KnownPod[], signal: AbortSignal): Promise<readonly FoundPod[]> {
     this.#enter("start", signal);
-    const found = known.flatMap(({ podUid, sandbox: remembered, wanted = [] }) => {
+    const found = known.flatMap(({ podUid, sandbox: remembered, desired = [] }) => {
       const sandbox = this.#host.sandboxes.get(podUid);
       if (remembered !== undefined || sandbox === undefined) return [];
       const published = this.#host.published.get(podUid) ?? [];
-      const ports = published.filter((it) => wanted.some((request) => sameRequest(request, it)));
-      return [{ podUid, sandbox, ...(ports.length === wanted.length && { ports }) }];
+      const ports = published.filter((it) => desired.some((request) => sameRequest(request, it)));
+      return [{ podUid, sandbox, ...(ports.length === desired.length && { ports }) }];
     });
     const uids = new Set(known.map((pod) => pod.podUid));
     for (const uid of [...this.#host.sandboxes.keys()]) if (!uids.has(uid)) this.#host.sandboxes.delete(uid);
@@ -116,14 +116,14 @@ export class FakeNetwork implements PodNetwork {
     this.#ports.release(podUid);
   }
 
-  async allocatePorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+  async allocatePorts(podUid: string, desired: readonly PortRequest[]): Promise<readonly PortMapping[]> {
     this.#enter("allocatePorts");
-    return this.#ports.allocate(podUid, wanted);
+    return this.#ports.allocate(podUid, desired);
   }
 
-  async takeHostPorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+  async takeHostPorts(podUid: string, desired: readonly PortRequest[]): Promise<readonly PortMapping[]> {
     this.#enter("allocatePorts");
-    return this.#ports.allocateOwn(podUid, wanted);
+    return this.#ports.allocateOwn(podUid, desired);
   }
 
   keepPorts(podUid: string, mappings: readonly PortMapping[]): void {

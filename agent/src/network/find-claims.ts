@@ -72,11 +72,11 @@ async function readUnrecorded(
   { names, run, loaded, intact, checkIntact }: ClaimSources,
 ): Promise<readonly SandboxRecord[]> {
   const recorded = new Set(intact.map(({ namespace }) => namespace));
-  const wanted = new Set(owners.keys());
+  const desired = new Set(owners.keys());
   // A record that can be read but is inconsistent may still name its pod.
-  for (const { namespace, podUid } of loaded.records) if (podUid !== undefined) wanted.add(namespace);
+  for (const { namespace, podUid } of loaded.records) if (podUid !== undefined) desired.add(namespace);
   const read: SandboxRecord[] = [];
-  for (const namespace of wanted) {
+  for (const namespace of desired) {
     if (recorded.has(namespace)) continue;
     const found = await readSandbox(run, names, namespace);
     const podUid = loaded.records.find((it) => it.namespace === namespace)?.podUid;

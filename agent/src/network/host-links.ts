@@ -54,12 +54,12 @@ export async function ensureBridge(
     // Without an explicit address the bridge uses the one of its lowest port, which changes as pods start and end.
     await run("ip", ["link", "add", bridge, "address", hardwareAddress(bridge), "type", "bridge"]);
   }
-  const wanted = podCidrs.map(({ gateway, prefix }) => `${gateway}/${prefix}`);
+  const desired = podCidrs.map(({ gateway, prefix }) => `${gateway}/${prefix}`);
   const addresses = (present?.addr_info ?? []).filter(({ scope }) => scope !== "link");
   const found = addresses.map((it) => `${it.local}/${it.prefixlen}`);
-  for (const other of found.filter((it) => !wanted.includes(it)))
+  for (const other of found.filter((it) => !desired.includes(it)))
     await run("ip", ["address", "del", other, "dev", bridge]);
-  for (const missing of wanted.filter((it) => !found.includes(it))) {
+  for (const missing of desired.filter((it) => !found.includes(it))) {
     const isIpv6 = familyOf(missing) === 6;
     // IPv6 may be disabled by default for new links.
     if (isIpv6) await writeFile(`/proc/sys/net/ipv6/conf/${bridge}/disable_ipv6`, "0");

@@ -146,14 +146,14 @@ export class HostNetwork implements PodNetwork {
       if (signal.aborted) throw aborted("attach");
       const taken = await pool.acquire();
       if (signal.aborted) {
-        pool.giveBack(taken);
+        pool.release(taken);
         throw aborted("attach");
       }
       const claimed = { ...taken, podUid };
       // Written to disk before anything can run in the sandbox. If that fails, the sandbox is returned to the pool;
       // otherwise it would have no owner until the next start.
       await this.#records.write(claimed).catch((error) => {
-        pool.giveBack(taken);
+        pool.release(taken);
         throw error;
       });
       this.#claims.set(podUid, claimed);
@@ -188,12 +188,12 @@ export class HostNetwork implements PodNetwork {
     });
   }
 
-  allocatePorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
-    return this.#ports.allocate(podUid, wanted);
+  allocatePorts(podUid: string, desired: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+    return this.#ports.allocate(podUid, desired);
   }
 
-  takeHostPorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
-    return this.#ports.allocateOwn(podUid, wanted);
+  takeHostPorts(podUid: string, desired: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+    return this.#ports.allocateOwn(podUid, desired);
   }
 
   keepPorts(podUid: string, mappings: readonly PortMapping[]): void {
@@ -280,13 +280,13 @@ export class HostNetwork implements PodNetwork {
   async #setSysctls(): Promise<void> {
     const { dataDir } = this.#options;
     const { bridge } = this.#names;
-    const wanted = {
+    const desired = {
       [IP_FORWARD]: "1",
       [routeLocalnet(bridge)]: "1",
       ...(await sysctlsAgainstRouters(bridge)),
       ...(this.#podCidr6 === undefined ? {} : await sysctlsForIpv6(dataDir, bridge)),
     };
-    const changed = await setSysctls(dataDir, wanted);
+    const changed = await setSysctls(dataDir, desired);
     if (changed.length > 0) this.#dependencies.log.info({ event: "sysctls-set", changed });
   }
 

@@ -76,9 +76,9 @@ async function keptAdvertisements(dataDir: string, bridge: string): Promise<Chan
  * Sets the values that differ, and returns their names. Stores the values from before the first change in `dataDir`, so
  * that an operator can see the changes.
  */
-export async function setSysctls(dataDir: string, wanted: ChangedSysctls): Promise<string[]> {
+export async function setSysctls(dataDir: string, desired: ChangedSysctls): Promise<string[]> {
   const changed: Record<string, string> = {};
-  for (const [name, value] of Object.entries(wanted)) {
+  for (const [name, value] of Object.entries(desired)) {
     const present = (await readFile(join(PROC_SYS, name), "utf8")).trim();
     if (present === value) continue;
     await writeFile(join(PROC_SYS, name), value);

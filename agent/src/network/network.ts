@@ -24,11 +24,11 @@ export interface PodNetwork {
    * Reserves host ports for a pod on the host's own network, for which this network makes no sandbox. Reserves all or none;
    * NO_PORT_LEFT names the port that another pod has.
    */
-  takeHostPorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]>;
+  takeHostPorts(podUid: string, desired: readonly PortRequest[]): Promise<readonly PortMapping[]>;
   /** Removes the pod's namespace, lease and host ports. Accepts unknown uids. */
   detach(podUid: string, signal: AbortSignal): Promise<void>;
   /** Allocates free host ports from the configured range, all or none. The pod keeps ports that it already holds. */
-  allocatePorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]>;
+  allocatePorts(podUid: string, desired: readonly PortRequest[]): Promise<readonly PortMapping[]>;
   /** Releases the pod's host ports that are not among the mappings. Call it once they are no longer published. */
   keepPorts(podUid: string, mappings: readonly PortMapping[]): void;
   /** Makes the kernel's rules for the pod equal to `mappings`. */
@@ -45,7 +45,7 @@ export interface KnownPod {
   /** The sandbox that the pod remembers. Undefined if its memory was lost or it never had one. */
   readonly sandbox?: PodSandbox;
   /** The ports that a pod without a sandbox needs, so that its host ports can be read back. */
-  readonly wanted?: readonly PortRequest[];
+  readonly desired?: readonly PortRequest[];
   /**
    * The processes of a pod's running containers, by which the namespace of a pod without a remembered sandbox is found.
    */

@@ -42,9 +42,9 @@ export class PortAllocator {
     return mappings.filter((mapping) => !own.includes(mapping));
   }
 
-  /** Allocates host ports, in the order of `wanted`. Rejects with NO_PORT_LEFT without allocating any. */
-  allocate(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
-    const result = this.#turn.then(() => this.#allocateNow(podUid, wanted));
+  /** Allocates host ports, in the order of `desired`. Rejects with NO_PORT_LEFT without allocating any. */
+  allocate(podUid: string, desired: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+    const result = this.#turn.then(() => this.#allocateNow(podUid, desired));
     this.#turn = result.catch(() => undefined);
     return result;
   }
@@ -60,8 +60,8 @@ export class PortAllocator {
   }
 
   /** Allocates the host ports that equal the container's ports. Rejects with NO_PORT_LEFT without allocating any. */
-  allocateOwn(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
-    const mappings = wanted.map((it) => ({ ...it, hostPort: it.containerPort }));
+  allocateOwn(podUid: string, desired: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+    const mappings = desired.map((it) => ({ ...it, hostPort: it.containerPort }));
     const result = this.#turn.then(() => {
       const taken = mappings.find((it) => (this.#holders.get(keyOf(it)) ?? podUid) !== podUid);
       if (taken !== undefined) {
@@ -81,11 +81,11 @@ export class PortAllocator {
     this.#held.delete(podUid);
   }
 
-  async #allocateNow(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+  async #allocateNow(podUid: string, desired: readonly PortRequest[]): Promise<readonly PortMapping[]> {
     const held = this.#held.get(podUid) ?? [];
     const taken = new Set<string>();
     const mappings: PortMapping[] = [];
-    for (const request of wanted) {
+    for (const request of desired) {
       const { container, containerPort, protocol } = request;
       const kept = held.find(
         (it) => it.container === container && it.containerPort === containerPort && it.protocol === protocol,

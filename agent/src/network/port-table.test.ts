@@ -49,7 +49,7 @@ test("changes in one turn are one transaction, and changes during an update are 
   );
 });
 
-test("no change causes no transaction", async () => {
+test("sends no transaction without a change", async () => {
   const kernel = new FakeKernel();
   const table = kernel.table();
   await table.replace();

@@ -91,22 +91,22 @@ export class PortTable {
   async #commit(): Promise<void> {
     const before = this.#replaceNext ? undefined : this.#present;
     this.#replaceNext = false;
-    const wanted: PortElements = new Map([...this.#wanted.values()].flat());
+    const desired: PortElements = new Map([...this.#wanted.values()].flat());
     this.#present = undefined; // Unknown until the kernel has accepted the change.
-    if (before === undefined) await this.#load(tableText(this.#options, wanted));
-    else await this.#loadDelta(before, wanted);
-    this.#present = wanted;
-    await this.#forgetPeers(changedUdpPorts(before ?? new Map(), wanted));
+    if (before === undefined) await this.#load(tableText(this.#options, desired));
+    else await this.#loadDelta(before, desired);
+    this.#present = desired;
+    await this.#forgetPeers(changedUdpPorts(before ?? new Map(), desired));
   }
 
-  async #loadDelta(before: PortElements, wanted: PortElements): Promise<void> {
-    const delta = deltaText(this.#options, before, wanted);
+  async #loadDelta(before: PortElements, desired: PortElements): Promise<void> {
+    const delta = deltaText(this.#options, before, desired);
     if (delta === "") return;
     try {
       await this.#load(delta);
     } catch (error) {
       this.#options.onProblem("host-port-table-differs", error);
-      await this.#load(tableText(this.#options, wanted));
+      await this.#load(tableText(this.#options, desired));
     }
   }
 

@@ -36,10 +36,10 @@ export function parsePublished(text: string): readonly PublishedPort[] {
 export function portsOf(
   published: readonly PublishedPort[],
   address: string,
-  wanted: readonly PortRequest[],
+  desired: readonly PortRequest[],
 ): readonly PortMapping[] | undefined {
   const mappings: PortMapping[] = [];
-  for (const request of wanted) {
+  for (const request of desired) {
     const found = published.find(
       (it) => it.address === address && it.protocol === request.protocol && it.port === request.containerPort,
     );

@@ -45,7 +45,7 @@ export const runCommand: RunCommand = async (file, args, options = {}) => {
     case "cancelled":
       throw new NetworkError("ABORTED", `${file}: aborted`, { retryable: true });
     case "timeout":
-      throw new NetworkError("TIMEOUT", `${file}: no end after ${TIMEOUT_MS} ms`, { retryable: true });
+      throw new NetworkError("TIMEOUT", `${file}: did not end within ${TIMEOUT_MS} ms`, { retryable: true });
     case "too-much-output":
       throw new NetworkError("SETUP_FAILED", `${file}: too much output`, { retryable: false });
     case undefined:

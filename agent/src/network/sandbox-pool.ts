@@ -45,7 +45,7 @@ export class SandboxPool {
   }
 
   /** Returns an unused sandbox to the pool. */
-  giveBack(spare: SandboxRecord): void {
+  release(spare: SandboxRecord): void {
     this.#spare.push(spare);
   }
 

@@ -66,10 +66,10 @@ export async function findForgotten(
   const forgotten = known.filter(({ podUid, sandbox }) => sandbox === undefined && claims.has(podUid));
   if (forgotten.length === 0) return [];
   const published = await readPublished(run, table);
-  return forgotten.flatMap(({ podUid, wanted = [] }) => {
+  return forgotten.flatMap(({ podUid, desired = [] }) => {
     const record = claims.get(podUid);
     if (record === undefined) return [];
-    const ports = portsOf(published, record.address, wanted);
+    const ports = portsOf(published, record.address, desired);
     return [{ podUid, sandbox: sandboxOf(podUid, record), ...(ports && { ports }) }];
   });
 }

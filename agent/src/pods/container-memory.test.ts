@@ -7,8 +7,8 @@ import {
   hasFailed,
   inNewSandbox,
   isComplete,
+  needsStart,
   started,
-  wantsStart,
 } from "./container-memory.ts";
 import type { ContainerMemory, Termination } from "./pod.ts";
 
@@ -89,8 +89,8 @@ for (const [policy, exitCode, expected] of [
 ] as const) {
   test(`${policy}: after exit code ${exitCode} it ${expected ? "starts again" : "stays ended"}`, () => {
     const memory = ended(started(NEW, 1, "c", 0), anEnd({ exitCode }), LIMITS);
-    assert.equal(wantsStart(memory, policy), expected);
-    assert.equal(wantsStart(NEW, policy), true);
+    assert.equal(needsStart(memory, policy), expected);
+    assert.equal(needsStart(NEW, policy), true);
   });
 }
 

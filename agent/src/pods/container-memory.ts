@@ -73,7 +73,7 @@ export function ended(
 }
 
 /** Reports whether the restart policy requires another start, now or after the back-off. */
-export function wantsStart(memory: ContainerMemory, policy: RestartPolicy): boolean {
+export function needsStart(memory: ContainerMemory, policy: RestartPolicy): boolean {
   if (memory.phase === "new" || policy === "Always") return true;
   if (policy === "Never") return false;
   return memory.lastTermination === undefined || hasFailed(memory.lastTermination);

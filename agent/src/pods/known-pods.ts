@@ -26,13 +26,13 @@ export async function knownPods(
     present.map(async ({ uid, pod, memory: { sandbox, ports } }) => {
       const known = { podUid: uid, ports: ports ?? [] };
       if (sandbox !== undefined) return { ...known, sandbox };
-      const wanted = ports === undefined && pod !== undefined ? declaredPorts(pod) : [];
+      const desired = ports === undefined && pod !== undefined ? declaredPorts(pod) : [];
       const live = observer.containersOf(uid).filter(isLive);
       // If a container can't be inspected now, the network decides by its own records.
       const inspected = await Promise.all(
         live.map(({ id }) => runtime.inspect(id, signal).catch(() => undefined)),
       );
-      return { ...known, wanted, processes: inspected.flatMap((it) => it?.pid ?? []) };
+      return { ...known, desired, processes: inspected.flatMap((it) => it?.pid ?? []) };
     }),
   );
 }

@@ -269,7 +269,7 @@ export class PodLoop {
       ...(forDevices && { forDevices }),
     });
     // A failed call to the runtime may have taken effect all the same, so list the containers before retrying.
-    if (error instanceof RuntimeError && step.type !== "look") {
+    if (error instanceof RuntimeError && step.type !== "inspect") {
       this.#stale = true;
       if (step.type === "startContainer") this.#startUncertainUntilMs = clock.monotonicMs() + LATE_START_MS;
     }

@@ -7,7 +7,7 @@ export function declaredPorts({ containers }: Pod): readonly PortRequest[] {
 }
 
 /** Returns the ports to publish: the declared ones, then those that services use. */
-export function wantedPorts(pod: Pod): readonly PortRequest[] {
+export function desiredPorts(pod: Pod): readonly PortRequest[] {
   return [...declaredPorts(pod), ...(pod.servicePorts ?? [])];
 }
 
@@ -16,14 +16,14 @@ export function wantedPorts(pod: Pod): readonly PortRequest[] {
  * service's port, which must not prevent this start. The pod then gets service ports when they are published.
  */
 export function firstPorts(pod: Pod): readonly PortRequest[] {
-  return pod.network?.hostNetwork === true ? declaredPorts(pod) : wantedPorts(pod);
+  return pod.network?.hostNetwork === true ? declaredPorts(pod) : desiredPorts(pod);
 }
 
 /** Reports whether exactly the given ports are mapped. */
-export function hasPorts(mapped: readonly PortMapping[], wanted: readonly PortRequest[]): boolean {
+export function hasPorts(mapped: readonly PortMapping[], desired: readonly PortRequest[]): boolean {
   return (
-    wanted.every((port) => mapped.some((it) => isSame(it, port))) &&
-    mapped.every((port) => wanted.some((it) => isSame(it, port)))
+    desired.every((port) => mapped.some((it) => isSame(it, port))) &&
+    mapped.every((port) => desired.some((it) => isSame(it, port)))
   );
 }
 

@@ -4,7 +4,7 @@ import type { PullPolicy, StopCause } from "./pod.ts";
 /** One action for a pod. Plain data, so that each step can be logged when it runs. */
 export type Step =
   /** Lists the runtime's containers again because the known list may be outdated. */
-  | { readonly type: "look" }
+  | { readonly type: "inspect" }
   | {
       readonly type: "fetchImage";
       readonly container: string;

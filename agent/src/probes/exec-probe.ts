@@ -42,11 +42,11 @@ export async function runCommandProbe(
   });
   try {
     const result = await Promise.race([exec(command, cut.signal), givenUp]);
-    if (timedOut || result === undefined) return failure(`no end within ${timeoutMs} ms`);
+    if (timedOut || result === undefined) return failure(`did not end within ${timeoutMs} ms`);
     const judge = result.exitCode === 0 ? success : failure;
     return judge(`exit code ${result.exitCode}`, result.output);
   } catch (error) {
-    if (timedOut) return failure(`no end within ${timeoutMs} ms`);
+    if (timedOut) return failure(`did not end within ${timeoutMs} ms`);
     return { outcome: "unknown", message: messageOf(error) };
   } finally {
     cancel();

@@ -266,7 +266,7 @@ test("exec: ends a command that takes too long, and waits for its end", async ()
         }),
       );
     });
-  expect(await ask(command, { exec, timeoutMs: SHORT_MS }), "failure", "no end within 50 ms");
+  expect(await ask(command, { exec, timeoutMs: SHORT_MS }), "failure", "did not end within 50 ms");
   assert.ok(ended);
 });
 

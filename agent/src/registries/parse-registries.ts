@@ -47,7 +47,7 @@ function accessOf(name: string, value: unknown): RegistryAccess {
   const { mirrors = [], caFile, clientCertFile, clientKeyFile, ...others } = value;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined)
-    throw new Error(`${name}: without ${JSON.stringify(unknown)}, which is no setting of a registry`);
+    throw new Error(`${name}: without ${JSON.stringify(unknown)}, which is not a setting of a registry`);
   if (!Array.isArray(mirrors) || mirrors.length > MIRRORS_MAX)
     throw new Error(`${name}: with mirrors, a list of at most ${MIRRORS_MAX} URLs`);
   if ((clientCertFile === undefined) !== (clientKeyFile === undefined))

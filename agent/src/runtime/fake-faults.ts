@@ -61,7 +61,7 @@ export class FakeFaults {
     const hangMs = this.#hangingMs.get(method);
     if (hangMs !== undefined) {
       await this.pass(hangMs, signal);
-      throw new RuntimeError("TIMEOUT", `${method}: no end after ${hangMs} ms`, { retryable: true });
+      throw new RuntimeError("TIMEOUT", `${method}: did not end within ${hangMs} ms`, { retryable: true });
     }
     const fault = this.#faults.get(method)?.shift();
     if (fault && !fault.afterEffect) throw fault.error;

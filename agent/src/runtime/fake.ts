@@ -280,10 +280,10 @@ export class FakeRuntime implements ContainerRuntime {
 
   #checkLogin(image: string, credentials: readonly RegistryLogin[]): void {
     const registry = registryOf(image);
-    const wanted = this.logins.get(registry);
+    const desired = this.logins.get(registry);
     const given = credentials.filter((it) => registryName(it.server) === registry);
-    const fits = given.some((it) => it.username === wanted?.username && it.password === wanted.password);
-    if (wanted !== undefined && !fits)
+    const fits = given.some((it) => it.username === desired?.username && it.password === desired.password);
+    if (desired !== undefined && !fits)
       throw new RuntimeError("IMAGE_DENIED", `${image}: denied`, { retryable: false });
   }
 

@@ -1,5 +1,5 @@
 import { familyOf } from "@forage/common/ip";
-import { FAMILY_WORDS, type FamilyWords } from "../network/family-words.ts";
+import { FAMILY_WORDS, type FamilyKeywords } from "../network/family-words.ts";
 import type { EndpointRule, ServicePortRules } from "./port-rules.ts";
 
 /** The inputs of one agent's rules for services, for one address family: that of the pods' CIDR. */
@@ -25,7 +25,7 @@ const MASQUERADE_MARK = "0x4000";
  */
 export function fullText(options: RulesOptions, rules: RulesById): string {
   const table = tableOf(options);
-  const { addressType } = wordsOf(options);
+  const { addressType } = keywordsOf(options);
   const all = [...rules.values()];
   const sets = all.flatMap(affinitySets).map((set) => `  ${set.declaration}\n`);
   return `add table ${table}
@@ -123,7 +123,7 @@ export function sameRules(a: ServicePortRules, b: ServicePortRules): boolean {
 
 function baseChains(options: RulesOptions): string {
   const { podCidr } = options;
-  const { ip } = wordsOf(options);
+  const { ip } = keywordsOf(options);
   // The kernel lets no packet from ::1 leave its link, so such requests are refused; clients can use 127.0.0.1.
   const loopbackAside = ip === "ip6" ? "ip6 daddr != ::1 " : "";
   const look = `    ${ip} daddr . meta l4proto . th dport vmap @addresses
@@ -292,13 +292,13 @@ function nodePortKeys({ nodePort }: ServicePortRules): string[] {
   return nodePort === undefined ? [] : [nodePort];
 }
 
-function wordsOf({ podCidr }: Pick<RulesOptions, "podCidr">): FamilyWords {
+function keywordsOf({ podCidr }: Pick<RulesOptions, "podCidr">): FamilyKeywords {
   return FAMILY_WORDS[familyOf(podCidr)];
 }
 
 /** Returns the table with its family, which is part of its identity. */
 function tableOf(options: Pick<RulesOptions, "table" | "podCidr">): string {
-  return `${wordsOf(options).ip} ${options.table}`;
+  return `${keywordsOf(options).ip} ${options.table}`;
 }
 
 function elements(entries: readonly string[]): string {

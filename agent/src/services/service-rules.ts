@@ -141,30 +141,30 @@ export class ServiceRules {
     const sameRanges = ranges.join() === this.#ranges.join();
     const before = this.#present;
     this.#present = undefined; // Unknown until the kernel has accepted the change.
-    const wanted = withoutConflicts(this.#wanted);
+    const desired = withoutConflicts(this.#wanted);
     const balancersBefore = this.#balancerIps;
     this.#balancerIps = balancerIps(this.#options.services, this.#family);
     if (before === undefined || !sameRanges) {
       this.#ranges = ranges;
-      if (!(await this.#isThere(wanted))) await this.#loadWhole(wanted);
+      if (!(await this.#isThere(desired))) await this.#loadWhole(desired);
       await this.#setRoutes();
-    } else await this.#loadDelta(before, wanted, balancersBefore);
-    this.#present = wanted;
-    if (before !== undefined) await this.#forgetPeers(without(before, wanted), wanted);
+    } else await this.#loadDelta(before, desired, balancersBefore);
+    this.#present = desired;
+    if (before !== undefined) await this.#forgetPeers(without(before, desired), desired);
   }
 
-  async #loadDelta(before: RulesById, wanted: RulesById, balancersBefore: readonly string[]): Promise<void> {
+  async #loadDelta(before: RulesById, desired: RulesById, balancersBefore: readonly string[]): Promise<void> {
     const delta =
-      deltaText(this.#rulesOptions(), without(before, wanted), without(wanted, before)) +
+      deltaText(this.#rulesOptions(), without(before, desired), without(desired, before)) +
       balancerDeltaText(this.#options, balancersBefore, this.#balancerIps);
     if (delta === "") return;
-    const mark = this.#marks.of(this.#rulesOptions(), wanted);
+    const mark = this.#marks.of(this.#rulesOptions(), desired);
     try {
       await this.#load(delta + markText(this.#options, this.#mark, mark));
       this.#mark = mark;
     } catch (error) {
       this.#options.onProblem("service-table-differs", error);
-      await this.#loadWhole(wanted);
+      await this.#loadWhole(desired);
     }
   }
 
@@ -172,10 +172,10 @@ export class ServiceRules {
    * Reports whether the kernel has these rules. Only the kernel knows which client stays with which pod, and leaving
    * the table unchanged keeps that across restarts of the agent.
    */
-  async #isThere(wanted: RulesById): Promise<boolean> {
+  async #isThere(desired: RulesById): Promise<boolean> {
     if (!this.#mayBeThere) return false;
     this.#mayBeThere = false;
-    const mark = this.#marks.of(this.#rulesOptions(), wanted);
+    const mark = this.#marks.of(this.#rulesOptions(), desired);
     try {
       // Listing would read the whole table.
       await this.#load(markText(this.#options, mark, undefined) + markText(this.#options, undefined, mark));
@@ -186,10 +186,10 @@ export class ServiceRules {
     return true;
   }
 
-  async #loadWhole(wanted: RulesById): Promise<void> {
+  async #loadWhole(desired: RulesById): Promise<void> {
     const options = this.#rulesOptions();
-    const mark = this.#marks.of(options, wanted);
-    await this.#load(fullText(options, wanted) + markText(options, undefined, mark));
+    const mark = this.#marks.of(options, desired);
+    await this.#load(fullText(options, desired) + markText(options, undefined, mark));
     this.#mark = mark;
   }
 
@@ -216,8 +216,8 @@ export class ServiceRules {
     }
   }
 
-  async #forgetPeers(from: RulesById, wanted: RulesById): Promise<void> {
-    for (const match of staleConnections(from, wanted)) {
+  async #forgetPeers(from: RulesById, desired: RulesById): Promise<void> {
+    for (const match of staleConnections(from, desired)) {
       await forgetConnections(this.#options.run, match, this.#family).catch((error) =>
         this.#options.onProblem("conntrack-failed", error),
       );

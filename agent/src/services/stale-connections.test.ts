@@ -36,8 +36,8 @@ for (const [what, from, to, expected] of [
   ],
 ] as const satisfies readonly (readonly [string, Rule, Rule | undefined, readonly string[]])[]) {
   test(`finds stale connections when ${what}`, () => {
-    const wanted = to === undefined ? new Map() : new Map([["web", rule(to)]]);
-    const found = staleConnections(new Map([["web", rule(from)]]), wanted);
+    const desired = to === undefined ? new Map() : new Map([["web", rule(to)]]);
+    const found = staleConnections(new Map([["web", rule(from)]]), desired);
     assert.deepEqual(
       found.map((match) => match.join(" ")),
       expected,

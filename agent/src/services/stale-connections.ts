@@ -11,18 +11,18 @@ const HALF_OPEN = ["-p", "tcp", "--state", "SYN_SENT"] as const;
 /**
  * Returns conntrack's options for the connections to forget after a change of rules. Their next packet then uses the
  * new rules. Otherwise UDP clients that send without pauses would keep reaching a pod that no longer serves, and TCP
- * clients would keep retrying a pod that does not respond. `from` may omit rules that are equal in `wanted`. Pure.
+ * clients would keep retrying a pod that does not respond. `from` may omit rules that are equal in `desired`. Pure.
  */
-export function staleConnections(from: RulesById, wanted: RulesById): string[][] {
-  const lost = [...from.values()].map((before) => ({ before, endpoints: lostEndpoints(before, wanted) }));
+export function staleConnections(from: RulesById, desired: RulesById): string[][] {
+  const lost = [...from.values()].map((before) => ({ before, endpoints: lostEndpoints(before, desired) }));
   const changed = lost.filter(({ endpoints }) => endpoints.length > 0);
   const udp = changed.flatMap(({ before }) => (before.protocol === "udp" ? waysTo(before) : []));
   const tcp = changed.flatMap(({ before, endpoints }) => (before.protocol === "tcp" ? endpoints : []));
   return [...udp, ...halfOpenOptions(tcp)];
 }
 
-function lostEndpoints({ id, endpoints }: ServicePortRules, wanted: RulesById): EndpointRule[] {
-  const left = new Set(wanted.get(id)?.endpoints.map((endpoint) => endpoint.id));
+function lostEndpoints({ id, endpoints }: ServicePortRules, desired: RulesById): EndpointRule[] {
+  const left = new Set(desired.get(id)?.endpoints.map((endpoint) => endpoint.id));
   return endpoints.filter((endpoint) => !left.has(endpoint.id));
 }
 

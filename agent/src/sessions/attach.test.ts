@@ -8,7 +8,7 @@ import { OPEN_STDIN, STDIN_HOLDER } from "../runtime/nerdctl/helper-programs.ts"
 import { inputOpener } from "./container-input.ts";
 import type { FrameWriter } from "./frame-writer.ts";
 import { type AttachOptions, type AttachSources, serveAttach } from "./serve-attach.ts";
-import type { InputTaker } from "./session.ts";
+import type { InputConsumer } from "./session.ts";
 
 const { signal } = new AbortController();
 
@@ -23,7 +23,7 @@ interface Attaching {
 async function attached({ input, options = { stdin: true }, exitCode = 0, refusal }: Attaching) {
   const written: string[] = [];
   const taken: string[] = [];
-  let taker: InputTaker = {};
+  let taker: InputConsumer = {};
   const writer: Pick<FrameWriter, "data"> = {
     data: async (name, data) => void written.push(`${name} ${Buffer.from(data)}`),
   };

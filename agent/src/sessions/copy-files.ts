@@ -70,14 +70,15 @@ async function targetOf(
       await directory.close();
     }
   }
-  if (path.endsWith("/")) throw new Error(`${path} is no directory in the container`);
+  if (path.endsWith("/")) throw new Error(`${path} is not a directory in the container`);
   return { into: directory, name };
 }
 
 function refuseMissing({ name, stats }: Place, path: string): void {
   if (name === undefined) return;
   if (stats === undefined) throw new Error(`there is no ${path} in the container`);
-  if (path.endsWith("/") && !stats.isDirectory()) throw new Error(`${path} is no directory in the container`);
+  if (path.endsWith("/") && !stats.isDirectory())
+    throw new Error(`${path} is not a directory in the container`);
 }
 
 function remark(path: string, why: string): void {
@@ -90,9 +91,9 @@ function reasonOf(error: unknown, path: string): string {
     EACCES: "the container's user may not do this",
     EPERM: "the container's user may not do this",
     EROFS: "it is on a read-only file system",
-    ENOSPC: "there is no room left in the container",
-    EDQUOT: "there is no room left in the container",
-    ETXTBSY: "it is a program that runs",
+    ENOSPC: "no space is left in the container",
+    EDQUOT: "no space is left in the container",
+    ETXTBSY: "it is a running program",
     EBUSY: "it is a mount point",
     ELOOP: "a directory was exchanged for a link",
     EMFILE: "too many directories are open",

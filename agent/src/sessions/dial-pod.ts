@@ -81,7 +81,7 @@ export class PodDialer {
     connection.once("close", kill);
     signal.addEventListener("abort", kill, { once: true });
     if (signal.aborted) kill();
-    const words = wordsOf(child.stderr as Readable);
+    const words = outputEndOf(child.stderr as Readable);
     if (await firstByte(connection)) return connection;
     connection.destroy();
     const said = await words;
@@ -118,24 +118,24 @@ function connectTo(host: string, port: number, signal: AbortSignal): Promise<Dup
 /** Resolves to true when the stream's first byte arrives, and to false at its end. */
 function firstByte(stream: Readable): Promise<boolean> {
   return new Promise((resolve) => {
-    const look = (): void => {
+    const stat = (): void => {
       if (stream.read(1) !== null) settle(true);
     };
     const end = (): void => settle(false);
     const settle = (came: boolean): void => {
-      stream.off("readable", look);
+      stream.off("readable", stat);
       stream.off("close", end);
       stream.off("end", end);
       resolve(came);
     };
-    stream.on("readable", look);
+    stream.on("readable", stat);
     stream.once("end", end);
     stream.once("close", end);
   });
 }
 
 /** Returns the end of a program's output, truncated for display. */
-function wordsOf(stream: Readable): Promise<string> {
+function outputEndOf(stream: Readable): Promise<string> {
   let said = "";
   stream.setEncoding("utf8").on("data", (text: string) => {
     said = (said + text).slice(0, SAID_MAX_LENGTH);

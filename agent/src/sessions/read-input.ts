@@ -1,12 +1,12 @@
 import type { ServeResponse } from "@forage/proto/forage/agent/v1/agent";
 import type { ServeStream } from "./frame-writer.ts";
-import type { InputTaker } from "./session.ts";
+import type { InputConsumer } from "./session.ts";
 
 /**
  * Passes input to `taker` until the client ends its stream. Never rejects, because a broken stream has no reader for
  * the error.
  */
-export async function readInput(taker: InputTaker, stream: ServeStream): Promise<void> {
+export async function readInput(taker: InputConsumer, stream: ServeStream): Promise<void> {
   let taking = true;
   try {
     for await (const { frame } of stream as AsyncIterable<ServeResponse>) {
@@ -21,7 +21,7 @@ export async function readInput(taker: InputTaker, stream: ServeStream): Promise
   }
 }
 
-async function pass(frame: NonNullable<ServeResponse["frame"]>, taker: InputTaker): Promise<void> {
+async function pass(frame: NonNullable<ServeResponse["frame"]>, taker: InputConsumer): Promise<void> {
   switch (frame.$case) {
     case "stdin":
       return taker.data?.(frame.value);

@@ -29,7 +29,7 @@ export async function serveImagePush(
   const input = new PassThrough();
   // The reader of the input gets the error too, if there is one.
   input.on("error", () => undefined);
-  const leave = (): void => void input.destroy(new Error("the client has gone"));
+  const leave = (): void => void input.destroy(new Error("the client has disconnected"));
   signal.addEventListener("abort", leave, { once: true });
   readInput({
     data: async (data) => {
@@ -81,7 +81,7 @@ export async function serveImageRead(
   const { promise: missing, resolve, reject } = Promise.withResolvers<readonly string[]>();
   // The reader may have failed before.
   missing.catch(() => undefined);
-  const leave = (): void => reject(new Error("the client has gone"));
+  const leave = (): void => reject(new Error("the client has disconnected"));
   signal.addEventListener("abort", leave, { once: true });
   readInput({ missing: resolve, closed: leave });
   try {

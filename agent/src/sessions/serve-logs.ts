@@ -20,7 +20,7 @@ export async function serveLogs(session: Session, options: LogOptions, read: Rea
 
 function readOptions({ follow, previous, tailLines, since, timestamps, stream }: LogOptions): LogReadOptions {
   if (stream !== "" && stream !== "stdout" && stream !== "stderr")
-    throw new Error(`"${stream}" is no stream: stdout or stderr`);
+    throw new Error(`"${stream}" is not a valid stream: must be stdout or stderr`);
   return {
     follow: follow && !previous,
     timestamps,

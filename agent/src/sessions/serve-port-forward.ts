@@ -48,7 +48,8 @@ function readable(connection: Duplex): AsyncIterable<Uint8Array> {
 }
 
 async function send(connection: Duplex, data: Uint8Array): Promise<void> {
-  if (connection.destroyed || connection.writableEnded) throw new Error("the connection takes no more");
+  if (connection.destroyed || connection.writableEnded)
+    throw new Error("the connection accepts no more data");
   if (connection.write(data)) return;
   const over = new AbortController();
   const end = () => over.abort();

@@ -13,14 +13,14 @@ export interface Session {
    * Reads the client's input. Every handler calls it exactly once, because a stream that is not read does not report
    * its end.
    */
-  readonly readInput: (taker: InputTaker) => void;
+  readonly readInput: (taker: InputConsumer) => void;
 }
 
 /**
  * Consumes a client's input. Each piece is consumed before the next is read, so a slow consumer slows its client. A
  * consumer that rejects receives nothing more.
  */
-export interface InputTaker {
+export interface InputConsumer {
   data?(data: Uint8Array): Promise<void>;
   closed?(): Promise<void> | void;
   resize?(columns: number, rows: number): void;

@@ -52,7 +52,7 @@ test("waits with more input until the terminal accepts it, and ends the wait wit
 test("rejects if no input can be passed on", async (t) => {
   const { pid, shows } = startInTerminal(t, "echo ready; exec sleep 100");
   await shows("ready");
-  await assert.rejects(new TerminalInputs("/no/such/perl").open(pid), /takes perl, which this node lacks/);
+  await assert.rejects(new TerminalInputs("/no/such/perl").open(pid), /needs perl, which this node lacks/);
   // The parent of this process holds no terminal of this process.
   await assert.rejects(
     new TerminalInputs().open(process.pid),

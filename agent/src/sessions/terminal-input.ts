@@ -111,7 +111,7 @@ async function isReady(child: ChildProcess): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     child.stdout?.once("data", () => resolve());
     child.once("error", (error: NodeJS.ErrnoException) =>
-      reject(error.code === "ENOENT" ? new Error("that takes perl, which this node lacks") : error),
+      reject(error.code === "ENOENT" ? new Error("that needs perl, which this node lacks") : error),
     );
     child.once("close", () => reject(new Error(said.trim() || "the program that reaches it has ended")));
   });

@@ -130,9 +130,9 @@ async function untilReady(
     shown = text;
     if (clock.monotonicMs() >= endMs)
       throw new SetupError(
-        `node ${config.nodeName} is not Ready after ${task.timeoutMs / 1_000} s: ${text}. The agent goes on trying; see journalctl -u forage-agent`,
+        `node ${config.nodeName} is not Ready after ${task.timeoutMs / 1_000} s: ${text}. The agent keeps trying; see journalctl -u forage-agent`,
       );
     await pause(clock, POLL_MS, signal);
   }
-  throw new SetupError("interrupted; the agent goes on trying to join");
+  throw new SetupError("interrupted; the agent keeps trying to join");
 }

@@ -61,7 +61,7 @@ export function parseSetupTask(argv: readonly string[]): SetupTask {
   if (values.help) return { type: "help" };
   const [token, ...rest] = positionals;
   if (rest.length > 0 || (token !== undefined && values["token-file"] !== undefined))
-    throw wrong("join takes one token, from standard input or --token-file");
+    throw wrong("join needs exactly one token, from standard input or --token-file");
   return {
     type: "join",
     ...{ token, tokenFile: values["token-file"], nodeName: values.name },
@@ -89,7 +89,7 @@ function parseSupportBundle(args: readonly string[]): SetupTask {
   );
   if (values.help) return { type: "help" };
   const [file, ...rest] = positionals;
-  if (rest.length > 0) throw wrong("support-bundle takes one archive");
+  if (rest.length > 0) throw wrong("support-bundle accepts one archive");
   return { type: "support-bundle", config: values.config ?? DEFAULT_CONFIG, file };
 }
 

@@ -1,4 +1,4 @@
-import { isAwkward } from "./check-spec.ts";
+import { hasOptionSeparator } from "./check-spec.ts";
 import type { VolumeMount } from "./volumes.ts";
 
 /** The properties of a volume that planning needs. */
@@ -37,7 +37,7 @@ export function planBinds(
       readOnly: readOnly || ready.readOnly,
     };
     // A path that can't be passed to nerdctl is mounted under another name.
-    if (names.length === 0 && !isAwkward(ready.path)) return [bind];
+    if (names.length === 0 && !hasOptionSeparator(ready.path)) return [bind];
     return [{ ...bind, pin: { subPath: names.join("/"), create: !ready.readOnly, index } }];
   });
   return planned.sort((a, b) => partsOf(a.target).length - partsOf(b.target).length);

@@ -115,7 +115,7 @@ export function checkMounts(mounts: readonly VolumeMount[], volumes: ReadonlySet
     checkAbsolute("mount_path", mountPath);
     const target = mountPath.replace(/\/+$/, "");
     if (target === "") throw invalid("mount_path: nothing can be mounted over the root");
-    if (isAwkward(target))
+    if (hasOptionSeparator(target))
       throw invalid(`mount_path ${JSON.stringify(mountPath)} has a comma, colon, quote or line break`);
     if (targets.has(target)) throw invalid(`mount_path ${mountPath} is used twice`);
     targets.add(target);
@@ -124,7 +124,7 @@ export function checkMounts(mounts: readonly VolumeMount[], volumes: ReadonlySet
 }
 
 /** Reports whether a path has characters at which nerdctl splits its options; it supports no quoting. */
-export function isAwkward(path: string): boolean {
+export function hasOptionSeparator(path: string): boolean {
   return /[,:"\n]/.test(path);
 }
 

@@ -3,7 +3,7 @@ import { chmod, open, readdir, rename, rm, rmdir, statfs } from "node:fs/promise
 import { dirname, join } from "node:path";
 import { attachLoopDevice, detachLoopDevice, listLoopDevices } from "./loop-devices.ts";
 import { type Mounts, makeMountPoint } from "./mounts.ts";
-import { type ChildRunner, wordsOf } from "./run-child.ts";
+import { type ChildRunner, outputEndOf } from "./run-child.ts";
 import { VolumeError } from "./volumes.ts";
 
 /**
@@ -134,7 +134,7 @@ async function repair(
   const result = await children.run("e2fsck", ["-p", "--", file], { signal, timeoutMs: CHECK_MS });
   if (result.exitCode !== undefined && REPAIRED.includes(result.exitCode)) return true;
   if (kind === "scratch") return false;
-  throw new VolumeError("DAMAGED", `${file}: needs e2fsck by hand: ${wordsOf(result)}`);
+  throw new VolumeError("DAMAGED", `${file}: needs e2fsck by hand: ${outputEndOf(result)}`);
 }
 
 /**
@@ -177,7 +177,7 @@ async function setRoomAside(
   const result = await children.run("fallocate", ["-l", String(bytes), "--", file], { signal });
   if (result.exitCode === 0 || /not supported/i.test(result.stderr)) return;
   const isFull = /no space/i.test(result.stderr);
-  throw new VolumeError(isFull ? "NO_ROOM" : "HOST_FAILED", `fallocate: ${wordsOf(result)}`);
+  throw new VolumeError(isFull ? "NO_ROOM" : "HOST_FAILED", `fallocate: ${outputEndOf(result)}`);
 }
 
 function mkfsOptions({ kind, sizeBytes }: DiskImage): readonly string[] {
@@ -198,15 +198,15 @@ function mkfsOptions({ kind, sizeBytes }: DiskImage): readonly string[] {
  * that the limit can be used in full.
  */
 export function imageBytes({ kind, sizeBytes }: DiskImage): number {
-  const wanted = Math.max(sizeBytes, SIZE_BYTES_LEAST);
-  const inodeTables = (wanted / bytesPerInode(wanted)) * INODE_BYTES;
+  const desired = Math.max(sizeBytes, SIZE_BYTES_LEAST);
+  const inodeTables = (desired / bytesPerInode(desired)) * INODE_BYTES;
   const journal = kind === "scratch" ? 0 : journalBytes(sizeBytes);
   // ext4 reserves a fiftieth, at most 4096 blocks, for delayed allocation.
-  const reserve = Math.min(wanted / 48, 4_200 * BLOCK_BYTES);
+  const reserve = Math.min(desired / 48, 4_200 * BLOCK_BYTES);
   // Block groups have 128 MiB each, with bitmaps and descriptors. Durable images need more, to be able to grow.
-  const groups = Math.ceil(wanted / (128 * MEBIBYTE));
-  const tables = groups * 8 * BLOCK_BYTES + (kind !== "scratch" ? wanted / 500 + 3 * MEBIBYTE : 0);
-  const sum = wanted * 1.002 + inodeTables * 1.02 + journal + reserve + tables;
+  const groups = Math.ceil(desired / (128 * MEBIBYTE));
+  const tables = groups * 8 * BLOCK_BYTES + (kind !== "scratch" ? desired / 500 + 3 * MEBIBYTE : 0);
+  const sum = desired * 1.002 + inodeTables * 1.02 + journal + reserve + tables;
   return Math.ceil(sum / SIZE_STEP_BYTES) * SIZE_STEP_BYTES;
 }
 

@@ -32,7 +32,7 @@ export class DiskUseWatch {
   readonly #watched = new Map<string, { readonly directory: WatchedDirectory; dueMs: number }>();
   readonly #closing = new AbortController();
   #timer: (() => void) | undefined;
-  #walking: Promise<void> | undefined;
+  #measuring: Promise<void> | undefined;
 
   constructor(options: DiskUseWatchOptions) {
     this.#options = options;
@@ -58,18 +58,18 @@ export class DiskUseWatch {
   async close(): Promise<void> {
     this.#closing.abort();
     this.#timer?.();
-    await this.#walking;
+    await this.#measuring;
   }
 
   #schedule(): void {
     this.#timer?.();
     this.#timer = undefined;
-    if (this.#closing.signal.aborted || this.#walking !== undefined || this.#watched.size === 0) return;
+    if (this.#closing.signal.aborted || this.#measuring !== undefined || this.#watched.size === 0) return;
     const dueMs = Math.min(...[...this.#watched.values()].map((it) => it.dueMs));
     const { clock } = this.#options;
     this.#timer = clock.schedule(Math.max(0, dueMs - clock.monotonicMs()), () => {
-      this.#walking = this.#walkDue().finally(() => {
-        this.#walking = undefined;
+      this.#measuring = this.#walkDue().finally(() => {
+        this.#measuring = undefined;
         this.#schedule();
       });
     });

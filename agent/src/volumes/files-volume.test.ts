@@ -37,9 +37,9 @@ test("writes files with their modes, whatever the umask", async (t) => {
   const directory = await aDirectory(t);
   const umask = process.umask(0o077);
   t.after(() => process.umask(umask));
-  const wanted = { a: "1", "deep/er/b": "2" };
-  assert.equal(await writeFilesVolume(directory, files(wanted, 0o640), undefined), true);
-  assert.deepEqual(await contentsOf(directory), wanted);
+  const desired = { a: "1", "deep/er/b": "2" };
+  assert.equal(await writeFilesVolume(directory, files(desired, 0o640), undefined), true);
+  assert.deepEqual(await contentsOf(directory), desired);
   const modeOf = async (path: string) => ((await stat(join(directory, path))).mode & 0o7777).toString(8);
   assert.deepEqual(
     await Promise.all([".", "..data", "..data/deep", "..data/a", "..data/deep/er/b"].map(modeOf)),
@@ -50,10 +50,10 @@ test("writes files with their modes, whatever the umask", async (t) => {
 
 test("leaves existing files as they are", async (t) => {
   const directory = await aDirectory(t);
-  const wanted = files({ a: "1", "b/c": "2" });
-  await writeFilesVolume(directory, wanted, undefined);
+  const desired = files({ a: "1", "b/c": "2" });
+  await writeFilesVolume(directory, desired, undefined);
   const before = await readlink(join(directory, "..data"));
-  assert.equal(await writeFilesVolume(directory, wanted, undefined), false);
+  assert.equal(await writeFilesVolume(directory, desired, undefined), false);
   assert.equal(await readlink(join(directory, "..data")), before);
   for (const changed of [files({ a: "2", "b/c": "2" }), files({ a: "2" }), files({ a: "2" }, 0o600), []]) {
     assert.equal(await writeFilesVolume(directory, changed, undefined), true);
@@ -64,9 +64,9 @@ test("leaves existing files as they are", async (t) => {
 
 test("replaces a file by a directory and back", async (t) => {
   const directory = await aDirectory(t);
-  for (const wanted of [{ a: "1" }, { "a/b": "2" }, { "a/b/c": "3" }, { a: "4" }]) {
-    await writeFilesVolume(directory, files(wanted), undefined);
-    assert.deepEqual(await contentsOf(directory), wanted);
+  for (const desired of [{ a: "1" }, { "a/b": "2" }, { "a/b/c": "3" }, { a: "4" }]) {
+    await writeFilesVolume(directory, files(desired), undefined);
+    assert.deepEqual(await contentsOf(directory), desired);
   }
   const hidden = (await readdir(directory)).filter((name) => name.startsWith(".."));
   assert.equal(hidden.length, 2, "old ones are cleared away");
@@ -114,9 +114,9 @@ test("a write repairs the result of an interrupted one", async (t) => {
       () => writeFile(join(directory, "..gen-1", "a"), "torn"),
     ];
     for (const act of litter) if (random() < 0.5) await act().catch(() => undefined);
-    const wanted = random() < 0.5 ? { a: "old", b: "old" } : { a: "new", "c/d": "new" };
-    await writeFilesVolume(directory, files(wanted), undefined);
-    assert.deepEqual(await contentsOf(directory), wanted, `seed ${seed}`);
-    assert.equal(await writeFilesVolume(directory, files(wanted), undefined), false, `seed ${seed}`);
+    const desired = random() < 0.5 ? { a: "old", b: "old" } : { a: "new", "c/d": "new" };
+    await writeFilesVolume(directory, files(desired), undefined);
+    assert.deepEqual(await contentsOf(directory), desired, `seed ${seed}`);
+    assert.equal(await writeFilesVolume(directory, files(desired), undefined), false, `seed ${seed}`);
   }
 });

@@ -123,11 +123,11 @@ async function holds(
 
 async function link(directory: string, names: ReadonlySet<string>): Promise<void> {
   for (const name of names) {
-    const wanted = `${DATA}/${name}`;
+    const desired = `${DATA}/${name}`;
     const path = join(directory, name);
-    if ((await readlink(path).catch(() => undefined)) === wanted) continue;
+    if ((await readlink(path).catch(() => undefined)) === desired) continue;
     await rm(path, { recursive: true, force: true });
-    await symlink(wanted, path);
+    await symlink(desired, path);
   }
 }
 

@@ -47,7 +47,7 @@ async function rootFits(root: string, gid: number): Promise<boolean> {
 async function* misfits(root: string, gid: number, signal: AbortSignal): AsyncGenerator<string> {
   const isDirectory = ["-type", "d", "!", "-perm", `-${DIRECTORY_BITS.toString(8)}`];
   const isFile = ["-type", "f", "!", "-perm", `-${FILE_BITS.toString(8)}`];
-  const wanted = [
+  const desired = [
     "(",
     "!",
     "-gid",
@@ -62,7 +62,7 @@ async function* misfits(root: string, gid: number, signal: AbortSignal): AsyncGe
     ")",
     ")",
   ];
-  const child = spawn("find", ["-P", root, "-xdev", ...wanted, "-printf", "%P\\0"], {
+  const child = spawn("find", ["-P", root, "-xdev", ...desired, "-printf", "%P\\0"], {
     stdio: ["ignore", "pipe", "ignore"],
     env: { PATH: "/usr/bin:/bin", LC_ALL: "C" },
     signal,
@@ -98,7 +98,7 @@ async function* misfits(root: string, gid: number, signal: AbortSignal): AsyncGe
 class PinnedWalk {
   readonly #root: FileHandle;
   /** Handles of the directories of the last path, from the root on. */
-  #trail: { readonly name: string; readonly handle: FileHandle }[] = [];
+  #ancestors: { readonly name: string; readonly handle: FileHandle }[] = [];
 
   static async begin(root: string): Promise<PinnedWalk> {
     return new PinnedWalk(await open(root, PIN));
@@ -143,21 +143,21 @@ class PinnedWalk {
   /** Returns the handle of the directory at these parts below the root. */
   async #enter(parts: readonly string[]): Promise<FileHandle> {
     let shared = 0;
-    while (shared < parts.length && this.#trail[shared]?.name === parts[shared]) shared += 1;
+    while (shared < parts.length && this.#ancestors[shared]?.name === parts[shared]) shared += 1;
     await this.#leave(shared);
     for (const name of parts.slice(shared)) {
       const handle = await open(below(this.#last, name), PIN | constants.O_DIRECTORY);
-      this.#trail.push({ name, handle });
+      this.#ancestors.push({ name, handle });
     }
     return this.#last;
   }
 
   get #last(): FileHandle {
-    return this.#trail.at(-1)?.handle ?? this.#root;
+    return this.#ancestors.at(-1)?.handle ?? this.#root;
   }
 
   async #leave(keep: number): Promise<void> {
-    for (const { handle } of this.#trail.splice(keep)) await handle.close();
+    for (const { handle } of this.#ancestors.splice(keep)) await handle.close();
   }
 }
 

@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { type ChildRunner, wordsOf } from "./run-child.ts";
+import { type ChildRunner, outputEndOf } from "./run-child.ts";
 import { type HostPathType, VolumeError } from "./volumes.ts";
 
 // A local file system answers within milliseconds, but the path may be on a server that is unreachable.
@@ -44,9 +44,9 @@ export async function prepareHostPath(
 
 /** Checks the type of a host path. @throws VolumeError WRONG_TYPE if it differs from the declared type. */
 export function checkHostPathType(path: string, type: HostPathType, found: string | undefined): void {
-  const wanted = WANTED[type];
-  if (wanted !== undefined && found !== wanted)
-    throw new VolumeError("WRONG_TYPE", `host path ${path} is ${found ?? "nothing"}, not ${wanted}`);
+  const desired = WANTED[type];
+  if (desired !== undefined && found !== desired)
+    throw new VolumeError("WRONG_TYPE", `host path ${path} is ${found ?? "nothing"}, not ${desired}`);
 }
 
 /**
@@ -64,7 +64,7 @@ export async function typeAt(
     return FILE_TYPES.get(mode & TYPE_BITS) ?? "a file of an unknown type";
   }
   if (/No such file or directory/.test(result.stderr)) return undefined;
-  throw new VolumeError("HOST_FAILED", wordsOf(result));
+  throw new VolumeError("HOST_FAILED", outputEndOf(result));
 }
 
 /** Creates the path. As in Kubernetes' runtimes, a missing path without a declared type becomes a directory. */

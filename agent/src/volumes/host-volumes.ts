@@ -64,7 +64,7 @@ export class HostVolumes implements PodVolumes {
   readonly #dependencies: VolumeDependencies;
   readonly #clock: Clock;
   /** Functions that cancel the searches that are due. */
-  readonly #lateLooks: (() => void)[] = [];
+  readonly #lateChecks: (() => void)[] = [];
   readonly #closed = new AbortController();
   readonly #mutex = new KeyedMutex();
   readonly #prepared = new Map<string, ReadonlyMap<string, ReadyVolume>>();
@@ -117,7 +117,7 @@ export class HostVolumes implements PodVolumes {
     }
     await this.#dependencies.claims.settle(knownUids, claimUsersOf(inUse), signal);
     for (const afterMs of LATE_DEVICES_MS)
-      this.#lateLooks.push(this.#clock.schedule(afterMs, () => void this.#detachLateDevices()));
+      this.#lateChecks.push(this.#clock.schedule(afterMs, () => void this.#detachLateDevices()));
   }
 
   prepare(pod: PodVolumeSpec, signal: AbortSignal): Promise<void> {
@@ -202,7 +202,7 @@ export class HostVolumes implements PodVolumes {
   }
 
   async close(): Promise<void> {
-    for (const cancel of this.#lateLooks) cancel();
+    for (const cancel of this.#lateChecks) cancel();
     this.#closed.abort();
     await this.#mutex.idle();
     await this.#dependencies.diskUse.close();

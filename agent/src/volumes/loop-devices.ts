@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { basename } from "node:path";
-import { type ChildRunner, wordsOf } from "./run-child.ts";
+import { type ChildRunner, outputEndOf } from "./run-child.ts";
 import { VolumeError } from "./volumes.ts";
 
 const SYS_BLOCK = "/sys/block";
@@ -64,7 +64,7 @@ export async function detachLoopDevice(
 ): Promise<void> {
   const result = await children.run("losetup", ["--detach", device], { signal });
   if (result.exitCode === 0 || (await readBackingFile(basename(device))) !== file) return;
-  throw new VolumeError("HOST_FAILED", `losetup: ${wordsOf(result)}`);
+  throw new VolumeError("HOST_FAILED", `losetup: ${outputEndOf(result)}`);
 }
 
 /** Detaches all devices of files in the directory. */

@@ -1,7 +1,7 @@
 import { lstat, mkdir, open, readdir, rmdir, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { mountAt, mountsBelow, readMountTable } from "./mount-table.ts";
-import { type ChildRunner, wordsOf } from "./run-child.ts";
+import { type ChildRunner, outputEndOf } from "./run-child.ts";
 import { VolumeError } from "./volumes.ts";
 
 // A plain unmount writes back cached data; one that takes longer waits for a server or a failing disk.
@@ -73,7 +73,7 @@ export class Mounts {
       signal,
     });
     if (forced.exitCode !== 0 && (await this.isMounted(path))) {
-      throw new VolumeError("HOST_FAILED", `umount: ${wordsOf(forced)}`);
+      throw new VolumeError("HOST_FAILED", `umount: ${outputEndOf(forced)}`);
     }
   }
 

@@ -1,5 +1,5 @@
 import { type Mounts, makeMountPoint } from "./mounts.ts";
-import { type ChildRunner, wordsOf } from "./run-child.ts";
+import { type ChildRunner, outputEndOf } from "./run-child.ts";
 import { VolumeError } from "./volumes.ts";
 
 export const MOUNT_NFS = "/usr/sbin/mount.nfs";
@@ -40,7 +40,7 @@ export async function mountNfs(
       signal,
       timeoutMs: MOUNT_MS,
     });
-    if (result.exitCode !== 0) throw refusal(what, wordsOf(result));
+    if (result.exitCode !== 0) throw refusal(what, outputEndOf(result));
   } catch (error) {
     if (!(error instanceof VolumeError) || error.code === "ABORTED") throw error;
     if (error.code === "HOST_FAILED" && /ENOENT/.test(error.message)) {
@@ -73,7 +73,7 @@ export async function checkNfs(
       signal,
       timeoutMs: ANSWER_MS,
     });
-    if (result.exitCode !== 0) throw new VolumeError("UNAVAILABLE", wordsOf(result));
+    if (result.exitCode !== 0) throw new VolumeError("UNAVAILABLE", outputEndOf(result));
   } catch (error) {
     if (!(error instanceof VolumeError) || error.code === "ABORTED") throw error;
     throw new VolumeError("UNAVAILABLE", `nfs ${server}:${path} doesn't answer: ${error.message}`, {

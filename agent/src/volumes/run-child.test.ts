@@ -27,7 +27,7 @@ test("kills a child that times out or is cancelled, without waiting for it", asy
   const unwanted = children.run("sleep", ["60"], { signal: abort.signal });
   abort.abort();
   await assert.rejects(unwanted, failsWith("ABORTED"));
-  await assert.rejects(late, failsWith("UNAVAILABLE", "sleep: no end after 50 ms"));
+  await assert.rejects(late, failsWith("UNAVAILABLE", "sleep: did not end within 50 ms"));
   await assert.rejects(children.run("true", [], { signal: abort.signal }), failsWith("ABORTED"));
 });
 

@@ -50,7 +50,8 @@ export class ChildRunner {
         reject(error);
       };
       const abort = () => giveUp(aborted(file));
-      const late = () => giveUp(new VolumeError("UNAVAILABLE", `${file}: no end after ${timeoutMs} ms`));
+      const late = () =>
+        giveUp(new VolumeError("UNAVAILABLE", `${file}: did not end within ${timeoutMs} ms`));
       const timer = setTimeout(late, timeoutMs);
       signal?.addEventListener("abort", abort, { once: true });
       const settled = () => {
@@ -77,7 +78,7 @@ export class ChildRunner {
   async must(file: string, args: readonly string[], options: ChildOptions = {}): Promise<string> {
     const result = await this.run(file, args, options);
     if (result.exitCode === 0) return result.stdout;
-    throw new VolumeError("HOST_FAILED", `${file}: ${wordsOf(result)}`);
+    throw new VolumeError("HOST_FAILED", `${file}: ${outputEndOf(result)}`);
   }
 
   #leaveBehind(child: ChildProcess): void {
@@ -92,7 +93,7 @@ export class ChildRunner {
   }
 }
 
-export function wordsOf({ exitCode, stdout, stderr }: ChildResult): string {
+export function outputEndOf({ exitCode, stdout, stderr }: ChildResult): string {
   const said = (stderr.trim() || stdout.trim()).replaceAll(/\s*\n\s*/g, "; ").slice(0, 500);
   return said || `failed with exit code ${exitCode}`;
 }

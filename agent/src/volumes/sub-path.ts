@@ -1,7 +1,7 @@
 import { typeAt } from "./host-path.ts";
 import { isPartOf, mountAt, readMountTable, type Subtree } from "./mount-table.ts";
 import { type Mounts, makeMountPoint, removeMountPoint } from "./mounts.ts";
-import { type ChildRunner, wordsOf } from "./run-child.ts";
+import { type ChildRunner, outputEndOf } from "./run-child.ts";
 import { VolumeError } from "./volumes.ts";
 
 // The volume may be on a server that is unreachable; see host-path.ts.
@@ -84,7 +84,7 @@ async function createPinned(request: PinRequest, parts: PinOptions, signal: Abor
       const path = `${parent}/${name}`;
       const made = await parts.children.run("mkdir", ["-m", mode, "--", path], options);
       if (made.exitCode !== 0 && !/File exists/.test(made.stderr)) {
-        throw new VolumeError("HOST_FAILED", `sub_path ${subPath}: ${wordsOf(made)}`);
+        throw new VolumeError("HOST_FAILED", `sub_path ${subPath}: ${outputEndOf(made)}`);
       }
       // The number of parts selects the first mount point, so that the last directory is pinned at the target.
       const place = places[(index + 1) % 2] ?? target;

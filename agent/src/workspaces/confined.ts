@@ -154,7 +154,7 @@ export async function runConfined(
     options.signal.throwIfAborted();
     if (limit.aborted) {
       const seconds = Math.round(options.timeoutMs / 1_000);
-      throw new WorkspaceError("UNAVAILABLE", `${command.file}: no end after ${seconds} s`);
+      throw new WorkspaceError("UNAVAILABLE", `${command.file}: did not end within ${seconds} s`);
     }
     const stdout = Buffer.concat(chunks).subarray(0, outputBytesMax).toString();
     return { exitCode, stdout, stderr: program.words() };

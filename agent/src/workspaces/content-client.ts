@@ -70,13 +70,13 @@ export async function uploadArchive(
     upload.end({ part: { $case: "end", value } });
     const { archive, existed } = await upload.response;
     if (archive === undefined)
-      throw new WorkspaceError("UNAVAILABLE", "the content store did not say what it stored");
+      throw new WorkspaceError("UNAVAILABLE", "the content store did not report what it stored");
     if (!existed) assertSame(archive, sent);
     return archive;
   } catch (error) {
     options.signal.throwIfAborted();
     if (stall.signal.aborted)
-      throw new WorkspaceError("UNAVAILABLE", `the content store took nothing for ${STALL_MS / 1_000} s`);
+      throw new WorkspaceError("UNAVAILABLE", `the content store accepted no data for ${STALL_MS / 1_000} s`);
     throw toWorkspaceError(error);
   } finally {
     stall.stop();

@@ -22,14 +22,14 @@ export async function markReady(content: string, source: ContentSource): Promise
   const before = await lstat(content);
   const root = await Directory.open(content);
   try {
-    const present = await root.look(DIRECTORY);
+    const present = await root.stat(DIRECTORY);
     if (present === undefined) {
       await root.makeDirectory(DIRECTORY, 0o755);
       await chown(join(content, DIRECTORY), WORKSPACE_UID, WORKSPACE_GID);
     } else if (!present.isDirectory()) return false;
     const directory = await root.enter(DIRECTORY);
     try {
-      if ((await directory.look(FILE))?.isDirectory()) return false;
+      if ((await directory.stat(FILE))?.isDirectory()) return false;
       await directory.remove(FILE).catch(() => undefined);
       const file = await directory.createFile(FILE);
       try {

@@ -8,7 +8,7 @@ import {
   WorkspaceOrder,
   WorkspaceReport,
 } from "@forage/proto/forage/workspaces/v1/workspaces";
-import { isWanted, nextWork, type WorkspaceView } from "./next-work.ts";
+import { isDesired, nextWork, type WorkspaceView } from "./next-work.ts";
 
 const FINAL: TransferOrder = { id: "final", kind: TransferKind.FINAL_BACKUP, object: "o/final" };
 const SNAPSHOT: TransferOrder = { id: "snapshot", kind: TransferKind.SNAPSHOT, object: "o/snapshot" };
@@ -87,7 +87,7 @@ test("does nothing after the content was disposed of", () => {
 
 test("cancels work that the order no longer needs", () => {
   const order = view({ order: { transfers: [FINAL] } }).order;
-  assert.equal(isWanted({ type: "transfer", transfer: FINAL }, order), true);
-  assert.equal(isWanted({ type: "transfer", transfer: SNAPSHOT }, order), false);
-  assert.equal(isWanted({ type: "initialize" }, { ...order, dispose: true }), false);
+  assert.equal(isDesired({ type: "transfer", transfer: FINAL }, order), true);
+  assert.equal(isDesired({ type: "transfer", transfer: SNAPSHOT }, order), false);
+  assert.equal(isDesired({ type: "initialize" }, { ...order, dispose: true }), false);
 });

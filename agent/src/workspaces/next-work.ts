@@ -63,7 +63,7 @@ export function workKey(work: Work): string {
 }
 
 /** Reports whether work in progress is still required by the order. */
-export function isWanted(work: Work, order: WorkspaceOrder): boolean {
+export function isDesired(work: Work, order: WorkspaceOrder): boolean {
   if (work.type === "dispose") return true;
   if (order.dispose) return false;
   if (work.type !== "transfer") return true;

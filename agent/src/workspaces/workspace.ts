@@ -12,7 +12,7 @@ import {
 } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { type Clock, pause } from "../clock.ts";
 import type { ContentActions } from "./content-actions.ts";
-import { isWanted, nextWork, transferOf, type Work, workKey } from "./next-work.ts";
+import { isDesired, nextWork, transferOf, type Work, workKey } from "./next-work.ts";
 import { WorkspaceError } from "./workspace-error.ts";
 import type { WorkspaceRecord, WorkspaceRecords } from "./workspace-records.ts";
 
@@ -89,10 +89,10 @@ export class Workspace {
   /** Applies a newer order, which is already on disk. */
   assign(order: WorkspaceOrder): void {
     this.#order = order;
-    const wanted = new Set(order.transfers.map(({ id }) => id));
-    const transfers = this.#report.transfers.filter(({ id }) => wanted.has(id));
+    const desired = new Set(order.transfers.map(({ id }) => id));
+    const transfers = this.#report.transfers.filter(({ id }) => desired.has(id));
     this.#publish({ orderVersion: order.version, transfers });
-    if (this.#current !== undefined && !isWanted(this.#current.work, order)) this.#current.abort.abort();
+    if (this.#current !== undefined && !isDesired(this.#current.work, order)) this.#current.abort.abort();
     // A changed order may provide what was missing.
     this.#notBeforeMs.clear();
     this.wake();

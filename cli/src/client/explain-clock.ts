@@ -27,7 +27,7 @@ export async function explainClock(endpoint: Endpoint, nowMs: number): Promise<s
   const { server, caFile } = endpoint;
   const authority = validityOf(endpoint.caPem);
   if (authority !== undefined && !isWithin(authority, nowMs))
-    return `the CA in ${caFile} is valid ${text(authority)}, and the clock of this host says ${iso(nowMs)}: set this clock if it is wrong; if the CA was made while the coordinator's clock was ahead, it is good from then on`;
+    return `the CA in ${caFile} is valid ${text(authority)}, and the clock of this host says ${iso(nowMs)}: set this clock if it is wrong; if the CA was made while the coordinator's clock was ahead, it is valid from then on`;
   const served = await servedValidity(server);
   const shown = served === undefined ? "is not valid at the moment" : `is valid ${text(served)}`;
   return `the certificate of ${server} ${shown}, and the clock of this host says ${iso(nowMs)}: compare the clocks of both hosts and set the one that is wrong; the coordinator makes itself a new certificate soon after its clock is set, at a restart at once`;

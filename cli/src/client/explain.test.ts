@@ -40,7 +40,7 @@ test("explains what to do after each failure", () => {
       status.UNAVAILABLE,
       "No connection established. Last error: connect EHOSTUNREACH 10.0.0.1",
       "UNREACHABLE",
-      /^no way to host:7600/,
+      /^no route to host:7600/,
     ],
     [
       status.UNAVAILABLE,

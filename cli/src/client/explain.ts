@@ -92,7 +92,7 @@ function describeUnreachable(details: string, { server, caFile }: Endpoint): [Cl
     return ["UNREACHABLE", `the name in ${server} is unknown: ${check}`];
   }
   if (/ETIMEDOUT|EHOSTUNREACH|ENETUNREACH/.test(details))
-    return ["UNREACHABLE", `no way to ${server}: ${check}`];
+    return ["UNREACHABLE", `no route to ${server}: ${check}`];
   if (/altnames|ERR_TLS_CERT_ALTNAME/.test(details)) {
     return [
       "UNTRUSTED",

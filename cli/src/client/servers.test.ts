@@ -63,7 +63,7 @@ test("tries each coordinator once, and names all of them in the error when none 
   const refused = anError(status.UNAVAILABLE, "No connection established. Last error: connect ECONNREFUSED");
   await assert.rejects(attempt.failed(refused), (error) => {
     assert.ok(error instanceof CallError && error.code === "UNREACHABLE" && !error.connected);
-    assert.match(error.message, /^none of a:1, b:2 can be reached: no way to a:1: /);
+    assert.match(error.message, /^none of a:1, b:2 can be reached: no route to a:1: /);
     return true;
   });
 });

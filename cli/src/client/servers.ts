@@ -133,19 +133,19 @@ export interface Attempt {
 function isSettled(client: Client, deadlineMs: number, signal: AbortSignal): Promise<boolean> {
   const channel = client.getChannel();
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const look = (): void => {
+  const check = (): void => {
     const state = channel.getConnectivityState(true);
     if (state !== connectivityState.IDLE && state !== connectivityState.CONNECTING) resolve(true);
     else
       channel.watchConnectivityState(state, new Date(deadlineMs), (error) =>
-        error === undefined ? look() : resolve(false),
+        error === undefined ? check() : resolve(false),
       );
   };
   // The signal also cancels the call, which then reports the cancellation.
   const leave = (): void => resolve(true);
   signal.addEventListener("abort", leave, { once: true });
   if (signal.aborted) leave();
-  else look();
+  else check();
   return promise.finally(() => signal.removeEventListener("abort", leave));
 }
 

@@ -71,7 +71,7 @@ describe("rejects invalid command lines before anything runs", () => {
     "show x -q": /unknown option -q/,
     "show x --tail": /--tail needs a value/,
     "show x --tail --stdin": /--tail needs a value; to give it "--stdin" write --tail=--stdin/,
-    "show x --stdin=no": /--stdin takes no value/,
+    "show x --stdin=no": /--stdin accepts no value/,
     "show x --role admin": /--role is one of viewer, editor, not "admin"/,
     "show x -o jsno": /-o is one of .*\(did you mean "json"\?\)/,
     "show x --tail 1 --tail 2": /--tail is given twice/,

@@ -131,7 +131,7 @@ function setFlag(
     throw usage(path, `unknown option ${rawName}${hint}`);
   }
   if (flag.type === "switch") {
-    if (value !== undefined) throw usage(path, `${rawName} takes no value`);
+    if (value !== undefined) throw usage(path, `${rawName} accepts no value`);
     flags[name] = true;
     return;
   }

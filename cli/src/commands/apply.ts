@@ -17,7 +17,7 @@ export const apply = defineCommand({
   details: `Removes resources that have the manifests' labels and that the manifests no longer name. On a terminal it asks first, and
 removes only what it listed; --prune=yes removes them and --prune=no keeps them without a question. With --strict, the command fails if
 60 s after the rollout a service has no ready endpoint or no gateway has applied a route.
-Exit codes: 0 done, 1 failed, 2 no node takes it, 3 rolled back, 4 the time given by --timeout is over.
+Exit codes: 0 done, 1 failed, 2 a pod fits no node, 3 rolled back, 4 the time given by --timeout is over.
 Ctrl-C only stops watching; the rollout continues.`,
   flags: {
     file: MANIFEST_FLAG,

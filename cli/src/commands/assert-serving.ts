@@ -65,11 +65,11 @@ async function list(coordinator: Coordinator, namespace: string): Promise<{ reso
 }
 
 function whyNot(resource: Resource | undefined): string {
-  if (resource === undefined) return "it is not there";
+  if (resource === undefined) return "it does not exist";
   const { kind, message, readyEndpoints, route } = resource;
   if (kind === "service" && message !== "") return message;
   if (kind === "service" && readyEndpoints === 0) return "it has no ready endpoints";
   const word = routeWord(resource);
-  if (route === undefined) return kind === "route" ? "no gateway has taken it" : "";
+  if (route === undefined) return kind === "route" ? "no gateway has applied it" : "";
   return word === "InForce" ? "" : `its route: ${word}`;
 }

@@ -14,7 +14,7 @@ const create = defineCommand({
   name: "create",
   summary: "Make a backup of the coordinator's store now",
   details: `The coordinator writes the backup into its directory of backups, reads it back and removes the oldest backups that were made on demand
-(backups.keep in its configuration). Scheduled backups stay. Pods and changes go on meanwhile.`,
+(backups.keep in its configuration). Scheduled backups stay. Pods and changes continue meanwhile.`,
   run: async (invocation) => {
     const context = contextOf(invocation);
     const made = await withCoordinator(context, (coordinator) => coordinator.call(operator.createBackup, {}));
@@ -86,7 +86,9 @@ async function download(coordinator: Coordinator, name: string, path: string): P
   if (await exists(path)) throw new CliError("USAGE", `${path} exists: name another file`);
   const partial = `${path}.partial`;
   const file = await open(partial, "wx", 0o600).catch((cause: unknown) => {
-    const why = isPresent(cause) ? "exists: remove it unless another copy is under way" : "can't be created";
+    const why = isPresent(cause)
+      ? "exists: remove it unless another copy is in progress"
+      : "can't be created";
     throw new CliError("USAGE", `${partial} ${why}`, { cause });
   });
   try {

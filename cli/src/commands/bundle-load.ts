@@ -145,7 +145,7 @@ async function sendImages(task: {
           { name, entry },
           bundle.archive,
         );
-        context.world.stderr.write(`${node}: ${name} is there\n`);
+        context.world.stderr.write(`${node}: ${name} is on the node\n`);
         rows.push(pushed);
       }
     });

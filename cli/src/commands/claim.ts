@@ -19,7 +19,7 @@ const create = defineCommand({
     capacity: {
       type: "text",
       hint: "QUANTITY",
-      help: "such as 10Gi; without it there is no limit but the disk",
+      help: "such as 10Gi; without it, only the disk limits it",
     },
     label: OBJECT_LABELS_FLAG,
   },

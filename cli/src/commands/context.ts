@@ -110,7 +110,7 @@ const rm = defineCommand({
     for (const name of operands) assertThere(file, name);
     file.write(operands.reduce(withoutContext, file.text));
     for (const name of operands) world.stdout.write(`context "${name}" removed\n`);
-    if (operands.includes(file.config.current ?? "")) world.stderr.write("no context is current now\n");
+    if (operands.includes(file.config.current ?? "")) world.stderr.write("there is no current context now\n");
     return EXIT.ok;
   },
 });

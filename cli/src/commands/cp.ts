@@ -113,7 +113,7 @@ class Copy {
       const name = basename(path);
       if (name === "")
         throw new CliError("USAGE", "the root directory is too much to copy: name something in it");
-      const place = { directory, name, stats: await directory.look(name) };
+      const place = { directory, name, stats: await directory.stat(name) };
       await copyInto(await this.#call(), options, place, {
         name: basename(resolve(source)),
         skipped: (what, why) => this.#remark(`${what} ${why}\n`),

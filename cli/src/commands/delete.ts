@@ -25,7 +25,7 @@ export const deleteCommand = defineCommand({
   name: "delete",
   summary: "Stop and remove resources",
   details: `Give exactly one of: KIND/NAME…, -f, -l, --all. Containers are stopped gracefully; a second delete does no harm.
-With -f, what is not there any more is passed over.`,
+With -f, resources that no longer exist are skipped.`,
   operands: [{ name: "KIND/NAME", repeated: true, help: "what to remove" }],
   flags: {
     file: { ...MANIFEST_FLAG, help: "remove what this manifest holds" },

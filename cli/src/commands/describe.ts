@@ -18,7 +18,7 @@ import { parseObjectReference, parseReference } from "./reference.ts";
 
 export const describe = defineCommand({
   name: "describe",
-  summary: "Show one thing with all that belongs to it",
+  summary: "Show an object in detail, with everything that belongs to it",
   operands: [
     {
       name: "KIND/NAME",

@@ -46,7 +46,7 @@ With --watch and -o json there is one JSON object a line.`,
     watch: {
       type: "switch",
       short: "w",
-      help: `go on with what comes, after the last ${SHOWN_BEFORE_WATCH}`,
+      help: `keep running and show new events, after the last ${SHOWN_BEFORE_WATCH}`,
     },
   },
   run: async (invocation) => {

@@ -19,14 +19,17 @@ export async function findPod(coordinator: Coordinator, namespace: string, name:
   if (exact !== undefined) return exact;
   if (pods.length > 1) {
     const names = pods.map((pod) => `${pod.name} (${shortUid(pod.uid)})`);
-    throw new CliError("AMBIGUOUS", `"${name}" begins the uids of ${pods.length} pods: ${shorten(names)}`);
+    throw new CliError(
+      "AMBIGUOUS",
+      `"${name}" is the prefix of the uids of ${pods.length} pods: ${shorten(names)}`,
+    );
   }
   const all = await coordinator.call(operator.listPods, { ...EVERY_POD, namespace });
   const ofWorkload = all.pods.find((pod) => pod.workloadName === name);
   if (ofWorkload !== undefined) {
     throw new CliError(
       "NOT_FOUND",
-      `"${name}" is no pod; for its pods say ${ofWorkload.workloadKind}/${name}, or name one: ${shorten(all.pods.filter((pod) => pod.workloadName === name).map((pod) => pod.name))}`,
+      `"${name}" is not a pod; for its pods use ${ofWorkload.workloadKind}/${name}, or name one: ${shorten(all.pods.filter((pod) => pod.workloadName === name).map((pod) => pod.name))}`,
     );
   }
   throw notFound("pod", name, namespace, all.pods);

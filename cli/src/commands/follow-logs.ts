@@ -115,7 +115,7 @@ class Followers {
     for (const pod of pods) {
       if (this.#open.has(pod.uid) || this.#done.has(pod.uid)) continue;
       if (this.#open.size >= MAX_FOLLOWED) {
-        this.#say("", `more than ${MAX_FOLLOWED} pods: those that come now are not followed`);
+        this.#report("", `more than ${MAX_FOLLOWED} pods: those that come now are not followed`);
         return;
       }
       const end = this.#run(pod, options).finally(() => this.#open.delete(pod.uid));
@@ -136,13 +136,13 @@ class Followers {
     } catch (error) {
       if (context.signal.aborted) this.failure ??= error;
       // A pod without a log must not hide the logs of others, and may have a log later.
-      else this.#say(pod.uid, `${pod.name}: ${messageOf(error)}`);
+      else this.#report(pod.uid, `${pod.name}: ${messageOf(error)}`);
     } finally {
       await write(stdout, prefixLines(lines.end(), prefix), context.signal);
     }
   }
 
-  #say(about: string, text: string): void {
+  #report(about: string, text: string): void {
     if (this.#said.get(about) === text) return;
     this.#said.set(about, text);
     this.#following.context.world.stderr.write(`${plainText(text)}\n`);
@@ -158,7 +158,7 @@ function follow(
   const { signal, world } = context;
   return followLog({
     open: (log) => coordinator.stream(operator.logs, { namespace, pod: name, container, options: log }),
-    look: async () => {
+    readPod: async () => {
       const request = { namespace, labels: {}, workload: "", node: "", name };
       const { pods } = await coordinator.call(operator.listPods, request);
       const pod = pods.find((each) => each.uid === uid);

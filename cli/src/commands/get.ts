@@ -45,7 +45,7 @@ With --watch a terminal shows the newest list; otherwise each new or changed row
     "all-namespaces": ALL_NAMESPACES_FLAG,
     label: SELECTOR_FLAG,
     node: { type: "text", hint: "NAME", help: "only pods on this node" },
-    watch: { type: "switch", short: "w", help: "go on, and show what changes" },
+    watch: { type: "switch", short: "w", help: "keep running and show changes" },
   },
   run: async (invocation) => {
     const { flags, operands } = invocation;

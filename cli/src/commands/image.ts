@@ -68,7 +68,7 @@ const rm = defineCommand({
       const nodes = await targetsOf(coordinator, invocation.flags);
       return onEachNode(context, coordinator, nodes, async (node) => {
         const { absent } = await coordinator.call(operator.removeImage, { node, namespace, image });
-        context.world.stdout.write(`${node}: ${image} ${absent ? "is not there" : "removed"}\n`);
+        context.world.stdout.write(`${node}: ${image} ${absent ? "does not exist" : "removed"}\n`);
       });
     });
   },
@@ -110,7 +110,7 @@ Both nodes check that pods of the namespace may use the image, and every digest.
           if (message !== last) context.world.stderr.write(`${node}: ${plainText(message)}\n`);
           last = message;
         }
-        context.world.stdout.write(`${node}: ${image} is there\n`);
+        context.world.stdout.write(`${node}: ${image} is on the node\n`);
       });
     });
   },

@@ -81,7 +81,7 @@ async function find(
     const request = { namespace: settings.namespace, labels: {} };
     const { resources } = await coordinator.call(operator.listResources, request);
     const run = resources.find((resource) => resource.kind === "job" && resource.name === name);
-    if (run === undefined || run.deleting) throw new CliError("NOT_FOUND", `job "${name}" is gone`);
+    if (run === undefined || run.deleting) throw new CliError("NOT_FOUND", `job "${name}" no longer exists`);
     return run;
   } catch (error) {
     if (error instanceof CallError && error.passing) return undefined;

@@ -4,7 +4,7 @@ import { durationFlag } from "../duration-flag.ts";
 import { CliError } from "../errors.ts";
 
 export const LOG_FLAGS = {
-  follow: { type: "switch", short: "f", help: "go on with what is written from now on" },
+  follow: { type: "switch", short: "f", help: "keep running and print new lines" },
   container: { type: "text", short: "c", hint: "NAME", help: "which container; the main one by default" },
   tail: { type: "text", hint: "LINES", help: "only so many lines from the end" },
   since: {

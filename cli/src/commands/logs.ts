@@ -17,7 +17,7 @@ export const logs = defineCommand({
   name: "logs",
   summary: "Print what containers have written",
   details: `With KIND/NAME the logs of all its pods; with more than one, each line begins with the pod's name.
--f goes on until the container ends, over restarts of agent and coordinator; with KIND/NAME also with the pods that come later, until there are none to come.`,
+-f follows until the container ends, over restarts of agent and coordinator; with KIND/NAME also with the pods that come later, until there are none to come.`,
   operands: [
     {
       name: "POD|KIND/NAME",

@@ -9,7 +9,7 @@ import { EXIT } from "../exit-code.ts";
 import type { Column } from "../output/table.ts";
 import { age, toMs } from "../view/timestamp.ts";
 
-const NAME = { name: "NAME", required: true, help: "what custom_metrics call it" } as const;
+const NAME = { name: "NAME", required: true, help: "its name in custom_metrics" } as const;
 const OF = {
   workload: { type: "text", hint: "NAME", help: "of this container service only" },
   pod: { type: "text", hint: "NAME", help: "of this pod only" },
@@ -17,13 +17,13 @@ const OF = {
 
 const set = defineCommand({
   name: "set",
-  summary: "Push a value of a custom metric, which autoscaling steers by until it runs out",
-  details: `Without --workload and --pod it is of every container service of the namespace that steers by the metric.
+  summary: "Push a value of a custom metric, which autoscaling uses until it expires",
+  details: `Without --workload and --pod, the value applies to every container service of the namespace that uses the metric.
 The coordinator keeps values in memory: after its restart they are missing until they are pushed again.`,
   operands: [NAME, { name: "VALUE", required: true, help: "a number of at least 0" }],
   flags: {
     ...OF,
-    for: { type: "text", hint: "DURATION", help: "how long it counts; 1m by default, at most 1h" },
+    for: { type: "text", hint: "DURATION", help: "how long the value is used; 1m by default, at most 1h" },
   },
   run: async (invocation) => {
     const context = contextOf(invocation);
@@ -43,7 +43,7 @@ The coordinator keeps values in memory: after its restart they are missing until
 
 const list = defineCommand({
   name: "ls",
-  summary: "List the pushed values that still count",
+  summary: "List the pushed values that are still used",
   operands: [{ ...NAME, required: false }],
   run: async (invocation) => {
     const context = contextOf(invocation);
@@ -58,7 +58,7 @@ const list = defineCommand({
 
 const remove = defineCommand({
   name: "delete",
-  summary: "Take a pushed value back before it runs out",
+  summary: "Delete a pushed value before it expires",
   operands: [NAME],
   flags: OF,
   run: async (invocation) => {
@@ -72,7 +72,7 @@ const remove = defineCommand({
   },
 });
 
-export const metric = groupCommands("metric", "Push values that autoscaling steers by", [set, list, remove]);
+export const metric = groupCommands("metric", "Push values that autoscaling uses", [set, list, remove]);
 
 function numberOf(text: string): number {
   const value = Number(text);
@@ -86,7 +86,7 @@ function print(context: Context, rows: readonly PushedMetric[], single: boolean)
     rows,
     json: PushedMetric.toJSON,
     name: (row) => `metric/${row.name}`,
-    none: "no pushed value counts now",
+    none: "no pushed value is in use",
     single,
   });
 }

@@ -12,14 +12,14 @@ const NODE = { name: "NODE", required: true, help: "name of the node" } as const
 
 export const nodeCordon = defineCommand({
   name: "cordon",
-  summary: "Give a node no more pods; those it has stay",
+  summary: "Keep new pods off a node; existing pods stay",
   operands: [NODE],
   run: (invocation) => update(invocation, { unschedulable: true }),
 });
 
 export const nodeUncordon = defineCommand({
   name: "uncordon",
-  summary: "Give a node pods again",
+  summary: "Let a node accept new pods again",
   operands: [NODE],
   run: (invocation) => update(invocation, { unschedulable: false }),
 });
@@ -27,7 +27,7 @@ export const nodeUncordon = defineCommand({
 export const nodeTaint: Command = defineCommand({
   name: "taint",
   summary: "Keep pods off a node that don't tolerate it",
-  details: `EFFECT is NoSchedule (no new pods), PreferNoSchedule (rather not) or NoExecute (those that it has leave, too).
+  details: `EFFECT is NoSchedule (no new pods), PreferNoSchedule (no new pods if other nodes fit) or NoExecute (existing pods leave, too).
 A taint with the same key and effect gets the new value.`,
   operands: [NODE, { name: "KEY[=VALUE]:EFFECT", required: true, repeated: true, help: "taints to set" }],
   run: (invocation) => update(invocation, { setTaints: invocation.operands.slice(1).map(parseTaint) }),
@@ -35,7 +35,7 @@ A taint with the same key and effect gets the new value.`,
 
 export const nodeUntaint: Command = defineCommand({
   name: "untaint",
-  summary: "Take taints off a node",
+  summary: "Remove taints from a node",
   operands: [
     NODE,
     {
@@ -55,7 +55,7 @@ export const nodeLabel: Command = defineCommand({
 forage.dev/gateway=NAME makes the node serve the gateway NAME. A node can't set labels of forage.dev and kubernetes.io itself.`,
   operands: [
     NODE,
-    { name: "KEY=VALUE", required: true, repeated: true, help: "labels to set; KEY- takes one off" },
+    { name: "KEY=VALUE", required: true, repeated: true, help: "labels to set; KEY- removes one" },
   ],
   run: (invocation) => {
     const given = invocation.operands.slice(1);

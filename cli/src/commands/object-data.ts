@@ -90,7 +90,7 @@ async function readFileInto(path: string, add: (chunk: Uint8Array) => void): Pro
     if (error instanceof CliError) throw error;
     const { code } = error as NodeJS.ErrnoException;
     const what =
-      code === "ENOENT" ? "is not there" : code === "EISDIR" ? "is a directory" : `can't be read: ${code}`;
+      code === "ENOENT" ? "does not exist" : code === "EISDIR" ? "is a directory" : `can't be read: ${code}`;
     throw new CliError("USAGE", `${path} ${what}`, { cause: error });
   }
 }

@@ -5,5 +5,5 @@ import { parseReference } from "./reference.ts";
 export function podName(target: string): string {
   const reference = parseReference(target);
   if (reference === undefined || reference.what === "pod") return reference?.name ?? target;
-  throw new CliError("USAGE", `"${target}" is no pod: name one of those that \`forage get pods\` lists`);
+  throw new CliError("USAGE", `"${target}" is not a pod: name one of those that \`forage get pods\` lists`);
 }

@@ -95,7 +95,7 @@ class PortForward {
       if (!target.replaceable) return gone ? this.#end(outcome) : undefined;
       if (!gone && outcome.status !== status.FAILED_PRECONDITION) return;
       target = await this.#find().catch((error) => {
-        this.#say(error);
+        this.#report(error);
         return target;
       });
     };
@@ -113,7 +113,7 @@ class PortForward {
             { address, port: local },
             {
               connection: (socket) => void connection(socket, inPod),
-              refused: (limit) => this.#say(`${limit} connections are open; one more was refused`),
+              refused: (limit) => this.#report(`${limit} connections are open; one more was refused`),
             },
           ),
         );
@@ -149,7 +149,7 @@ class PortForward {
       return undefined;
     } catch (error) {
       const explained = explain(error, this.#coordinator.endpoint, signal);
-      this.#say(explained);
+      this.#report(explained);
       return explained;
     }
   }
@@ -170,7 +170,7 @@ class PortForward {
     for (const { local, remote } of ports) world.stdout.write(`${host}:${local} → ${pod}:${remote}\n`);
   }
 
-  #say(what: unknown): void {
+  #report(what: unknown): void {
     const text = messageOf(what);
     this.#context.world.stderr.write(`forage: ${plainText(text)}\n`);
   }

@@ -13,7 +13,7 @@ export const rebalance = defineCommand({
 when a move begins. Pods that fit no other node, Recreate workloads, and workloads whose replicas are not all ready stay as they are.
 If this command ends early, no further move begins.`,
   flags: {
-    "dry-run": { type: "switch", help: "only show what would be moved, and what that gains" },
+    "dry-run": { type: "switch", help: "only show the moves and their benefit" },
     goal: {
       type: "text",
       hint: "GOAL",

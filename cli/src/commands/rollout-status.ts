@@ -12,9 +12,9 @@ import { parseResource } from "./reference.ts";
 
 export const rolloutStatus = defineCommand({
   name: "status",
-  summary: "Show how a rollout stands",
-  details: `Exit codes are those of apply once the rollout has ended; 0 while it goes on.
-KIND/NAME stands for the newest rollout of that resource.`,
+  summary: "Show the progress of a rollout",
+  details: `Exit codes are those of apply once the rollout has ended; 0 while it is in progress.
+KIND/NAME means the newest rollout of that resource.`,
   operands: [{ name: "ROLLOUT_ID|KIND/NAME", required: true, help: "which rollout" }],
   flags: { watch: { type: "switch", short: "w", help: "follow it until it has ended" } },
   run: async (invocation) => {

@@ -18,7 +18,7 @@ const ENDS_LIKE_APPLY = "It is followed until it has ended; exit codes are those
 
 export const rolloutUndo = defineCommand({
   name: "undo",
-  summary: "Go back to an earlier revision of a container service",
+  summary: "Return to an earlier revision of a container service",
   details: `Without --to-revision to the newest one before the present one that succeeded and differs from it, contents of secrets and config maps included. How many pods there are stays as it is.
 ${ENDS_LIKE_APPLY}
 With --dry-run it shows what it would change and do, step by step, as plan does for an apply.`,
@@ -47,23 +47,23 @@ export const rolloutRestart = defineCommand({
 
 export const rolloutPause: Command = defineCommand({
   name: "pause",
-  summary: "Hold a rollout where it is",
-  details: `No pods of the new revision are made and none of the older ones stopped until it is resumed. Scaling and the replacement
-of lost pods go on. A pause holds what is applied while it lasts, too.`,
+  summary: "Pause a rollout",
+  details: `The rollout creates no pods of the new revision and stops no older ones until it is resumed. Scaling and the replacement
+of lost pods continue. Changes that are applied during a pause also wait.`,
   operands: OPERANDS,
   run: (invocation) => update(invocation, { $case: "pause", value: {} }, false),
 });
 
 export const rolloutResume: Command = defineCommand({
   name: "resume",
-  summary: "Go on with a paused rollout",
+  summary: "Continue a paused rollout",
   operands: OPERANDS,
   run: (invocation) => update(invocation, { $case: "resume", value: {} }, false),
 });
 
 export const rolloutPromote: Command = defineCommand({
   name: "promote",
-  summary: "Go on with a rollout that waits after its first few pods",
+  summary: "Continue a rollout that waits after its first few pods",
   details: "The annotation forage.dev/canary makes a rollout wait.",
   operands: OPERANDS,
   run: (invocation) => update(invocation, { $case: "promote", value: {} }, false),

@@ -12,7 +12,7 @@ const ROLES = ["viewer", "editor", "admin", "destination-reader"] as const;
 
 const FLAGS = {
   node: { type: "text", hint: "NAME", help: "join token: only for a node of this name" },
-  reusable: { type: "switch", help: "join token: good for more than one node" },
+  reusable: { type: "switch", help: "join token: valid for more than one node" },
   label: { type: "list", hint: "KEY=VALUE", help: "join token: label of the nodes that join with it" },
   ttl: {
     type: "text",

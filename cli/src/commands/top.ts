@@ -44,7 +44,7 @@ A pod that has just started, and what is on a node that is not connected, has no
       choices: USAGE_ORDERS,
       help: "largest first, or by name; by CPU by default",
     },
-    watch: { type: "switch", short: "w", help: "go on, and show what changes" },
+    watch: { type: "switch", short: "w", help: "keep running and show changes" },
   },
   run: async (invocation) => {
     const { flags, operands } = invocation;

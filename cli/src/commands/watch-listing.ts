@@ -65,7 +65,7 @@ class RedrawnListing {
   }
 
   gone(): void {
-    this.#redraw.draw(["it is gone"], (line) => line);
+    this.#redraw.draw(["it was deleted"], (line) => line);
   }
 }
 
@@ -108,7 +108,7 @@ class WrittenListing {
   }
 
   #report(keys: readonly string[]): void {
-    for (const key of keys) this.#context.world.stderr.write(`${key} is gone\n`);
+    for (const key of keys) this.#context.world.stderr.write(`${key} was deleted\n`);
   }
 }
 

@@ -17,7 +17,7 @@ Exit codes: 0 every pod finds a node and no service falls below its minimum, 1 a
     lose: {
       type: "list",
       hint: "NODE|KEY=VALUE|any-1",
-      help: "the machine of this node is gone, those of all nodes with a label such as zone=a, or any one of them",
+      help: "this node is lost, those of all nodes with a label such as zone=a, or any one of them",
     },
     drain: { type: "list", hint: "NODE", help: "this node is drained" },
     add: { type: "text", hint: "COUNT", help: "this number of nodes join" },

@@ -59,7 +59,7 @@ const archives = defineCommand({
 const retry = defineCommand({
   name: "retry",
   summary: "Try again to save content that stays on its node",
-  details: "Mend the cause first. The content becomes one of the backups of its workspace, by its age.",
+  details: "Fix the cause first. The content becomes one of the backups of its workspace, by its age.",
   operands: [INSTANCE],
   flags: {},
   run: async (invocation) => {

@@ -7,7 +7,7 @@ import { findWorkspace, WORKSPACE_OPERAND } from "./find-workspace.ts";
 export const snapshot = defineCommand({
   name: "snapshot",
   summary: "Take a snapshot of a running workspace, and print its URL",
-  details: `The command waits until the snapshot is complete; --timeout limits the wait to another time than 30 s, and the snapshot goes on after it.
+  details: `The command waits until the snapshot is complete; --timeout limits the wait to another time than 30 s, and the snapshot continues after it.
 \`forage workspace start INSTANCE --snapshot URL\` begins with it.`,
   operands: [WORKSPACE_OPERAND],
   flags: { "no-wait": { type: "switch", help: "print the URL at once, before the snapshot is complete" } },

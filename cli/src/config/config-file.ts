@@ -39,7 +39,7 @@ export function readConfigFile(named: string | undefined, homeDir: string): Foun
     const text = readIfThere(path);
     if (text !== undefined) return parseConfig(path, text, homeDir);
   }
-  if (named !== undefined) throw new CliError("CONFIG", `the configuration file ${named} is not there`);
+  if (named !== undefined) throw new CliError("CONFIG", `the configuration file ${named} does not exist`);
   return NO_CONFIG;
 }
 

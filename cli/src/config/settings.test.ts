@@ -147,7 +147,7 @@ test("accepts several coordinators, separated by commas or as a list in the file
   assert.deepEqual(resolved({}), both);
 });
 
-describe("errors say what to do", () => {
+describe("errors state what to do", () => {
   const failing = (message: RegExp) => (error: unknown) =>
     error instanceof CliError && error.code === "CONFIG" && message.test(error.message);
   const endpoint =
@@ -167,7 +167,7 @@ describe("errors say what to do", () => {
   test("reports a missing CA file", () =>
     assert.throws(
       endpoint({ "ca-file": "/nonexistent" }),
-      failing(/the CA file \/nonexistent is not there/),
+      failing(/the CA file \/nonexistent does not exist/),
     ));
   test("refuses a token file that every user can read", () => {
     config(FULL);
@@ -208,7 +208,7 @@ describe("errors say what to do", () => {
   test("reports a missing named file", () =>
     assert.throws(
       endpoint({ config: "/nonexistent" }),
-      failing(/configuration file \/nonexistent is not there/),
+      failing(/configuration file \/nonexistent does not exist/),
     ));
   test("refuses an invalid address", () =>
     assert.throws(

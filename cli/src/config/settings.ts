@@ -136,7 +136,7 @@ export function readCa(path: string): string {
     return readFileSync(path, "utf8");
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const what = code === "ENOENT" ? "is not there" : `can't be read: ${code}`;
+    const what = code === "ENOENT" ? "does not exist" : `can't be read: ${code}`;
     throw new CliError("CONFIG", `the CA file ${path} ${what}`, { cause: error });
   }
 }

@@ -17,7 +17,7 @@ export function readTokenFile(path: string): string {
   } catch (error) {
     if (error instanceof CliError) throw error;
     const { code } = error as NodeJS.ErrnoException;
-    const what = code === "ENOENT" ? "is not there" : `can't be read: ${code}`;
+    const what = code === "ENOENT" ? "does not exist" : `can't be read: ${code}`;
     throw new CliError("CONFIG", `the token file ${path} ${what}`, { cause: error });
   }
   return checkToken(text, `the token file ${path}`);

@@ -27,7 +27,8 @@ function examineHost(examined: ExamineNodesResponse): Finding[] {
       : [
           {
             ...{ subject, check: "host", state: "unknown", message: `not examined: ${problem}` },
-            remedy: "on the host: forage-agent check; agents of older versions can't be asked",
+            remedy:
+              "on the host: forage-agent check; agents of older versions don't support this examination",
           },
         ];
   const own = findings.map(

@@ -150,7 +150,7 @@ function parseContent({ path }: ArchiveFile, { digest }: Descriptor, content: Bu
  */
 async function listDocker(archive: ArchiveFile): Promise<readonly ArchiveEntry[]> {
   const entries = await json<readonly DockerEntry[]>(archive, "manifest.json");
-  if (!Array.isArray(entries)) throw new CliError("REFUSED", `${archive.path}: manifest.json is no list`);
+  if (!Array.isArray(entries)) throw new CliError("REFUSED", `${archive.path}: manifest.json is not a list`);
   return entries.map((entry: DockerEntry) => ({
     names: Array.isArray(entry.RepoTags) ? entry.RepoTags.map(String) : [],
     digest: undefined,

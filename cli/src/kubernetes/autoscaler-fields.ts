@@ -14,7 +14,11 @@ import {
 } from "./rules.ts";
 import type { Workload } from "./workload-fields.ts";
 
-export const TARGET_REF_FIELDS: Rules = { apiVersion: noEffect("the kind says it"), kind: text, name: text };
+export const TARGET_REF_FIELDS: Rules = {
+  apiVersion: noEffect("the kind determines it"),
+  kind: text,
+  name: text,
+};
 
 export const METRIC_TARGET_FIELDS: Rules = {
   averageUtilization: whole,
@@ -55,7 +59,7 @@ export const METRIC_FIELDS: Rules = {
       into[`target_${name}_utilization_percent`] = percent;
     else put(field, into, name, target);
   },
-  type: noEffect("the other fields say it"),
+  type: noEffect("the other fields determine it"),
 };
 
 function put(field: Field, into: Draft, name: unknown, target: Draft | undefined): void {

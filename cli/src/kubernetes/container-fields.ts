@@ -178,7 +178,8 @@ export const FIELD_REF_FIELDS: Rules = {
 
 export const RESOURCE_REF_FIELDS: Rules = {
   containerName: (field, _into, _key, { container }) => {
-    if (field.text() !== container) field.lose("names another container: only the own amounts are known");
+    if (field.text() !== container)
+      field.lose("names another container: only the container's own amounts are available");
   },
   divisor: oneOf(["0", "1"], "has no counterpart: the value is in cores or bytes", true),
   resource: (field, into) => {

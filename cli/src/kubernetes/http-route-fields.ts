@@ -40,7 +40,7 @@ export const REDIRECT_PATH_FIELDS: Rules = {
     into.path = field.text();
   },
   replacePrefixMatch: lost("has no counterpart in a redirect: write the whole path"),
-  type: noEffect("the other fields say it"),
+  type: noEffect("the other fields determine it"),
 };
 export const REDIRECT_FIELDS: Rules = {
   hostname: text,
@@ -57,7 +57,7 @@ export const REWRITE_PATH_FIELDS: Rules = {
   replacePrefixMatch: (field, into) => {
     into.path = { type: "PathPrefix", value: field.text() };
   },
-  type: noEffect("the other fields say it"),
+  type: noEffect("the other fields determine it"),
 };
 export const REWRITE_FIELDS: Rules = {
   hostname: text,
@@ -91,13 +91,13 @@ export const FILTER_FIELDS: Rules = {
   requestMirror: part(MIRROR_FIELDS),
   requestRedirect: part(REDIRECT_FIELDS),
   responseHeaderModifier: part(HEADER_MODIFIER_FIELDS),
-  type: noEffect("the other fields say it"),
+  type: noEffect("the other fields determine it"),
   urlRewrite: part(REWRITE_FIELDS),
 };
 
 export const ROUTE_BACKEND_FIELDS: Rules = {
   ...MIRROR_BACKEND_FIELDS,
-  filters: lost("has no counterpart: a rule has filters, its backends have not"),
+  filters: lost("has no counterpart: a rule has filters, its backends don't"),
   weight: (field, into) => {
     into.weight = field.whole();
     if (field.whole() > 100) field.lose("is above 100, the most that a route has");

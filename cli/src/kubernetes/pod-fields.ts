@@ -23,7 +23,7 @@ import { readVolumes } from "./volume-fields.ts";
 
 const HOST_ONLY = lost("is a setting of the host that pods don't have");
 const ELSEWHERE = noEffect("read on its own");
-const CLASS = noEffect("the priority class says it");
+const CLASS = noEffect("the priority class determines it");
 
 export const DNS_OPTION_FIELDS: Rules = { name: text, value: text };
 export const DNS_FIELDS: Rules = {
@@ -75,7 +75,7 @@ export const POD_FIELDS: Rules = {
       if (key !== "name") value.fail("is an unknown field");
       else if (value.text() !== "linux") value.lose("has no counterpart: hosts run Linux");
   },
-  overhead: noEffect("the runtime class says it"),
+  overhead: noEffect("the runtime class determines it"),
   preemptionPolicy: CLASS,
   priority: CLASS,
   priorityClassName: text,

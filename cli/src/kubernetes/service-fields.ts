@@ -56,7 +56,7 @@ export const SERVICE_FIELDS: Rules = {
   externalIPs: ASSIGNED,
   externalName: lost("has no counterpart: use the name itself"),
   externalTrafficPolicy: oneOf(["Cluster"], EVERYWHERE, true),
-  healthCheckNodePort: noEffect("goes with externalTrafficPolicy: Local"),
+  healthCheckNodePort: noEffect("follows externalTrafficPolicy: Local"),
   internalTrafficPolicy: oneOf(["Cluster"], EVERYWHERE, true),
   ipFamilies: FAMILIES,
   ipFamilyPolicy: FAMILIES,

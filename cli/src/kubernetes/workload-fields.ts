@@ -66,7 +66,7 @@ export const STATEFUL_SET_FIELDS: Rules = {
     into.replicas = field.whole();
     if (field.whole() > 1)
       field.lose(
-        "makes pods with ordinals, which Forage has not: its replicas are equal, with names of their own",
+        "makes pods with ordinals, which Forage does not have: its replicas are equal, with names of their own",
       );
   },
   revisionHistoryLimit: REVISIONS,
@@ -117,7 +117,7 @@ export function readWorkload(
   if (restart !== undefined && restart.text() !== "Always") restart.fail(`must be Always for a ${kind}`);
   if (kind === "DaemonSet")
     item.field.lose(
-      "a DaemonSet has no counterpart: it becomes a workload with one replica, of which a node takes one at most; scale it to the number of nodes",
+      "a DaemonSet has no counterpart: it becomes a workload with one replica, and at most one pod on each node; scale it to the number of nodes",
     );
   const claims = kind === "StatefulSet" ? readClaims(item, spec, read) : [];
   const volumes = claims.map(({ volume, name }) => ({ name: volume, pvc: { claim_name: name } }));
@@ -190,7 +190,7 @@ function readClaims(item: Item, spec: Field, { replicas = 1 }: Draft): TemplateC
   const items = field?.items() ?? [];
   if (items.length > 0 && replicas !== 1) {
     field?.fail(
-      `makes a claim for each of ${replicas} ordinals, which Forage has not: write a StatefulSet with one replica for each, or mount one claim`,
+      `makes a claim for each of ${replicas} ordinals, which Forage does not have: write a StatefulSet with one replica for each, or mount one claim`,
     );
     return [];
   }

@@ -20,7 +20,7 @@ export const LAUNCH_FLAGS = {
   name: {
     type: "text",
     hint: "NAME",
-    help: "what it is called; the last part of the image's name by default",
+    help: "name of the service; the last part of the image's name by default",
   },
   replicas: { type: "text", hint: "NUMBER", help: "how many pods; 1 by default" },
   publish: {

@@ -162,7 +162,7 @@ describe("input that proto-JSON refuses", () => {
   });
 });
 
-describe("manifests made to exhaust us", () => {
+describe("manifests that are made to exhaust memory or time", () => {
   test("refuses an anchor that contains itself", () => {
     const { problems } = check("inner_message: &a\n  inner_message: *a");
     assert.match(problems[0] ?? "", /is nested too deeply|there is no anchor/);

@@ -74,6 +74,6 @@ function tooLong(name: string): CliError {
 function unreadable(name: string, error: unknown): unknown {
   if (error instanceof CliError) return error;
   const { code } = error as NodeJS.ErrnoException;
-  const what = code === "ENOENT" ? "is not there" : `can't be read: ${code}`;
+  const what = code === "ENOENT" ? "does not exist" : `can't be read: ${code}`;
   return new CliError("MANIFEST", `${name} ${what}`, { cause: error });
 }

@@ -127,7 +127,7 @@ describe("following a rollout", () => {
     });
     await assert.rejects(
       result,
-      /gone; tried for 12 minutes\. The rollout may go on: forage rollout status r --watch/,
+      /gone; tried for 12 minutes\. The rollout may still be in progress: forage rollout status r --watch/,
     );
     assert.equal(opened(), 3);
   });

@@ -72,7 +72,7 @@ function tooSilent(rolloutId: string, silentMs: number, cause: CallError): CliEr
   const minutes = Math.round(silentMs / 60_000);
   return new CliError(
     cause.code,
-    `${cause.message}; tried for ${minutes} minutes. The rollout may go on: forage rollout status ${rolloutId} --watch`,
+    `${cause.message}; tried for ${minutes} minutes. The rollout may still be in progress: forage rollout status ${rolloutId} --watch`,
     { cause },
   );
 }

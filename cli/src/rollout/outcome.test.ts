@@ -51,7 +51,7 @@ test("summarizes a rollout in one line", () => {
     [[done, failed], true, undefined, "rollout r-1 failed: container_service/web (1 of 2 resources)"],
     [[unplaced], true, undefined, "rollout r-1 not placed: container_service/web (1 of 1 resource)"],
     [[rolledBack], true, undefined, "rollout r-1 rolled back: container_service/web (1 of 1 resource)"],
-    [[going, done], false, undefined, "rollout r-1 is going on: 1 of 2 resources ended"],
+    [[going, done], false, undefined, "rollout r-1 is in progress: 1 of 2 resources ended"],
   ];
   for (const [resources, finished, tookMs, text] of cases) {
     assert.equal(summarize({ ...rollout, finished, resources }, tookMs), text);

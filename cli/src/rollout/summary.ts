@@ -13,7 +13,7 @@ export function summarize(rollout: GetRolloutResponse, tookMs?: number): string 
   const count = resources.length === 1 ? "1 resource" : `${resources.length} resources`;
   if (!isOver(rollout)) {
     const ended = resources.filter(({ status }) => isFinal(status)).length;
-    return `rollout ${rolloutId} is going on: ${ended} of ${count} ended`;
+    return `rollout ${rolloutId} is in progress: ${ended} of ${count} ended`;
   }
   const took = tookMs === undefined ? "" : ` in ${formatTook(tookMs)}`;
   const bad = resources.filter((resource) => outcomeOf([resource]) !== EXIT.ok);

@@ -28,7 +28,7 @@ async function follow(
       asked.push(options.tailLines);
       yield { data: Buffer.from(rounds[round]?.says ?? "") };
     },
-    look: async () => (round < 0 ? aPod("c1") : rounds[round]?.afterwards),
+    readPod: async () => (round < 0 ? aPod("c1") : rounds[round]?.afterwards),
     container: "",
     log: LogOptions.fromPartial({ follow: true, tailLines: 2 }),
     restarts,

@@ -7,7 +7,7 @@ import { Overlap } from "./overlap.ts";
 export interface FollowLogOptions {
   readonly open: (options: LogOptions) => AsyncIterable<LogsResponse>;
   /** Returns the pod's present state; undefined if it was deleted. */
-  readonly look: () => Promise<Pod | undefined>;
+  readonly readPod: () => Promise<Pod | undefined>;
   /** The name of the container; empty means the main one. */
   readonly container: string;
   readonly log: LogOptions;
@@ -40,12 +40,12 @@ const RESUME_QUIET_MS = 2_000;
  * retry is useless.
  */
 export async function followLog(options: FollowLogOptions): Promise<void> {
-  const { signal, container, look, show } = options;
+  const { signal, container, readPod, show } = options;
   const overlap = new Overlap();
   let log = options.log;
   let shown = false;
   let lost = false;
-  let id = runOf(await look(), container)?.containerId;
+  let id = runOf(await readPod(), container)?.containerId;
   while (true) {
     const quiet = new Quiet(() => show(overlap.flush()));
     try {
@@ -75,13 +75,13 @@ export async function followLog(options: FollowLogOptions): Promise<void> {
 
 /** Waits until there is a run to read; undefined if there will be none. */
 async function nextRun(
-  { look, container, restarts, random, signal }: FollowLogOptions,
+  { readPod, container, restarts, random, signal }: FollowLogOptions,
   id: string | undefined,
 ): Promise<ContainerStatus | undefined> {
   while (true) {
     await pause(LOOK_AGAIN_MS * random(), signal);
     try {
-      const run = runOf(await look(), container);
+      const run = runOf(await readPod(), container);
       if (run === undefined) return undefined;
       if (run.state?.$case === "running" && (run.containerId === id || restarts)) return run;
       if (!restarts) return undefined;

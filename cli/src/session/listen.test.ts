@@ -4,7 +4,7 @@ import { listen } from "./listen.ts";
 
 const on = { connection: () => {}, refused: () => {} };
 
-test("a taken port is named with the way to another one", async (t) => {
+test("reports a port that is in use, and how to choose another one", async (t) => {
   const taken = await listen({ address: "127.0.0.1", port: 0 }, on);
   t.after(() => taken.close());
   await assert.rejects(listen({ address: "127.0.0.1", port: taken.port }, on), {

@@ -40,17 +40,18 @@ export function parseContents(bytes: Buffer, archive: string): BundleContents {
   const fail = (why: string): never => {
     throw new CliError("REFUSED", `${archive}: ${CONTENTS_PATH}: ${why}`);
   };
-  const { version, images, files } = recordOf(parseJson(bytes)) ?? fail("is no JSON object");
+  const { version, images, files } = recordOf(parseJson(bytes)) ?? fail("is not a JSON object");
   if (version !== VERSION)
     fail(`version is ${JSON.stringify(version)}, this command reads version ${VERSION}: update it`);
-  if (!Array.isArray(images) || images.length > IMAGES_MAX) fail(`images is no list of up to ${IMAGES_MAX}`);
-  if (!Array.isArray(files)) fail("files is no list");
+  if (!Array.isArray(images) || images.length > IMAGES_MAX)
+    fail(`images is not a list of up to ${IMAGES_MAX}`);
+  if (!Array.isArray(files)) fail("files is not a list");
   return {
     images: (images as readonly unknown[]).map(
-      (image, index) => readImage(image) ?? fail(`images[${index}] is no image`),
+      (image, index) => readImage(image) ?? fail(`images[${index}] is not an image`),
     ),
     files: (files as readonly unknown[]).map(
-      (file, index) => readFile(file) ?? fail(`files[${index}] is no file`),
+      (file, index) => readFile(file) ?? fail(`files[${index}] is not a file`),
     ),
   };
 }

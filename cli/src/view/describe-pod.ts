@@ -125,7 +125,7 @@ function terminationLine(
   { exitCode, signal, reason, startedAt, finishedAt }: ContainerTerminated,
   nowMs: number,
 ): string {
-  const how = signal > 0 ? `ended by signal ${signal}` : `exited with code ${exitCode}`;
+  const how = signal > 0 ? `killed by signal ${signal}` : `exited with code ${exitCode}`;
   const why = reason === "" ? "" : ` (${reason})`;
   const when = finishedAt === undefined ? "" : ` ${age(finishedAt, nowMs)} ago`;
   const ran =

@@ -117,7 +117,7 @@ function failureText({
   message,
   at,
 }: JobFailureState): string {
-  const how = signal > 0 ? `was ended by signal ${signal}` : `exited with code ${exitCode}`;
+  const how = signal > 0 ? `was killed by signal ${signal}` : `exited with code ${exitCode}`;
   const what =
     container === "" ? reason : `container ${container} ${how}${reason === "" ? "" : ` (${reason})`}`;
   const head = `pod ${pod}${node === "" ? "" : ` on ${node}`}, ${dateTime(at)}: ${what}`;

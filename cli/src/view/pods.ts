@@ -120,7 +120,7 @@ function containerProblem({ state, lastTermination }: ContainerStatus): string {
 }
 
 function terminationText({ exitCode, signal, message }: ContainerTerminated): string {
-  const how = signal > 0 ? `ended by signal ${signal}` : `exited with code ${exitCode}`;
+  const how = signal > 0 ? `killed by signal ${signal}` : `exited with code ${exitCode}`;
   const lastLine = message.trim().split("\n").at(-1) ?? "";
   return lastLine === "" ? how : `${how}: ${lastLine}`;
 }

@@ -121,7 +121,7 @@ const CASES: readonly { readonly name: string; readonly act: Act; readonly count
     name: "the process is held up",
     act: (life) => {
       life.clock.stall(600_000);
-      life.time.heldUp(600_000);
+      life.time.recordStall(600_000);
     },
     countsMs: 0,
   },
@@ -129,7 +129,7 @@ const CASES: readonly { readonly name: string; readonly act: Act; readonly count
     name: "the machine is suspended: the wall clock jumps and the monotonic one stands still",
     act: (life) => {
       life.clock.jumpWall(600_000);
-      life.time.heldUp(600_000);
+      life.time.recordStall(600_000);
     },
     countsMs: 0,
   },
@@ -183,7 +183,7 @@ for (const { name, act } of CASES)
     assert.equal(life.ageMs(recordedMs), 30_000);
   });
 
-test("the acting time stands still during a stall, and not only after it", () => {
+test("the acting time pauses during a stall, and not only after it", () => {
   const life = new Life();
   life.write();
   life.pass(240_000);
@@ -277,10 +277,10 @@ test("detects that the process was blocked before it reads the time", () => {
   let held = false;
   const time: ActingTime = new ActingTime({
     clock,
-    checkHoldUp: () => {
+    checkStall: () => {
       if (held) return;
       held = true;
-      time.heldUp(600_000);
+      time.recordStall(600_000);
     },
   });
   clock.stall(600_000);

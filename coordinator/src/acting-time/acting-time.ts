@@ -4,8 +4,8 @@ import { WallSpans } from "./wall-spans.ts";
 
 export interface ActingTimeOptions {
   readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
-  /** Detects that the process was blocked, and then calls `heldUp`. Called before the time is read. */
-  readonly checkHoldUp?: () => void;
+  /** Detects that the process was blocked, and then calls `recordStall`. Called before the time is read. */
+  readonly checkStall?: () => void;
 }
 
 /** A reading of the time. All times are wall-clock times in milliseconds since the epoch. */
@@ -43,7 +43,7 @@ const STANDSTILL_CHECK_MS = 1_000;
  */
 export class ActingTime {
   readonly #clock: Pick<Clock, "nowMs" | "monotonicMs">;
-  readonly #checkHoldUp: () => void;
+  readonly #checkStall: () => void;
   readonly #spans: WallSpans;
   /** The start times of pending writes, the oldest first. */
   readonly #writes = new Map<symbol, number>();
@@ -54,9 +54,9 @@ export class ActingTime {
   /** The wall clock's time minus the monotonic time. */
   #wallOffsetMs: number;
 
-  constructor({ clock, checkHoldUp = () => {} }: ActingTimeOptions) {
+  constructor({ clock, checkStall = () => {} }: ActingTimeOptions) {
     this.#clock = clock;
-    this.#checkHoldUp = checkHoldUp;
+    this.#checkStall = checkStall;
     this.#lastMs = clock.monotonicMs();
     this.#wallOffsetMs = clock.nowMs() - this.#lastMs;
     this.#spans = new WallSpans(clock.nowMs());
@@ -78,12 +78,12 @@ export class ActingTime {
   /** Returns the shortest delay before the next evaluation, so that loops don't spin while the acting time stands still. */
   readonly leastDelayMs = (): number => {
     this.#read();
-    return this.#standsStill() ? STANDSTILL_CHECK_MS : 0;
+    return this.#isPaused() ? STANDSTILL_CHECK_MS : 0;
   };
 
   /** Records that the process was blocked for this long until now. */
-  heldUp(heldMs: number): void {
-    this.#advance(heldMs);
+  recordStall(stalledMs: number): void {
+    this.#advance(stalledMs);
   }
 
   /**
@@ -135,16 +135,16 @@ export class ActingTime {
   }
 
   #read(): void {
-    this.#checkHoldUp();
+    this.#checkStall();
     this.#advance();
   }
 
   /** Adds the part of the time since the last call in which the coordinator could act. */
-  #advance(heldMs = 0): void {
+  #advance(stalledMs = 0): void {
     const nowMs = this.#clock.monotonicMs();
     const wallMs = this.#clock.nowMs();
     const elapsedMs = nowMs - this.#lastMs;
-    const actedMs = Math.max(0, this.#countableMs(nowMs) - heldMs);
+    const actedMs = Math.max(0, this.#countableMs(nowMs) - stalledMs);
     // The change may have happened at any moment since the last call.
     if (Math.abs(wallMs - nowMs - this.#wallOffsetMs) > WALL_JUMP_MS) {
       this.#wallOffsetMs = wallMs - nowMs;
@@ -153,7 +153,7 @@ export class ActingTime {
     this.#actedMs += actedMs;
     this.#lastMs = nowMs;
     this.#spans.extend(this.#actedMs);
-    if (actedMs < elapsedMs || heldMs > elapsedMs) this.#spans.begin(wallMs, this.#actedMs);
+    if (actedMs < elapsedMs || stalledMs > elapsedMs) this.#spans.begin(wallMs, this.#actedMs);
     if (nowMs - (this.#failedAtMs ?? nowMs) >= FAILURE_COUNTS_MS) this.#failedAtMs = undefined;
   }
 
@@ -162,7 +162,7 @@ export class ActingTime {
     return Math.max(0, Math.min(nowMs, this.#oldestWriteMs() + SLOW_WRITE_MS) - this.#lastMs);
   }
 
-  #standsStill(): boolean {
+  #isPaused(): boolean {
     const isSlow = this.#oldestWriteMs() + SLOW_WRITE_MS <= this.#lastMs;
     return this.#holds > 0 || this.#failedAtMs !== undefined || isSlow;
   }

@@ -83,13 +83,13 @@ const cases: readonly Case[] = [
   {
     name: "due while the issuer is unreachable",
     known: { state: { ...held, renewAtMs: nowMs }, pause },
-    answer: /^it ends at 2026-03-01T01:00:00Z and can't be renewed: out of reach/,
+    answer: /^it expires at 2026-03-01T01:00:00Z and can't be renewed: out of reach/,
     state: "ready",
   },
   {
     name: "present with a failed renewal",
     known: { state: { ...held, ...failing } },
-    answer: /^it ends at 2026-03-01T01:00:00Z and can't be renewed: caa: forbidden/,
+    answer: /^it expires at 2026-03-01T01:00:00Z and can't be renewed: caa: forbidden/,
     state: "ready",
   },
   {
@@ -101,13 +101,13 @@ const cases: readonly Case[] = [
   {
     name: "expired",
     known: { state: { ...ended, ...failing } },
-    answer: /^it ended at 2026-03-01T00:00:00Z and can't be renewed: caa/,
+    answer: /^it expired at 2026-03-01T00:00:00Z and can't be renewed: caa/,
     state: "expired",
   },
   {
     name: "expired between two evaluations",
     known: { state: ended },
-    answer: /^it ended at 2026-03-01T00:00:00Z and is being renewed$/,
+    answer: /^it expired at 2026-03-01T00:00:00Z and is being renewed$/,
     state: "expired",
   },
 ];

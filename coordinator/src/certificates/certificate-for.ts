@@ -76,8 +76,8 @@ function warningOf(
   nowMs: number,
 ): string | undefined {
   if (failure === undefined)
-    return nowMs >= notAfterMs ? `it ended at ${timeText(notAfterMs)} and is being renewed` : undefined;
-  const end = `${nowMs >= notAfterMs ? "it ended" : "it ends"} at ${timeText(notAfterMs)}`;
+    return nowMs >= notAfterMs ? `it expired at ${timeText(notAfterMs)} and is being renewed` : undefined;
+  const end = `${nowMs >= notAfterMs ? "it expired" : "it expires"} at ${timeText(notAfterMs)}`;
   return `${end} and can't be renewed: ${failure.message}`;
 }
 

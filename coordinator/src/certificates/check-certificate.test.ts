@@ -26,7 +26,7 @@ test("refuses certificates that gateways could not serve, with the reason", () =
       { ...good, chainPem: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n" },
       /can't be read/,
     ],
-    ["ended", good, /ended at .*clock right/, good.notAfterMs + 1],
+    ["ended", good, /expired at .*clock right/, good.notAfterMs + 1],
   ];
   for (const [what, answer, message, nowMs = options.nowMs] of bad)
     assert.throws(

@@ -26,7 +26,7 @@ export function checkedCertificate(
   const notBeforeMs = leaf.validFromDate.getTime();
   const notAfterMs = leaf.validToDate.getTime();
   if (notAfterMs <= nowMs)
-    throw bad(`it sent a certificate that ended at ${leaf.validTo}: is this host's clock right?`);
+    throw bad(`it sent a certificate that expired at ${leaf.validTo}: is this host's clock right?`);
   return { chainPem: blocks.join(""), keyPem, notBeforeMs, notAfterMs };
 }
 

@@ -276,7 +276,7 @@ test("cancels the attempt for a hostname that is no longer requested, and does n
   controller.setHostnames(new Set(["a.test"]));
   await until("it runs", () => issuer.running.length === 1);
   controller.setHostnames(new Set());
-  await until("it ends", () => issuer.running.length === 0);
+  await until("it expires", () => issuer.running.length === 0);
   controller.setHostnames(new Set(["b.test"]));
   await issuer.answer("b.test");
   await saved(store, 1);
@@ -300,7 +300,7 @@ test("runs a requested renewal early and after a failure, but not before a delay
   await issuer.answer("a.test", new IssueError("caa: forbidden", { blame: "hostname" }));
   await until("the failure shows", () => controller.state("a.test")?.failures === 1);
   const warned = controller.certificateFor("a.test");
-  assert.match((warned.type === "issued" && warned.warning) || "", /^it ends at .* can't be renewed: caa/);
+  assert.match((warned.type === "issued" && warned.warning) || "", /^it expires at .* can't be renewed: caa/);
   controller.renew("a.test");
   const busy = new IssueError("rateLimited: wait", { blame: "rate", retryAfterMs: DAY_MS });
   await issuer.answer("a.test", busy);

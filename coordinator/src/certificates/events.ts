@@ -14,7 +14,7 @@ export function issuedEvent(
 ): EventInput {
   const until = new Date(notAfterMs).toISOString().slice(0, 10);
   const reason = before.certificate === undefined ? "CertificateIssued" : "CertificateRenewed";
-  return about(before.hostname, "Normal", reason, `from ${issuerName}, good until ${until}`);
+  return about(before.hostname, "Normal", reason, `from ${issuerName}, valid until ${until}`);
 }
 
 /** Returns the event for a failed attempt. */

@@ -49,7 +49,7 @@ export interface ControlOptions {
   /** Tracks the share of lost nodes. Default: no node is lost. */
   readonly massLoss?: MassLoss | undefined;
   /** Detects that the process was blocked for a while. Called before nodes are judged by missing heartbeats. */
-  readonly checkHoldUp?: () => void;
+  readonly checkStall?: () => void;
   /** The automatic rebalancing. Undefined: pods are moved on request only. */
   readonly rebalance?: RebalanceSchedule | undefined;
   /** Records decisions and their reasons as events. */

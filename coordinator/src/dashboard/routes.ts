@@ -162,7 +162,7 @@ async function login(c: Bound, options: DashboardRouteOptions): Promise<Response
   await options.storedSessions.settled();
   c.header("set-cookie", cookieHeader(c, id));
   const found = options.sessions.find(id);
-  if (found === undefined) throw new CoordinatorError("UNAUTHENTICATED", "the token has ended");
+  if (found === undefined) throw new CoordinatorError("UNAUTHENTICATED", "the token has expired");
   return c.json(me(found, options), 200, NO_STORE);
 }
 

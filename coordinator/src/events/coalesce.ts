@@ -12,7 +12,7 @@ export interface Written {
  * Returns a key that is equal for events with the same content, of which the later one is a
  * repetition.
  */
-export function sameness(event: EventInput | EventRecord): string {
+export function coalesceKey(event: EventInput | EventRecord): string {
   const { namespace, kind, name, type, reason, message } = event;
   return JSON.stringify([namespace, kind, name, type, reason, message]);
 }
@@ -42,7 +42,7 @@ export class RecentEvents {
 
   /** Adds a record that was written `agoMs` ago. */
   note(written: Written, nowMs: number, agoMs = 0): void {
-    const key = sameness(written.record);
+    const key = coalesceKey(written.record);
     this.#byText.delete(key);
     this.#byText.set(key, { written, atMs: nowMs - agoMs });
     for (const [oldest, entry] of this.#byText) {

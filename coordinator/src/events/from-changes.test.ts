@@ -30,14 +30,14 @@ const podCases: readonly (readonly [
   ["a pod that gets a node", { node: "" }, { node: "n1" }, ["Normal Scheduled: placed on node n1"]],
   ["nothing new", { status: { ready: true } }, { status: { ready: true } }, []],
   ["a pod that stops", {}, { stopping: true }, ["Normal Stopping: stops: its workload no longer needs it"]],
-  ["a pod that is gone", { stopping: true }, undefined, ["Normal Stopped: nothing of it is left on node n1"]],
+  ["a pod that is gone", { stopping: true }, undefined, ["Normal Stopped: it was removed from node n1"]],
   ["a pod that was never anywhere", { stopping: true, node: "" }, undefined, []],
-  ["a pod whose node was forgotten", {}, undefined, ["Warning Lost: went with node n1"]],
+  ["a pod whose node was forgotten", {}, undefined, ["Warning Lost: was lost with node n1"]],
   [
     "a pull",
     withContainer(waiting("ContainerCreating")),
-    withContainer(waiting("ImagePull", "fetching app:v1: 30 %")),
-    ["Normal Pulling: container main: fetching app:v1"],
+    withContainer(waiting("ImagePull", "pulling app:v1: 30 %")),
+    ["Normal Pulling: container main: pulling app:v1"],
   ],
   [
     "progress of a pull",
@@ -49,7 +49,7 @@ const podCases: readonly (readonly [
     "the end of a pull and the start",
     withContainer(waiting("ImagePull")),
     withContainer(RUNNING),
-    ["Normal Pulled: container main: app:v1 is there", "Normal Started: container main has started"],
+    ["Normal Pulled: container main: app:v1 is on the node", "Normal Started: container main has started"],
   ],
   [
     "a pull that fails",
@@ -74,7 +74,7 @@ const podCases: readonly (readonly [
     "a start after a crash",
     withContainer({ ...waiting("CrashLoopBackOff"), lastTermination: end(5), restartCount: 1 }),
     withContainer({ ...RUNNING, lastTermination: end(5), restartCount: 1 }),
-    ["Normal Restarted: container main runs again after it exited with code 1 (Error)"],
+    ["Normal Restarted: container main has restarted after it exited with code 1 (Error)"],
   ],
   [
     "two crashes between two words",
@@ -88,8 +88,8 @@ const podCases: readonly (readonly [
     }),
     [
       "Warning ContainerFailed: container main exited with code 1 (Error)",
-      "Warning OOMKilled: container main was ended by signal 9 (OOMKilled)",
-      "Normal Restarted: container main runs again after it was ended by signal 9 (OOMKilled)",
+      "Warning OOMKilled: container main was killed by signal 9 (OOMKilled)",
+      "Normal Restarted: container main has restarted after it was killed by signal 9 (OOMKilled)",
     ],
   ],
   [
@@ -164,7 +164,7 @@ const podCases: readonly (readonly [
     "the end of all",
     { status: { phase: PodPhase.RUNNING } },
     { status: { phase: PodPhase.SUCCEEDED } },
-    ["Normal Completed: its containers have ended well"],
+    ["Normal Completed: its containers have completed successfully"],
   ],
   [
     "a network that can't be set up",
@@ -231,7 +231,7 @@ describe("nodes", () => {
       aNode(),
       withRecord({ unschedulable: true, taints: [taint("gpu")] }),
       [
-        "Normal Cordoned: takes no new pods; those it has stay",
+        "Normal Cordoned: accepts no new pods; existing pods stay",
         "Normal Tainted: has the taint gpu=x:NoSchedule",
       ],
     ],
@@ -240,7 +240,7 @@ describe("nodes", () => {
       withRecord({ unschedulable: true, taints: [taint("gpu")] }),
       aNode(),
       [
-        "Normal Uncordoned: takes new pods again",
+        "Normal Uncordoned: accepts new pods again",
         "Normal Untainted: no longer has the taint gpu=x:NoSchedule",
       ],
     ],
@@ -260,7 +260,7 @@ describe("nodes", () => {
       "a disk with room again",
       withCondition("DiskPressure", true, "97 % used"),
       withCondition("DiskPressure", false, ""),
-      ["Normal NodeProblemOver: DiskPressure is well again"],
+      ["Normal NodeProblemOver: DiskPressure is healthy again"],
     ],
     [
       "damaged files of its agent, which hinder no pod",
@@ -315,7 +315,7 @@ test("records when resources are created, changed and deleted", () => {
   assert.deepEqual(linesOf(web, web), []);
   assert.deepEqual(linesOf(web, changed), ["Normal Changed: changed in rollout r-2"]);
   assert.deepEqual(linesOf(changed, going), ["Normal Deleting: deletion requested"]);
-  assert.deepEqual(linesOf(going, undefined), ["Normal Deleted: deleted; nothing of it is left"]);
+  assert.deepEqual(linesOf(going, undefined), ["Normal Deleted: deleted completely"]);
   const by = (entry: typeof web, fields: object) => ({ ...entry, record: { ...entry.record, ...fields } });
   assert.deepEqual(linesOf(undefined, by(web, { changedBy: "deploy bot" })), [
     "Normal Created: created by deploy bot in rollout r-1",

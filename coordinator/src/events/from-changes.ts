@@ -43,7 +43,7 @@ function resourceEvents(before: ResourceEntry | undefined, after: ResourceEntry 
   ];
   const by = owner === undefined ? byWhom(changedBy) : ` by ${owner.kind}/${owner.name}`;
   const inRollout = rolloutId === "" ? "" : ` in rollout ${rolloutId}`;
-  if (after === undefined) return oneEvent("Deleted", "deleted; nothing of it is left");
+  if (after === undefined) return oneEvent("Deleted", "deleted completely");
   if (before === undefined) return oneEvent("Created", `created${by}${inRollout}`);
   if (after.record.deleting && !before.record.deleting)
     return oneEvent("Deleting", `deletion requested${byWhom(deletedBy)}`);
@@ -51,7 +51,7 @@ function resourceEvents(before: ResourceEntry | undefined, after: ResourceEntry 
     return oneEvent("Changed", `changed${by}${inRollout}`);
   // Compares the applied workload, which a rollback does not change, unlike the effective one.
   if (before.wanted?.templateHash !== after.wanted?.templateHash)
-    return oneEvent("Changed", "the contents of a secret or config map that its pods take have changed");
+    return oneEvent("Changed", "the contents of a secret or config map that its pods use have changed");
   return [];
 }
 
@@ -71,7 +71,7 @@ function objectEvents(before: ObjectEntry | undefined, after: ObjectEntry | unde
     record.spec?.$case === "claim" ? record.spec.value.node : "";
   const node = nodeOf(after);
   if (node !== "" && nodeOf(before) === "")
-    return oneEvent("Bound", `its data lies on node ${node} from now on`).map((event) => ({
+    return oneEvent("Bound", `its data is stored on node ${node} from now on`).map((event) => ({
       ...event,
       node,
     }));

@@ -28,9 +28,9 @@ function changes(before: ContainerStatus | undefined, after: ContainerStatus): C
 function pulling(before: ContainerStatus | undefined, after: ContainerStatus): ContainerEvent[] {
   const pulls = waitsFor(after) === "ImagePull";
   const pulled = before !== undefined && waitsFor(before) === "ImagePull";
-  if (pulls && !pulled) return [normal("Pulling", `container ${after.name}: fetching ${after.image}`)];
+  if (pulls && !pulled) return [normal("Pulling", `container ${after.name}: pulling ${after.image}`)];
   const arrived = pulled && !pulls && USUAL.has(waitsFor(after) ?? "");
-  return arrived ? [normal("Pulled", `container ${after.name}: ${after.image} is there`)] : [];
+  return arrived ? [normal("Pulled", `container ${after.name}: ${after.image} is on the node`)] : [];
 }
 
 /**
@@ -74,7 +74,7 @@ function running(before: ContainerStatus | undefined, after: ContainerStatus): C
   const ended = lastEnd(after);
   if (after.restartCount === 0 || ended === undefined)
     return [normal("Started", `container ${after.name} has started`)];
-  return [normal("Restarted", `container ${after.name} runs again after it ${endWord(ended)}`)];
+  return [normal("Restarted", `container ${after.name} has restarted after it ${endWord(ended)}`)];
 }
 
 function waitsFor({ state }: ContainerStatus): string | undefined {
@@ -109,7 +109,7 @@ export function describeEnd(ended: ContainerTerminated): string {
 }
 
 function endWord({ exitCode, signal, reason }: ContainerTerminated): string {
-  const how = signal > 0 ? `was ended by signal ${signal}` : `exited with code ${exitCode}`;
+  const how = signal > 0 ? `was killed by signal ${signal}` : `exited with code ${exitCode}`;
   return reason === "" || reason === "Completed" ? how : `${how} (${reason})`;
 }
 

@@ -21,11 +21,11 @@ export function nodeEvents(before: NodeEntry | undefined, after: NodeEntry | und
     add("Normal", "NodeReady", "is connected and ready");
   if (!health.ready && before.health.ready) add("Warning", "NodeUnreachable", health.message);
   if (record.unschedulable && !before.record.unschedulable)
-    add("Normal", "Cordoned", "takes no new pods; those it has stay");
+    add("Normal", "Cordoned", "accepts no new pods; existing pods stay");
   if (!record.unschedulable && before.record.unschedulable)
-    add("Normal", "Uncordoned", "takes new pods again");
+    add("Normal", "Uncordoned", "accepts new pods again");
   if (record.revoked && !before.record.revoked)
-    add("Warning", "Revoked", "its certificates are refused from now on");
+    add("Warning", "Revoked", "its certificates are rejected from now on");
   events.push(...taintEvents(before.record.taints, record.taints, eventOf));
   events.push(...problemEvents(before, after, eventOf));
   events.push(...labelEvents(before, after, eventOf));
@@ -86,7 +86,7 @@ function problemEvents(before: NodeEntry, after: NodeEntry, eventOf: MakeEvent):
   const over = earlier.filter(({ message }) => !now.some((it) => word(it.message) === word(message)));
   return [
     ...begun.map(({ message }) => eventOf("Warning", "NodeProblem", message)),
-    ...over.map(({ message }) => eventOf("Normal", "NodeProblemOver", `${word(message)} is well again`)),
+    ...over.map(({ message }) => eventOf("Normal", "NodeProblemOver", `${word(message)} is healthy again`)),
   ];
 }
 

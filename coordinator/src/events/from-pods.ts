@@ -44,8 +44,8 @@ export function unschedulableEvent({ record, workloadKey }: PodEntry, why: strin
 function removal({ record }: PodEntry): ContainerEvent[] {
   if (record.node === "") return [];
   if (record.stoppingSince !== undefined)
-    return [normal("Stopped", `nothing of it is left on node ${record.node}`)];
-  return [{ type: "Warning", reason: "Lost", message: `went with node ${record.node}` }];
+    return [normal("Stopped", `it was removed from node ${record.node}`)];
+  return [{ type: "Warning", reason: "Lost", message: `was lost with node ${record.node}` }];
 }
 
 function placement(before: PodEntry | undefined, { record }: PodEntry): ContainerEvent[] {
@@ -80,7 +80,7 @@ function reportEvents(before: PodEntry | undefined, after: PodEntry): ContainerE
 function causes(earlier: PodStatus | undefined, status: PodStatus, stopping: boolean): ContainerEvent[] {
   const { phase, reason, message } = status;
   if (phase === PodPhase.SUCCEEDED && earlier?.phase !== phase && !stopping)
-    return [normal("Completed", "its containers have ended well")];
+    return [normal("Completed", "its containers have completed successfully")];
   const same = earlier?.reason === reason && earlier.phase === phase;
   if (same || reason === "") return [];
   if (reason === "Evicted" && earlier?.reason !== reason && !stopping)

@@ -269,7 +269,7 @@ test("drops events while the store accepts no writes for long, and reports the l
   });
   const lost = (await everyEvent(events)).filter(({ reason }) => reason === "EventsDropped");
   assert.deepEqual(lost.map(eventLine), [
-    `${lost[0]?.sequence} coordinator/coordinator EventsDropped: 500 events were dropped while the store took none`,
+    `${lost[0]?.sequence} coordinator/coordinator EventsDropped: 500 events were dropped while the store accepted no writes`,
   ]);
 });
 

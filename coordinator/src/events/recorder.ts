@@ -7,7 +7,7 @@ import { eventKey } from "../model/keys.ts";
 import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { Op, Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
-import { RecentEvents, sameness, type Written } from "./coalesce.ts";
+import { coalesceKey, RecentEvents, type Written } from "./coalesce.ts";
 import type { EventLog, EventPage } from "./event-log.ts";
 import {
   BURST_PER_OBJECT,
@@ -95,7 +95,7 @@ export class EventStore implements EventRecorder, EventLog {
   record(input: EventInput): void {
     const nowMs = this.#options.clock.nowMs();
     const event = cut(input);
-    const key = sameness(event);
+    const key = coalesceKey(event);
     const known = this.#waiting.get(key);
     if (known !== undefined) {
       known.count++;
@@ -288,13 +288,13 @@ export class EventStore implements EventRecorder, EventLog {
     const lost = this.#droppedByBacklog - this.#backlogReported;
     if (lost === 0 || this.#failures > 0) return;
     this.#backlogReported = this.#droppedByBacklog;
-    const message = `${lost} events were dropped while the store took none`;
+    const message = `${lost} events were dropped while the store accepted no writes`;
     this.#addWarning({ namespace: "", kind: "coordinator", name: "coordinator" }, message, nowMs);
   }
 
   #addWarning(about: Pick<EventInput, "namespace" | "kind" | "name">, message: string, nowMs: number): void {
     const event: EventInput = { ...about, type: "Warning", reason: "EventsDropped", message };
-    this.#add(sameness(event), event, nowMs);
+    this.#add(coalesceKey(event), event, nowMs);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { RolloutSource } from "../api/forage/watch-rollout.ts";
-import { visitConcerned } from "../control/rollout/concerned.ts";
+import { visitAffected } from "../control/rollout/concerned.ts";
 import type { ResourceProgress } from "../control/rollout/progress-input.ts";
 import {
   RolloutEvaluator,
@@ -25,7 +25,7 @@ export class FollowedRollouts implements RolloutSource {
     this.#unsubscribe = options.state.subscribe((changes) => {
       if (this.#watchers.size === 0) return;
       const ids = new Set<string>();
-      for (const change of changes) visitConcerned(change, options.state, (id) => ids.add(id));
+      for (const change of changes) visitAffected(change, options.state, (id) => ids.add(id));
       for (const id of ids) this.#changed(id);
     });
   }

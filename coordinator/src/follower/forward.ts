@@ -111,7 +111,7 @@ type OpenCalls = Set<Finish>;
 
 function stopAll(open: OpenCalls): void {
   for (const finish of open)
-    finish({ code: status.UNAVAILABLE, details: "the coordinator that leads changes: try again" });
+    finish({ code: status.UNAVAILABLE, details: "the leader is changing: try again" });
 }
 
 function handling(
@@ -166,7 +166,7 @@ function markStale(call: BytesCall, { behindMs }: ForwardOptions): void {
 }
 
 function endUnknown(call: BytesCall): void {
-  const details = "this coordinator has not read it, and the one that leads can't be reached: try again";
+  const details = "this coordinator has not read it, and the leader can't be reached: try again";
   call.emit("error", { code: status.UNAVAILABLE, details, message: details });
 }
 

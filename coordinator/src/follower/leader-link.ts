@@ -96,7 +96,7 @@ export class LeaderLink {
     const { name, addresses = [] } = this.#leader ?? {};
     if (name === undefined) return undefined;
     const [address] = addresses;
-    if (address === undefined) throw unavailable(`${name} leads, at no known address`);
+    if (address === undefined) throw unavailable(`${name} leads, but its address is unknown`);
     const clients = await this.#connect(address).clients;
     // Another leader may have been observed in the meantime.
     return this.#connected?.address === address ? clients[this.#next++ % clients.length] : undefined;

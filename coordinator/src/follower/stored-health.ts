@@ -53,7 +53,7 @@ function showOne(state: ClusterView, node: NodeEntry, keepsEndpoints: boolean): 
   const { health } = node;
   if (health.ready === ready && (health.kept ?? false) === kept && health.sinceMs !== undefined) return;
   const sinceMs = toEpochMs(node.record.unreachableSince) ?? 0;
-  const message = ready ? "" : "the coordinator that leads has lost it";
+  const message = ready ? "" : "the leader has lost it";
   state.setNodeHealth(
     node.name,
     { ready, message, lastSeenMs: undefined, sinceMs, ...(kept && { kept }) },

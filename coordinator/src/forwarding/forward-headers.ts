@@ -16,7 +16,7 @@ const HOP_HEADERS = new Set([
 ]);
 const FORWARDED = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"];
 
-export interface Arrival {
+export interface RequestOrigin {
   /** The address of the peer. */
   readonly address: string;
   readonly proto: "http" | "https";
@@ -39,7 +39,7 @@ export interface ForwardRules {
  */
 export function requestHeaders(
   request: IncomingMessage,
-  { address, proto }: Arrival,
+  { address, proto }: RequestOrigin,
   { hiddenHeaders, withoutOwnCookies }: ForwardRules,
 ): string[] {
   const dropped = new Set([...HOP_HEADERS, ...connectionTokens(request), ...FORWARDED, ...hiddenHeaders]);

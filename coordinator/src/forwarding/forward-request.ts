@@ -8,7 +8,7 @@ import {
 import { pipeline } from "node:stream/promises";
 import { messageOf } from "@forage/common/message-of";
 import { CoordinatorError } from "../errors.ts";
-import { type Arrival, type ForwardRules, requestHeaders, responseHeaders } from "./forward-headers.ts";
+import { type ForwardRules, type RequestOrigin, requestHeaders, responseHeaders } from "./forward-headers.ts";
 
 /**
  * Forwards a request to its target and the response to the client, both as streams. Resolves when the response has ended.
@@ -17,7 +17,7 @@ export async function forwardRequest(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   target: ClientRequestArgs,
-  arrival: Arrival,
+  arrival: RequestOrigin,
   rules: ForwardRules,
 ): Promise<void> {
   const forwarded = openRequest(incoming, target, arrival, rules);
@@ -63,7 +63,7 @@ export function statusOf(error: unknown): number {
 export function openRequest(
   incoming: IncomingMessage,
   target: ClientRequestArgs,
-  arrival: Arrival,
+  arrival: RequestOrigin,
   rules: ForwardRules,
   extra: readonly string[] = [],
 ): ClientRequest {

@@ -2,7 +2,7 @@ import { type ClientRequestArgs, type IncomingMessage, STATUS_CODES } from "node
 import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { messageOf } from "@forage/common/message-of";
-import { type Arrival, type ForwardRules, responseHeaders } from "./forward-headers.ts";
+import { type ForwardRules, type RequestOrigin, responseHeaders } from "./forward-headers.ts";
 import { openRequest, statusOf } from "./forward-request.ts";
 
 type Answer =
@@ -17,7 +17,7 @@ export async function forwardUpgrade(
   incoming: IncomingMessage,
   client: Duplex,
   head: Buffer,
-  arrival: Arrival,
+  arrival: RequestOrigin,
   rules: ForwardRules,
   dial: () => Duplex,
 ): Promise<void> {
@@ -54,7 +54,7 @@ export function refuseUpgrade(client: Duplex, status: number, message: string): 
 
 function ask(
   incoming: IncomingMessage,
-  arrival: Arrival,
+  arrival: RequestOrigin,
   tunnel: Duplex,
   rules: ForwardRules,
 ): Promise<Answer> {

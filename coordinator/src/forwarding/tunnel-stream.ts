@@ -49,7 +49,7 @@ export class TunnelStream extends SocketLikeStream {
       const value = chunk.subarray(at, at + FRAME_BYTES);
       this.#moved?.("in", value.length);
       if (await this.#tunnel.toAgent.push({ frame: { $case: "stdin", value } })) continue;
-      throw new CoordinatorError("UNAVAILABLE", "the connection to the pod is over");
+      throw new CoordinatorError("UNAVAILABLE", "the connection to the pod has ended");
     }
   }
 

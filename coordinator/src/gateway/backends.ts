@@ -104,7 +104,7 @@ function problemOf(
   if (listed.length === 0)
     return { reason: "BackendNotFound", message: `${place}: service "${service}" has no port ${port}` };
   if (listed.some(isTcp)) return undefined;
-  const message = `${place}: port ${port} of service "${service}" is not TCP, and gateways speak nothing else`;
+  const message = `${place}: port ${port} of service "${service}" is not TCP, and gateways support only TCP`;
   return { reason: "UnsupportedProtocol", message };
 }
 

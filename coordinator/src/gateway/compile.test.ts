@@ -80,7 +80,7 @@ test("reports a missing backend by its path, and keeps all shares", () => {
     message: [
       'rules[0].backends[1]: there is no service "gone"',
       'rules[1].backends[0]: service "web" has no port 81',
-      'rules[2].backends[0]: port 53 of service "dns" is not TCP, and gateways speak nothing else',
+      'rules[2].backends[0]: port 53 of service "dns" is not TCP, and gateways support only TCP',
       'rules[3].filters[0].request_mirror: service "canary" has no port 82',
     ].join("; "),
   });
@@ -132,7 +132,7 @@ test("prefers the higher priority among equal matches, then the older route, the
     const title = `route ${first.namespace}/first`;
     assert.equal(
       problemText(conditions(compiled, second)),
-      `Conflicted: none of its matches applies: other routes take precedence; MatchShadowed: rules[0] (everything) of * is answered by ${title}, which ${why}`,
+      `Conflicted: none of its matches applies: other routes take precedence; MatchShadowed: rules[0] (everything) of * is served by ${title}, which ${why}`,
     );
   }
 });
@@ -150,7 +150,7 @@ test("keeps a partly hidden route accepted, and hides equal rules of one route",
   assert.equal(found.find(({ type }) => type === "Accepted")?.status, true);
   assert.equal(
     found.find(({ type }) => type === "Conflicted")?.message,
-    "rules[0] (PathPrefix /a) of * is answered by route shop/older, which is older; rules[2] (PathPrefix /b) of * is never reached: rules[1] matches the same",
+    "rules[0] (PathPrefix /a) of * is served by route shop/older, which is older; rules[2] (PathPrefix /b) of * is never reached: rules[1] matches the same",
   );
 });
 
@@ -236,10 +236,16 @@ test("prefers the first of two routes with different TLS settings for a hostname
   const lost = "Conflicted: none of its matches applies: other routes take precedence; ";
   assert.equal(
     trouble({ certificateRef: "one" }, handOn),
-    `${lost}TLSConflict: encrypted connections to a.org are opened for route shop/first, which is older`,
+    `${lost}TLSConflict: encrypted connections to a.org are terminated for route shop/first, which is older`,
   );
-  assert.match(trouble(handOn, handOn), /handed on unopened by route shop\/first, which is older/);
-  assert.match(trouble(handOn, { certificateRef: "two" }), /handed on unopened by route shop\/first/);
+  assert.match(
+    trouble(handOn, handOn),
+    /passed through without TLS termination by route shop\/first, which is older/,
+  );
+  assert.match(
+    trouble(handOn, { certificateRef: "two" }),
+    /passed through without TLS termination by route shop\/first/,
+  );
 });
 
 test("requests certificates for hostnames without a secret as long as a route needs them", () => {

@@ -83,7 +83,7 @@ function programmed(nodes: readonly GatewayNodeView[]): Condition {
     return { type, status: false, reason: "GatewayNotFound", message: "no node serves this gateway" };
   const rest = listed(lacking.map(({ node, message }) => `${node}: ${message}`));
   if (lacking.length === 0) return { type, status: true, reason: "Programmed", message: "" };
-  const counts = `${reached.length} of ${nodes.length} gateways serve it as it is now`;
+  const counts = `${reached.length} of ${nodes.length} gateways serve its current version`;
   return { type, status: false, reason: "Pending", message: `${counts}; ${rest}` };
 }
 

@@ -132,5 +132,5 @@ function shadowText(hostname: string, { loser, winner }: Shadowed): string {
   const what = `rules[${loser.ruleIndex}] (${matchText(normalMatch(loser.rule.match))}) of ${hostname}`;
   if (routeKey(loser.route) === routeKey(winner.route))
     return `${what} is never reached: rules[${winner.ruleIndex}] matches the same`;
-  return `${what} is answered by ${routeTitle(winner.route)}, which ${whyFirst(winner.route, loser.route)}`;
+  return `${what} is served by ${routeTitle(winner.route)}, which ${whyFirst(winner.route, loser.route)}`;
 }

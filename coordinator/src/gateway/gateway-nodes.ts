@@ -28,7 +28,7 @@ export function gatewayNode({ name, health }: NodeEntry, report: GatewayReport |
   if (!health.ready) return { ...base, ready: false, message: health.message || "the node is unreachable" };
   if (report === undefined) return { ...base, ready: false, message: "its proxy has not reported yet" };
   if (report.ready) return { ...base, ready: true, message: report.message };
-  return { ...base, ready: false, message: report.message || "its proxy takes no requests yet" };
+  return { ...base, ready: false, message: report.message || "its proxy accepts no requests yet" };
 }
 
 /** Returns whether the node has applied the hostnames of a route up to the version. */

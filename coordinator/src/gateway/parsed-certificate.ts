@@ -28,7 +28,7 @@ export function parseCertificate(content: Readonly<Record<string, Uint8Array>>):
   if (blocks.length === 0) throw new Error(`${CHAIN_KEY} holds no certificate in PEM`);
   if (blocks.length > MAX_CERTIFICATES)
     throw new Error(
-      `${CHAIN_KEY} holds ${blocks.length} certificates; at most ${MAX_CERTIFICATES} are taken`,
+      `${CHAIN_KEY} holds ${blocks.length} certificates; at most ${MAX_CERTIFICATES} are allowed`,
     );
   const [leaf] = blocks.map((pem, index) => readCertificate(pem, index));
   if (leaf === undefined || !matchesKey(leaf, keyPem))
@@ -63,7 +63,7 @@ function matchesKey(leaf: X509Certificate, keyPem: string): boolean {
     key = createPrivateKey(keyPem);
   } catch {
     // The cause is omitted, because it may quote the key.
-    throw new Error(`${PRIVATE_KEY_KEY} is no private key in PEM, or is encrypted`);
+    throw new Error(`${PRIVATE_KEY_KEY} is not a private key in PEM, or is encrypted`);
   }
   return leaf.checkPrivateKey(key);
 }

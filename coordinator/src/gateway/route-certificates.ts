@@ -112,7 +112,7 @@ export class RouteCertificates {
     } catch {
       return {
         reason: "InvalidCertificate",
-        message: `${about} can't be decrypted; the coordinator's log says more`,
+        message: `${about} can't be decrypted; see the coordinator's log`,
       };
     }
     try {

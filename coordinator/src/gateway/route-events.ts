@@ -22,7 +22,7 @@ export function routeEvents(
 ): EventInput[] {
   const { kind, namespace, name } = route;
   const eventOf = (type: EventInput["type"], reason: string, message: string): EventInput => {
-    return { namespace, kind, name, type, reason, message: message === "" ? "is well" : message };
+    return { namespace, kind, name, type, reason, message: message === "" ? "is healthy" : message };
   };
   const wrongBefore = wrongOf(before);
   const wrongAfter = wrongOf(after);

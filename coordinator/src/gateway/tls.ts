@@ -35,7 +35,7 @@ export type HostTls =
 
 export interface TlsDecision {
   readonly tls: HostTls;
-  /** Routes of which parts are not applied, with the reasons. */
+  /** The routes with parts that are not applied, with the reasons. */
   readonly conflicts: readonly { readonly route: Route; readonly message: string }[];
   /** The certificates to which routes refer, by key of the route. */
   readonly certificates: ReadonlyMap<string, CertificateState>;
@@ -64,7 +64,7 @@ export function decideTls({ hostname, routes, certificateOf, passthroughOf }: Tl
   if (first?.tls === undefined) return { tls: { mode: "none" }, conflicts: [], certificates };
   if (first.tls.mode === "Passthrough") {
     const tls = { mode: "Passthrough", route: first, backends: passthroughOf(first) } as const;
-    const what = `encrypted connections to ${hostname} are handed on unopened by ${routeTitle(first)}`;
+    const what = `encrypted connections to ${hostname} are passed through without TLS termination by ${routeTitle(first)}`;
     const conflicts = asking.slice(1).map((route) => conflict(route, first, what));
     return { tls, conflicts, certificates };
   }
@@ -73,7 +73,7 @@ export function decideTls({ hostname, routes, certificateOf, passthroughOf }: Tl
   const certificate = state?.type === "ready" ? state : undefined;
   const conflicts = asking.flatMap((route) => {
     if (route.tls?.mode === "Passthrough") {
-      const what = `encrypted connections to ${hostname} are opened for ${routeTitle(first)}`;
+      const what = `encrypted connections to ${hostname} are terminated for ${routeTitle(first)}`;
       return [conflict(route, first, what)];
     }
     if (served === undefined || certificateIdOf(route, hostname) === certificateIdOf(served, hostname))

@@ -13,7 +13,7 @@ test("renders the figures of the coordinator's parts", async () => {
     state: new ClusterView(),
     store: STORE as MetricsSources["store"],
     events: { stats: () => ({ recorded: 11, droppedByRate: 2, droppedByBacklog: 3, kept: 5, bytes: 0 }) },
-    liveness: { holdUps: () => 4, massLoss: () => true, unwrittenReports: () => 6 },
+    liveness: { stalls: () => 4, massLoss: () => true, unwrittenReports: () => 6 },
     backups: { stats: () => ({ lastMs: 8_000, failures: 9 }) },
     refusal: () => undefined,
     nowMs: () => 0,

@@ -82,7 +82,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
     "1 when an old copy of the data directory was put back, and nothing is decided or written.",
     () => (refusal() === undefined ? 0 : 1),
   );
-  gauge("forage_reports_unwritten", "Reports of agents that the store did not take; kept in memory.", () =>
+  gauge("forage_reports_unwritten", "Agents' reports that could not be stored and are kept in memory.", () =>
     liveness.unwrittenReports(),
   );
   new Counter({
@@ -91,14 +91,14 @@ export function createMetrics(sources: MetricsSources): Metrics {
     registers,
     collect() {
       this.reset();
-      this.inc(liveness.holdUps());
+      this.inc(liveness.stalls());
     },
   });
-  gauge("forage_pods_unplaced", "Pods that no node has taken yet.", () => state.unboundPods().length);
+  gauge("forage_pods_unplaced", "Pods that are not placed on a node yet.", () => state.unboundPods().length);
   gauge("forage_rollouts_active", "Rollouts that have not finished.", () => state.activeRollouts().length);
   gauge("forage_store_revision", "The store's newest revision.", () => store.revision);
   gauge("forage_coordinator_leads", LEADS_HELP, () => 1);
-  gauge("forage_store_writable", "1 while the store takes writes.", () =>
+  gauge("forage_store_writable", "1 while the store accepts writes.", () =>
     store.health().status === "ok" ? 1 : 0,
   );
   gauge("forage_connections_open", "Open TLS connections.", () => connections().open);

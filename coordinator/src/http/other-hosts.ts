@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import type { Arrival } from "../forwarding/forward-headers.ts";
+import type { RequestOrigin } from "../forwarding/forward-headers.ts";
 
 /** Serves host names that do not belong to the server's own routes. */
 export interface OtherHosts {
@@ -10,10 +10,10 @@ export interface OtherHosts {
   serve(
     request: IncomingMessage,
     response: ServerResponse,
-    arrival: Arrival,
+    arrival: RequestOrigin,
     allowLong: () => void,
   ): Promise<void>;
-  upgrade(request: IncomingMessage, client: Duplex, head: Buffer, arrival: Arrival): Promise<void>;
+  upgrade(request: IncomingMessage, client: Duplex, head: Buffer, arrival: RequestOrigin): Promise<void>;
   /** Ends requests in progress. */
   close(): void;
 }

@@ -52,7 +52,7 @@ export class Connection implements StreamHost {
   readonly #streams = new StreamTable();
   readonly #onFrame = (frame: Frame): void => this.#dispatch(frame);
   #receiveWindow = DEFAULT_WINDOW_BYTES;
-  /** Received bytes by which the connection's window was not extended yet. */
+  /** The received bytes that no WINDOW_UPDATE of the connection has returned yet. */
   #toReturn = 0;
   #hasSettings = false;
   #isLeaving = false;

@@ -127,7 +127,7 @@ async function openSession(
 function nodeOf({ caller }: CallContext): { readonly node: string; readonly problem?: string } {
   if (caller.type === "node") return { node: caller.nodeId };
   if (caller.type !== "anonymous" || caller.refusedNode === undefined)
-    throw new CoordinatorError("PERMISSION_DENIED", "only nodes connect");
+    throw new CoordinatorError("PERMISSION_DENIED", "only nodes can connect");
   return { node: caller.refusedNode, problem: caller.problem ?? "the client certificate is not accepted" };
 }
 

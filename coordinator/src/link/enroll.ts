@@ -193,7 +193,7 @@ function renewingNode({ caller }: CallContext): { readonly id: NodeId; readonly 
   if (caller.type === "node") return { id: caller.nodeId, serial: caller.serial };
   if (caller.type === "anonymous" && caller.expiredNode !== undefined)
     return { id: caller.expiredNode.nodeId, serial: caller.expiredNode.serial };
-  throw new CoordinatorError("PERMISSION_DENIED", "only nodes renew");
+  throw new CoordinatorError("PERMISSION_DENIED", "only nodes can renew certificates");
 }
 
 /** A certificate as presented by its holder. */

@@ -5,7 +5,7 @@ import type { Sessions } from "./sessions.ts";
 /** Figures about heartbeats, for metrics. */
 export interface LivenessStats {
   /** Returns how often the process was blocked since it started. */
-  readonly holdUps: () => number;
+  readonly stalls: () => number;
   /** Reports whether endpoints on lost nodes are kept, because most nodes were lost at once. */
   readonly massLoss: () => boolean;
   /** Returns the number of agents' reports that could not be written at the last attempt. */
@@ -14,7 +14,7 @@ export interface LivenessStats {
 
 export function livenessStats(sessions: Sessions, massLoss: MassLoss, clock: Clock): LivenessStats {
   return {
-    holdUps: () => sessions.holdUps,
+    stalls: () => sessions.stalls,
     massLoss: () => massLoss.isActive(clock.monotonicMs()),
     unwrittenReports: () => sessions.unwrittenReports,
   };

@@ -67,11 +67,11 @@ function start({ names = ["n1", "n2"], lostForMs = {}, ...options }: Fleet = {})
 }
 
 test("checks whether the process was blocked before a node is lost", (t) => {
-  const parts: { liveness?: NodeLiveness; heldMs: number } = { heldMs: 3_000 };
+  const parts: { liveness?: NodeLiveness; stalledMs: number } = { stalledMs: 3_000 };
   const { clock, liveness, limits, isReady } = start({
-    checkHoldUp: () => {
-      parts.liveness?.heldUp(parts.heldMs);
-      parts.heldMs = 0;
+    checkStall: () => {
+      parts.liveness?.recordStall(parts.stalledMs);
+      parts.stalledMs = 0;
     },
   });
   t.after(() => liveness.stop());
@@ -86,9 +86,9 @@ test("counts a pause as an absence if agents close their connections during it",
   const { liveness, massLoss } = start();
   t.after(() => liveness.stop());
   const { absences } = massLoss;
-  liveness.heldUp(4_999);
+  liveness.recordStall(4_999);
   assert.equal(massLoss.absences, absences);
-  liveness.heldUp(5_000);
+  liveness.recordStall(5_000);
   assert.equal(massLoss.absences, absences + 1);
 });
 

@@ -172,7 +172,7 @@ test("doesn't count time in which the process was blocked as silence of nodes", 
   const { clock, liveness, health } = start();
   liveness.recordContact("n1");
   clock.advance(5_000);
-  liveness.heldUp(3_000);
+  liveness.recordStall(3_000);
   clock.advance(limits.unreachableMs - 2_001);
   assert.equal(health().ready, true);
   clock.advance(1);

@@ -41,7 +41,7 @@ export interface NodeLivenessOptions {
   /** Tracks how much of the fleet is lost, and decides whether endpoints on lost nodes stay. */
   readonly massLoss?: MassLoss | undefined;
   /** Detects that the process was blocked. Called before missing heartbeats are evaluated. */
-  readonly checkHoldUp?: (() => void) | undefined;
+  readonly checkStall?: (() => void) | undefined;
   /** Reports whether a lost node still has pods to replace. Default: it has. */
   readonly hasPodsToReplace?: ((node: string) => boolean) | undefined;
 }
@@ -130,7 +130,7 @@ export class NodeLiveness {
     tracked.why = "it sends no heartbeats";
     if (tracked.awaited) this.#lastReturnMs = tracked.heartbeatMs;
     tracked.awaited = false;
-    if (!tracked.reachable) this.#comeBack(node, tracked);
+    if (!tracked.reachable) this.#markReturned(node, tracked);
     tracked.intervalMs = intervalMs;
     const allowanceMs = this.#allowanceMs(tracked);
     if (tracked.allowanceMs === allowanceMs) return;
@@ -156,15 +156,15 @@ export class NodeLiveness {
   }
 
   /** Records that the process was blocked for this long. Messages of nodes from this time may not have been read yet. */
-  heldUp(heldMs: number): void {
+  recordStall(stalledMs: number): void {
     const { clock, limits } = this.#options;
     const nowMs = clock.monotonicMs();
     for (const tracked of this.#liveness.values()) {
-      tracked.heartbeatMs = Math.min(nowMs, tracked.heartbeatMs + heldMs);
+      tracked.heartbeatMs = Math.min(nowMs, tracked.heartbeatMs + stalledMs);
       // Agents may have disconnected, and return as after a restart of the coordinator.
-      if (heldMs >= AGENT_PATIENCE_MS) tracked.graceUntilMs = nowMs + limits.startGraceMs;
+      if (stalledMs >= AGENT_PATIENCE_MS) tracked.graceUntilMs = nowMs + limits.startGraceMs;
     }
-    if (heldMs < AGENT_PATIENCE_MS) return;
+    if (stalledMs < AGENT_PATIENCE_MS) return;
     this.#massLoss.wasAbsent(nowMs);
     this.#evaluateFleet();
   }
@@ -220,7 +220,7 @@ export class NodeLiveness {
     return tracked;
   }
 
-  #comeBack(node: string, tracked: TrackedNode): void {
+  #markReturned(node: string, tracked: TrackedNode): void {
     const { clock } = this.#options;
     const sinceMs = clock.monotonicMs() - LOSS_WINDOW_MS;
     tracked.losses = tracked.losses.filter((atMs) => atMs > sinceMs);
@@ -262,8 +262,8 @@ export class NodeLiveness {
   }
 
   #suspect(node: string, tracked: TrackedNode): void {
-    const { clock, log, checkHoldUp } = this.#options;
-    checkHoldUp?.();
+    const { clock, log, checkStall } = this.#options;
+    checkStall?.();
     const nowMs = clock.monotonicMs();
     if (this.#deadlineMs(tracked) > nowMs) {
       this.#suspectLater(node, tracked);

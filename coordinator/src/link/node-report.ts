@@ -89,7 +89,10 @@ function sizeViolations({
   const counts = { ...mapSizes(maps), conditions: conditions.length, images: images.length };
   const many = Object.entries(counts).filter(([, count]) => count > MAX_ENTRIES);
   return [
-    ...long.map(({ field }) => ({ field: `node.${field}`, description: "contains a text that is too long" })),
+    ...long.map(({ field }) => ({
+      field: `node.${field}`,
+      description: "contains a text that exceeds the limit",
+    })),
     ...many.map(([field]) => ({ field: `node.${field}`, description: `must be at most ${MAX_ENTRIES}` })),
   ];
 }

@@ -77,14 +77,14 @@ test("wakes a pod's node when the pod's record changes, but not for its status",
 });
 
 test("ends sessions after three missing heartbeats, without counting time in which the process was blocked", (t) => {
-  const { sessions, session, fed, clock, holdUps } = startWithPods(t);
+  const { sessions, session, fed, clock, stalls } = startWithPods(t);
   clock.stall(60_000);
   clock.advance(0);
   assert.equal(session.ended.signal.aborted, false);
   assert.equal(fed.state.node("n1")?.health.ready, true);
-  assert.equal(sessions.holdUps, 1);
-  assert.equal(holdUps.length, 1);
-  assert.ok((holdUps[0] ?? 0) > 55_000);
+  assert.equal(sessions.stalls, 1);
+  assert.equal(stalls.length, 1);
+  assert.ok((stalls[0] ?? 0) > 55_000);
   clock.advance(7_400);
   assert.equal(session.ended.signal.aborted, false);
   clock.advance(2_500);
@@ -133,13 +133,13 @@ function startWithPods(t: TestContext) {
   ];
   const fed = new HandFedState({ nodes, pods });
   const clock = new VirtualClock();
-  const holdUps: number[] = [];
+  const stalls: number[] = [];
   const sessions = new Sessions({
     state: fed.state,
     clock,
     log: SILENT,
     heartbeatIntervalMs: 2_500,
-    onHoldUp: (heldMs) => holdUps.push(heldMs),
+    onStall: (stalledMs) => stalls.push(stalledMs),
   });
   t.after(() => sessions.stop());
   const open = nodes.map(({ name }) => sessions.open(name, Hello.fromPartial({ sessionId: name })));
@@ -150,7 +150,7 @@ function startWithPods(t: TestContext) {
       return woken ? [session.node] : [];
     });
   assert.deepEqual(wakes(), ["n1", "n2"]);
-  return { sessions, session: open[0] as Session, fed, clock, holdUps, wakes };
+  return { sessions, session: open[0] as Session, fed, clock, stalls, wakes };
 }
 
 function start(t: TestContext): Sessions {

@@ -40,7 +40,7 @@ export interface SessionsOptions extends Pick<NodeLivenessOptions, "massLoss" | 
   /** The heartbeat interval in a small fleet. */
   readonly heartbeatIntervalMs: number;
   /** Called with the length of each pause in which the process was blocked. */
-  readonly onHoldUp?: (heldMs: number) => void;
+  readonly onStall?: (stalledMs: number) => void;
   /** Called at short intervals. */
   readonly onPulse?: () => void;
   /** The limits of node liveness. Default: `defaultLivenessLimits`. */
@@ -57,9 +57,9 @@ export class Sessions {
   readonly #options: SessionsOptions;
   readonly #live = new Map<string, Session>();
   readonly #liveness: NodeLiveness;
-  readonly #holdUps: StallDetector;
+  readonly #stallDetector: StallDetector;
   #nodes: number;
-  #holdUpCount = 0;
+  #stallCount = 0;
   readonly #unsubscribe: () => void;
 
   constructor(options: SessionsOptions) {
@@ -70,12 +70,12 @@ export class Sessions {
     this.#liveness = new NodeLiveness({
       ...options,
       limits: options.liveness ?? defaultLivenessLimits(heartbeatIntervalMs),
-      checkHoldUp: () => this.checkHoldUp(),
+      checkStall: () => this.checkStall(),
     });
-    this.#holdUps = new StallDetector({
+    this.#stallDetector = new StallDetector({
       clock,
       intervalMs: heartbeatIntervalMs / 2,
-      onHoldUp: (heldMs) => this.#heldUp(heldMs),
+      onStall: (stalledMs) => this.#recordStall(stalledMs),
       onPulse: () => {
         options.onPulse?.();
         this.#sweep();
@@ -84,8 +84,8 @@ export class Sessions {
   }
 
   /** The number of times that the process was blocked. */
-  get holdUps(): number {
-    return this.#holdUpCount;
+  get stalls(): number {
+    return this.#stallCount;
   }
 
   /** The number of agents' reports that could not be written at the last attempt. */
@@ -94,8 +94,8 @@ export class Sessions {
   }
 
   /** Detects that the process was blocked. Must be called before missing heartbeats are evaluated. */
-  checkHoldUp(): void {
-    this.#holdUps.check();
+  checkStall(): void {
+    this.#stallDetector.check();
   }
 
   get size(): number {
@@ -188,7 +188,7 @@ export class Sessions {
 
   stop(): void {
     this.#unsubscribe();
-    this.#holdUps.stop();
+    this.#stallDetector.stop();
     this.#liveness.stop();
   }
 
@@ -281,13 +281,13 @@ export class Sessions {
    * Restarts the time of missing heartbeats, because messages that agents sent during the pause are still unread in the
    * sockets.
    */
-  #heldUp(heldMs: number): void {
+  #recordStall(stalledMs: number): void {
     const { clock, log } = this.#options;
-    this.#holdUpCount++;
-    log.warn({ event: "coordinator-held-up", heldMs: Math.round(heldMs) });
+    this.#stallCount++;
+    log.warn({ event: "coordinator-held-up", stalledMs: Math.round(stalledMs) });
     const nowMs = clock.monotonicMs();
     for (const session of this.#live.values()) session.lastHeartbeatMs = nowMs;
-    this.#liveness.heldUp(heldMs);
-    this.#options.onHoldUp?.(heldMs);
+    this.#liveness.recordStall(stalledMs);
+    this.#options.onStall?.(stalledMs);
   }
 }

@@ -13,7 +13,7 @@ function start() {
   const detector = new StallDetector({
     clock: { ...clock, nowMs: () => clock.nowMs() + wall.jumpMs },
     intervalMs: INTERVAL_MS,
-    onHoldUp: (ms) => held.push(ms),
+    onStall: (ms) => held.push(ms),
     onPulse: () => pulses++,
   });
   return { clock, wall, held, detector, pulses: () => pulses };

@@ -5,7 +5,7 @@ export interface StallDetectorOptions {
   /** The interval at which the process checks whether it was blocked, in milliseconds. */
   readonly intervalMs: number;
   /** Called once for each pause with its length, before other reactions to it. */
-  readonly onHoldUp: (heldMs: number) => void;
+  readonly onStall: (stalledMs: number) => void;
   /** Called at each interval, also after a pause. */
   readonly onPulse: () => void;
 }
@@ -36,15 +36,15 @@ export class StallDetector {
   }
 
   check(): void {
-    const { clock, intervalMs, onHoldUp } = this.#options;
+    const { clock, intervalMs, onStall } = this.#options;
     const elapsedMs = clock.monotonicMs() - this.#lastMs;
     // The monotonic clock doesn't advance while a machine is suspended, and the wall clock is corrected afterwards.
     const jumpMs = clock.nowMs() - this.#lastWallMs - elapsedMs;
     const lateMs = elapsedMs - intervalMs;
-    const heldMs = Math.max(lateMs > intervalMs / 2 ? lateMs : 0, jumpMs > WALL_JUMP_MS ? jumpMs : 0);
-    if (heldMs === 0) return;
+    const stalledMs = Math.max(lateMs > intervalMs / 2 ? lateMs : 0, jumpMs > WALL_JUMP_MS ? jumpMs : 0);
+    if (stalledMs === 0) return;
     this.#note();
-    onHoldUp(heldMs);
+    onStall(stalledMs);
   }
 
   stop(): void {

@@ -119,7 +119,7 @@ export class PushedMetrics {
 }
 
 function full(where: string, limit: number): CoordinatorError {
-  const how = "wait until some have run out, or delete them";
+  const how = "wait until some have expired, or delete them";
   return new CoordinatorError(
     "RESOURCE_EXHAUSTED",
     `${where} has ${limit} pushed values, which is the limit: ${how}`,

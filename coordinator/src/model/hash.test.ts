@@ -13,7 +13,7 @@ test("hashes don't depend on the order in which maps were filled", () => {
   assert.match(one, /^[0-9a-f]{64}$/);
 });
 
-test("hashes depend on everything else", () => {
+test("hashes differ for different labels and images", () => {
   const base = hashMessage(PodTemplate, template({ a: "1" }));
   for (const other of [
     template({ a: "2" }),

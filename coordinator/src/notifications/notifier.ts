@@ -65,7 +65,7 @@ export class Notifier {
   /** The position for a receiver without a stored one. */
   readonly #first: Cursor;
   readonly #running: Promise<void>;
-  /** The stored number. */
+  /** The number of the last stored event. */
   #stored = 0;
   #delivered = 0;
   #dropped = 0;

@@ -87,7 +87,7 @@ export class CoordinatorTable {
   /** Handles the report of a follower. Throws PERMISSION_DENIED for other callers, and INVALID. */
   report(report: ReportRequest, caller: Caller): ReportResponse {
     if (caller.type !== "anonymous" || caller.coordinator === undefined)
-      throw new CoordinatorError("PERMISSION_DENIED", "only coordinators report");
+      throw new CoordinatorError("PERMISSION_DENIED", "only coordinators can report");
     checkReport(report);
     const { store, clock, decides, onTokenUsed } = this.#options;
     const id = caller.coordinator;

@@ -21,11 +21,11 @@ test("refuses a token on the command line, an invalid address, and flags of othe
     /the token comes from standard input or --token-file/,
   );
   for (const address of ["", "10.0.0.1", "a b:1", ":7600"])
-    assert.throws(() => joinTask({ ...line, words: ["join", address] }), /join takes HOST:PORT/, address);
+    assert.throws(() => joinTask({ ...line, words: ["join", address] }), /join needs HOST:PORT/, address);
   assert.throws(() => joinTask({ ...line, newStore: true }), /neither --epoch nor --new-store/);
   assert.throws(
     () => joinTask({ ...line, words: ["verify"], tokenFile: "/t" }),
-    /--token-file goes with join/,
+    /--token-file is only for join/,
   );
 });
 

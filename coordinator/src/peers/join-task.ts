@@ -24,15 +24,15 @@ export function joinTask({
 }: Pick<CommandLine, "words" | "tokenFile" | "epoch" | "newStore">): JoinTask | undefined {
   const [name, address = "", ...rest] = words;
   if (name !== "join") {
-    if (tokenFile !== undefined) throw new ConfigError("--token-file goes with join");
+    if (tokenFile !== undefined) throw new ConfigError("--token-file is only for join");
     return undefined;
   }
-  if (epoch !== undefined || newStore) throw new ConfigError("join takes neither --epoch nor --new-store");
+  if (epoch !== undefined || newStore) throw new ConfigError("join accepts neither --epoch nor --new-store");
   if (rest.length > 0)
     throw new ConfigError(
-      "join takes one address. Others on this host can read command lines, so the token comes from standard input or --token-file",
+      "join needs exactly one address. Others on this host can read command lines, so the token comes from standard input or --token-file",
     );
-  if (!ADDRESS.test(address)) throw new ConfigError(`join takes HOST:PORT\n${helpText("join")}`);
+  if (!ADDRESS.test(address)) throw new ConfigError(`join needs HOST:PORT\n${helpText("join")}`);
   return { address, tokenFile: tokenFile === "-" ? undefined : tokenFile };
 }
 

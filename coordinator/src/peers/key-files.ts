@@ -63,11 +63,11 @@ function pathOf(dataDir: string, { parentPath, name }: Dirent): string {
 export async function assertHasNoKeys(dataDir: string): Promise<void> {
   for (const name of DIRECTORIES) {
     const directory = join(dataDir, name);
-    const isThere = await stat(directory).then(
+    const hasImage = await stat(directory).then(
       () => true,
       () => false,
     );
-    if (isThere)
+    if (hasImage)
       throw new ConfigError(
         `${directory} is there, so this host has keys of a cluster: if it is to join another one, stop the coordinator and move ${DIRECTORIES.map((it) => `${it}/`).join(" and ")} away`,
       );

@@ -51,7 +51,7 @@ function whyThere(pod: PodEntry, { explainPlacement }: PlacementFacts): string {
   const feasible = explainPlacement(pod)?.feasible ?? [];
   // The pod itself now occupies space on its node, which may no longer be feasible.
   const nodes = new Set([...feasible, pod.record.node]).size;
-  return nodes === 1 ? "the only node that can take it" : `the best of ${nodes} nodes that can take it`;
+  return nodes === 1 ? "the only node that fits" : `the best of ${nodes} nodes that fit`;
 }
 
 /** Formats the details of a step, such as `revision 3`, `index 2` or `state complete`. */

@@ -137,7 +137,7 @@ test("ends a plan that takes too long, and notes it", async (t) => {
   const [job] = (await fleet.plan([aJob("long", { jobConfig: { completions: 300, parallelism: 1 } })]))
     .resources;
   assert.ok((job?.steps.length ?? 0) >= 100);
-  assert.match(job?.notes[0] ?? "", /^and so on; after these steps: \d+\/300 completed/);
+  assert.match(job?.notes[0] ?? "", /^further steps follow; after these: \d+\/300 completed/);
 });
 
 function web(replicas: number, image: string, more: object = {}): ForageResource {

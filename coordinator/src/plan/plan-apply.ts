@@ -189,7 +189,7 @@ function notesOf(item: Pick<BundleItem, "kind" | "name" | "action">, outcome: Ou
   const word = ENDINGS[found.status];
   if (word !== undefined) return [`${word}: ${found.message}`, ...notes];
   if (isTerminal(found.status)) return notes;
-  const end = cut ? "and so on; after these steps" : "goes no further by itself";
+  const end = cut ? "further steps follow; after these" : "stops here without a further change";
   return [`${end}: ${found.message}`, ...notes];
 }
 

@@ -68,7 +68,7 @@ export async function replaceStore(options: ReplaceStoreOptions): Promise<Replac
     );
   const lock = await lockDirectory(place.dataDir);
   if (lock === undefined)
-    throw new StoreError("LOCKED", `another restore into ${place.dataDir} is under way`);
+    throw new StoreError("LOCKED", `another restore into ${place.dataDir} is in progress`);
   try {
     const { info } = await readBackup(file);
     const unit = (await options.unit?.state()) === "stopped" ? undefined : options.unit;
@@ -102,7 +102,7 @@ async function questionOf(
   const { place, file } = options;
   const served = isRunning ? await options.servedRevision() : undefined;
   const present = served === undefined ? "" : `, and the present store is at revision ${served}`;
-  const stop = isRunning ? "The coordinator is stopped meanwhile; containers run on. " : "";
+  const stop = isRunning ? "The coordinator is stopped meanwhile; containers keep running. " : "";
   return (
     `${file} has ${info.records} records at revision ${info.revision}${present}. ${stop}What was changed after the backup is lost, and ` +
     `agents stop pods that it doesn't contain. Replace the store in ${levelDir(place)}?`

@@ -26,7 +26,7 @@ import { OpenCalls } from "./open-calls.ts";
 import type { PushHandler } from "./push.ts";
 import { revisionTrailer } from "./revision-trailer.ts";
 import { toServiceError } from "./status.ts";
-import { drained, requestsOf, untilTaken } from "./stream.ts";
+import { drained, requestsOf, untilAccepted } from "./stream.ts";
 import type { TokenWatch } from "./token-watch.ts";
 import type { UnknownFields } from "./unknown-fields.ts";
 
@@ -246,7 +246,7 @@ function framesWriter(method: Method, options: ServeOptions): WriterOf {
     return async (bytes) => {
       if (!(bytes instanceof Uint8Array)) throw new TypeError(`${method.path} yields encoded messages only`);
       if (direct === undefined) await write(method.responseDeserialize(Buffer.from(bytes)));
-      else await untilTaken((taken) => direct(bytes, taken), signal);
+      else await untilAccepted((taken) => direct(bytes, taken), signal);
     };
   };
 }

@@ -35,12 +35,12 @@ test("gives a workspace no more slots than its own limit", () => {
 
 test("lets users share all slots if no slot is reserved for the next user", () => {
   const shares = new Shares({ what: "places", total: 3, ofUser: 2 });
-  const giveBack = shares.acquire("a");
+  const release = shares.acquire("a");
   for (const user of ["a", "b"]) shares.acquire(user);
   assert.equal(shares.taken, 3);
   assert.throws(() => shares.acquire("b"), { message: /^places: 3, which is the limit/ });
-  giveBack();
-  giveBack();
+  release();
+  release();
   assert.equal(shares.taken, 2);
   shares.acquire("b");
 });

@@ -35,8 +35,8 @@ export class Shares {
    * RESOURCE_EXHAUSTED if the user gets none.
    */
   acquire(user: string): () => void {
-    const giveBack = this.tryAcquire(user);
-    if (giveBack !== undefined) return giveBack;
+    const release = this.tryAcquire(user);
+    if (release !== undefined) return release;
     const { what, total, ofUser } = this.#options;
     const whose = (this.#byUser.get(user) ?? 0) >= ofUser ? `${ofUser} of this token` : `${total}`;
     throw new CoordinatorError(

@@ -3,7 +3,7 @@ import { EventEmitter, getEventListeners } from "node:events";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import type { ServerDuplexStream } from "@grpc/grpc-js";
-import { drained, requestsOf, untilTaken } from "./stream.ts";
+import { drained, requestsOf, untilAccepted } from "./stream.ts";
 
 test("leaves no listener on the call or on the signal after waiting for a slow reader", async () => {
   const call = new EventEmitter();
@@ -30,12 +30,12 @@ test("leaves no listener on the call or on the signal after waiting for a slow r
 
 test("stops waiting for the acceptance of a message when the call ends", async () => {
   const over = new AbortController();
-  await untilTaken((taken) => taken(), over.signal);
-  const waiting = untilTaken(() => {}, over.signal);
+  await untilAccepted((taken) => taken(), over.signal);
+  const waiting = untilAccepted(() => {}, over.signal);
   assert.equal(getEventListeners(over.signal, "abort").length, 1);
   over.abort();
   await waiting;
-  await untilTaken(() => assert.fail("it was sent"), over.signal);
+  await untilAccepted(() => assert.fail("it was sent"), over.signal);
   assert.equal(getEventListeners(over.signal, "abort").length, 0);
 });
 

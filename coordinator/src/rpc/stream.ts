@@ -71,7 +71,7 @@ export function drained(
 }
 
 /** Resolves when `send` calls back, or when the call has ended and the callback may never come. */
-export function untilTaken(send: (taken: () => void) => void, signal: AbortSignal): Promise<void> {
+export function untilAccepted(send: (taken: () => void) => void, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const finish = (): void => {
       signal.removeEventListener("abort", finish);

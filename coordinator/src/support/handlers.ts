@@ -70,7 +70,7 @@ function checkNodes(names: readonly string[], { state }: SupportOptions): void {
   if (names.length > MAX_NAMED_NODES)
     throw new CoordinatorError(
       "INVALID",
-      `nodes: ${names.length} are named, and at most ${MAX_NAMED_NODES} are asked`,
+      `nodes: ${names.length} are named; at most ${MAX_NAMED_NODES} are allowed`,
     );
   const unknown = names.find((name) => state.node(name) === undefined);
   if (unknown !== undefined)

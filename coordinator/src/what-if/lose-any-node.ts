@@ -12,7 +12,7 @@ import { equalNodes } from "./equal-nodes.ts";
 import { type FleetCopy, openFleetCopy } from "./fleet-copy.ts";
 import { FreeRoom } from "./free-room.ts";
 import { LossProofs, taintsOfLost } from "./loss-proofs.ts";
-import { byHarm, type LossVerdict, verdictOf } from "./loss-verdict.ts";
+import { compareHarm, type LossVerdict, verdictOf } from "./loss-verdict.ts";
 import { PodShapes } from "./pod-shapes.ts";
 import { restOf } from "./rest.ts";
 import { ServiceCounts } from "./service-counts.ts";
@@ -94,7 +94,7 @@ async function openTrial(plan: PlanOptions, copy: FleetCopy): Promise<Trial> {
  * others by harm, for their description.
  */
 function chooseTrials(verdicts: ReadonlyMap<NodeEntry, LossVerdict>, most: number): NodeEntry[] {
-  const ranked = [...verdicts].sort(([, a], [, b]) => byHarm(a, b));
+  const ranked = [...verdicts].sort(([, a], [, b]) => compareHarm(a, b));
   const [worst] = ranked;
   const unproved = ranked.filter(([, { isEstimated }]) => isEstimated);
   const harmful = ranked.filter(([, { isSafe }]) => !isSafe).slice(0, MAX_DESCRIBED);
@@ -119,7 +119,7 @@ function verdictsOfGroup(
 }
 
 function responseOf(all: readonly LossVerdict[], trial: Trial): WhatIfResponse {
-  const harmful = all.filter(({ isSafe }) => !isSafe).sort(byHarm);
+  const harmful = all.filter(({ isSafe }) => !isSafe).sort(compareHarm);
   const more = harmful.length - MAX_LOSSES;
   const losses = harmful
     .slice(0, MAX_LOSSES)

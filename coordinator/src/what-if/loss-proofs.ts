@@ -13,7 +13,7 @@ import { UNREACHABLE_TAINT } from "../state/node-taints.ts";
 import type { FreeRoom } from "./free-room.ts";
 import type { LossVerdict } from "./loss-verdict.ts";
 import type { PodShape, PodShapes } from "./pod-shapes.ts";
-import type { Rest } from "./rest.ts";
+import type { RemainingWork } from "./rest.ts";
 import type { ServiceCounts } from "./service-counts.ts";
 import { fleetHealthWith } from "./suppose.ts";
 
@@ -25,7 +25,7 @@ export interface LossProofsOptions {
   readonly room: FreeRoom;
   readonly counts: ServiceCounts;
   /** The work of the controllers without a loss. */
-  readonly rest: Rest;
+  readonly rest: RemainingWork;
 }
 
 /** A pod that leaves the lost node, and the shape of its replacement. */

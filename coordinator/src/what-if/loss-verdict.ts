@@ -33,7 +33,7 @@ export function verdictOf(node: string, outcome: WhatIfResponse): LossVerdict {
  * Compares verdicts, the worst first: the most waiting pods, then the most services below their
  * minimum.
  */
-export function byHarm(a: LossVerdict, b: LossVerdict): number {
+export function compareHarm(a: LossVerdict, b: LossVerdict): number {
   return (
     Number(a.isSafe) - Number(b.isSafe) ||
     waitingPods(b) - waitingPods(a) ||

@@ -14,7 +14,7 @@ export interface NodeUse {
 }
 
 /** Reports whether new pods may be placed on the node. */
-export function takesPods({ health, record }: NodeEntry): boolean {
+export function acceptsPods({ health, record }: NodeEntry): boolean {
   return health.ready && !record.unschedulable;
 }
 
@@ -35,7 +35,7 @@ export function totalUse(state: ClusterView): NodeUse {
   const requested: Amounts = new Map();
   const allocatable: Amounts = new Map();
   for (const node of state.nodes()) {
-    if (!takesPods(node)) continue;
+    if (!acceptsPods(node)) continue;
     const use = useOf(node, state);
     for (const [resource, amount] of use.requested) add(requested, resource, amount);
     for (const [resource, amount] of use.allocatable) add(allocatable, resource, amount);

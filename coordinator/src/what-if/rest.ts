@@ -4,10 +4,10 @@ import type { PlanOptions } from "../plan/plan-apply.ts";
 import { Sandbox } from "../plan/sandbox.ts";
 import type { Change } from "../state/entries.ts";
 import { fleetHealthWith } from "./suppose.ts";
-import { letRun } from "./try-out.ts";
+import { runUntilIdle } from "./try-out.ts";
 
 /** The work of the controllers before the horizon if nothing else changes. */
-export interface Rest {
+export interface RemainingWork {
   /** Whether all pods and nodes stay unchanged. */
   readonly isAtRest: boolean;
   /** The keys of workloads with a rollout in progress. */
@@ -15,7 +15,7 @@ export interface Rest {
 }
 
 /** Runs the controllers on a copy of the fleet without any change. */
-export async function restOf(options: PlanOptions): Promise<Rest> {
+export async function restOf(options: PlanOptions): Promise<RemainingWork> {
   const sandbox = await Sandbox.open(options);
   const moving = new Set<string>();
   let isAtRest = true;
@@ -30,7 +30,7 @@ export async function restOf(options: PlanOptions): Promise<Rest> {
     const massLoss = new MassLoss({ recoveryMs: 0 });
     massLoss.update(fleetHealthWith(new Set(), sandbox.state), sandbox.clock.monotonicMs());
     sandbox.start(massLoss);
-    const isOver = await letRun(sandbox);
+    const isOver = await runUntilIdle(sandbox);
     return { isAtRest: isOver && isAtRest, moving };
   } finally {
     unsubscribe();

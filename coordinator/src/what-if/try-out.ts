@@ -38,7 +38,7 @@ export async function tryOut(
     const massLoss = new MassLoss({ recoveryMs: 0 });
     massLoss.update(health, sandbox.clock.monotonicMs());
     const control = sandbox.start(massLoss);
-    const isOver = await letRun(sandbox);
+    const isOver = await runUntilIdle(sandbox);
     const after = placementOf(state, lost);
     const whyUnplaced = (pod: PodEntry): string => whyWithoutNode(pod, control);
     const workloads = workloadOutcomes({ before, after, ready, state, whyUnplaced });
@@ -62,7 +62,7 @@ export async function tryOut(
  * Lets the copy's controllers run until there is no work before the horizon. Returns whether they
  * became idle.
  */
-export async function letRun(sandbox: Sandbox): Promise<boolean> {
+export async function runUntilIdle(sandbox: Sandbox): Promise<boolean> {
   const untilMs = sandbox.clock.nowMs() + HORIZON_MS;
   let reported = -1;
   for (let rounds = 0, waits = 0; rounds < MAX_ROUNDS && waits < MAX_WAITS; ) {
@@ -80,12 +80,12 @@ export async function letRun(sandbox: Sandbox): Promise<boolean> {
 }
 
 function whyWithoutNode({ record }: PodEntry, { unschedulable }: Control): string {
-  return unschedulable.get(record.uid)?.summary ?? "it waits for something else than a node";
+  return unschedulable.get(record.uid)?.summary ?? "it waits for something other than a node";
 }
 
 const CUT_NOTE =
   "the copy was still at work when the trial ended: jobs with many pods take many rounds; the figures are of that moment";
 
 function keptNote({ nodes, lost }: { readonly nodes: number; readonly lost: number }): string {
-  return `${lost} of ${nodes} nodes would be lost at once: the coordinator takes that for a failure of its own connection, replaces no pod, and keeps endpoints as they are until more nodes are back`;
+  return `${lost} of ${nodes} nodes would be lost at once: the coordinator treats that as a failure of its own connection, replaces no pod, and keeps endpoints as they are until more nodes are back`;
 }

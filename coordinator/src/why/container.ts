@@ -16,8 +16,8 @@ export interface ContainerInput {
 const ADVICES: Readonly<Record<string, string>> = {
   ErrImageNotFound: "check the image's name and tag, then apply again",
   ErrImageInvalid: "check that the image is made for this host's architecture, then apply again",
-  ImagePullBackOff: "check that the node reaches the registry; it is tried again by itself",
-  FailedMount: "check the volume that is named; it is tried again by itself",
+  ImagePullBackOff: "check that the node reaches the registry; the agent retries automatically",
+  FailedMount: "check the volume that is named; the agent retries automatically",
   CreateError: "correct the container's settings and apply again",
 };
 
@@ -28,7 +28,7 @@ function adviceFor(reason: string, namespace: string): string {
   if (reason === "ErrImageDenied")
     return `name a registry credential of the namespace in pod_config.image_pull_secrets (\`${registry}\`)`;
   if (reason === "CreateContainerConfigError")
-    return `create what is missing (\`${secret}\`, \`${config}\`); the pod starts by itself then`;
+    return `create what is missing (\`${secret}\`, \`${config}\`); the pod then starts automatically`;
   return ADVICES[reason] ?? "";
 }
 
@@ -71,7 +71,7 @@ function waiting(
   const retry = retryText(retryAt, input.nowMs);
   if (reason === "CrashLoopBackOff" && lastTermination !== undefined) {
     const crash = ended(reason, container, lastTermination, input);
-    const times = container.restartCount === 0 ? "" : `, restarted ${container.restartCount} times so far`;
+    const times = container.restartCount === 0 ? "" : `, restarted ${container.restartCount} times`;
     return [cause(reason, `${crash.message}${times}${retry}`, crash.advice, crash.details)];
   }
   if (reason === "" || reason === "ContainerCreating" || reason === "PodInitializing") return [];
@@ -92,14 +92,14 @@ function ended(
   last: ContainerTerminated,
   { namespace, pod, nowMs }: ContainerInput,
 ): Cause {
-  const how = last.signal > 0 ? `was ended by signal ${last.signal}` : `exited with code ${last.exitCode}`;
+  const how = last.signal > 0 ? `was killed by signal ${last.signal}` : `exited with code ${last.exitCode}`;
   const word = last.reason === "" || last.reason === "Completed" ? "" : ` (${last.reason})`;
   const atMs = toEpochMs(last.finishedAt);
   const when = atMs === undefined ? "" : ` ${Math.max(0, Math.round((nowMs - atMs) / 1000))} s ago`;
   const advice =
     last.reason === "OOMKilled"
       ? "give it a higher memory limit, or have it use less"
-      : `read what it wrote: ${hint(namespace, `logs ${pod} -c ${name} --previous`)}`;
+      : `read its logs: ${hint(namespace, `logs ${pod} -c ${name} --previous`)}`;
   const lines = last.message.trim();
   return cause(
     reason,

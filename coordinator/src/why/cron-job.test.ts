@@ -5,7 +5,7 @@ import { type CronJobInput, type EndedRun, explainCronJob } from "./cron-job.ts"
 test("treats a cron job as healthy if its newest run succeeded, regardless of earlier failures", () => {
   const { healthy, summary } = explainCronJob(aCronJob({ ended: [succeeded("b"), failed("a")] }));
   assert.equal(healthy, true);
-  assert.equal(summary, "cron_job/nightly is as it should be; next run at 2030-01-01T00:00:00.000Z");
+  assert.equal(summary, "cron_job/nightly is healthy; next run at 2030-01-01T00:00:00.000Z");
 });
 
 test("treats a cron job as unhealthy if every run fails, and names the newest run", () => {

@@ -24,7 +24,7 @@ export function explainCronJob(input: CronJobInput): Explained {
   const causes = causesOf(input);
   const [first] = causes;
   const healthy = first === undefined;
-  const state = healthy ? "is as it should be" : "is not as it should be";
+  const state = healthy ? "is healthy" : "is not healthy";
   const parts = [`cron_job/${input.name} ${state}`, first?.message ?? "", scheduleText(input)];
   return { summary: parts.filter((part) => part !== "").join("; "), healthy, causes };
 }
@@ -42,7 +42,7 @@ function causesOf({ namespace, name, deleting, suspended, active, ended }: CronJ
       cause(
         "RunsFailed",
         `${many}, the newest, ${newest.name}: ${newest.message}`,
-        `forage why job/${newest.name} --namespace ${namespace}; what it wrote: forage logs job/${newest.name} --namespace ${namespace}`,
+        `forage why job/${newest.name} --namespace ${namespace}; its logs: forage logs job/${newest.name} --namespace ${namespace}`,
         failed.map((run) => `${run.name}: ${run.message}`),
       ),
     );

@@ -3,7 +3,7 @@ import type { Explanation } from "@forage/scheduler";
 import { cronInput } from "../control/cron/cron-input.ts";
 import { type CronRun, isActive } from "../control/cron/plan.ts";
 import { waitsFor } from "../control/depends/waits-for.ts";
-import { drainStatus, isUnderWay } from "../control/drain/drain-status.ts";
+import { drainStatus, isDrainActive } from "../control/drain/drain-status.ts";
 import type { UnschedulablePod } from "../control/placement/unschedulable-pods.ts";
 import type { RolloutView } from "../control/workload/rollout-view.ts";
 import { isReady } from "../endpoints/readiness.ts";
@@ -102,7 +102,7 @@ export function workloadInput({ record, workload }: ResourceEntry, options: Expl
 export function nodeInput(node: NodeEntry, options: ExplainOptions): NodeInput {
   const { state, nowMs } = options;
   const { drain } = node.record;
-  const waits = isUnderWay(drain)
+  const waits = isDrainActive(drain)
     ? drainStatus(node, drain, options).waiting.map(
         ({ pod, why }) => `${pod.record.namespace}/${pod.record.name}: ${why}`,
       )

@@ -50,7 +50,7 @@ export function explainNode({ node, pods, drainWaits, nowMs }: NodeInput): Expla
     causes.push(cause("Draining", message, "", drainWaits));
   }
   if (record.unschedulable)
-    causes.push(cause("Cordoned", "it takes no new pods", `forage node uncordon ${name}`));
+    causes.push(cause("Cordoned", "it accepts no new pods", `forage node uncordon ${name}`));
   const taints = record.taints.map(
     ({ key, value, effect }) => `${key}${value === "" ? "" : `=${value}`}:${effect}`,
   );
@@ -59,7 +59,7 @@ export function explainNode({ node, pods, drainWaits, nowMs }: NodeInput): Expla
     causes.push(
       cause(
         "Tainted",
-        "it takes only pods that tolerate its taints",
+        "it accepts only pods that tolerate its taints",
         `forage node untaint ${name} KEY:EFFECT`,
         taints,
       ),

@@ -33,7 +33,8 @@ const WHOLE_REASONS: ReadonlySet<string> = new Set([
 const WHOLE_ADVICE: Readonly<Record<string, string>> = {
   InvalidSpec: "correct the manifest and apply it again",
   InvalidAssignment: "correct the manifest and apply it again",
-  JournalNotWritten: "free space on the node's disk below the agent's dataDir; the pod then begins by itself",
+  JournalNotWritten:
+    "free space on the node's disk below the agent's dataDir; the pod then starts automatically",
   OutcomeNotSaved:
     "free space on the node's disk below the agent's dataDir; the pod's outcome is then reported",
   RuntimeUnavailable: "check containerd on the node: systemctl status containerd",
@@ -51,7 +52,7 @@ export function explainPod(input: PodInput): Explained {
   const healthy = isServing(input) || (done && pod.record.stoppingSince === undefined);
   const shown = healthy ? [...causes, ...restarts(input)] : causes;
   if (healthy)
-    return { summary: `pod ${name} ${done ? "has done its work" : "is ready"}`, healthy, causes: shown };
+    return { summary: `pod ${name} ${done ? "has completed" : "is ready"}`, healthy, causes: shown };
   const state = pod.record.stoppingSince !== undefined ? "is stopping" : "is not ready";
   const [first] = shown;
   return {
@@ -120,13 +121,13 @@ function stopping({ pod: { record }, nowMs }: PodInput): Cause {
 function unschedulable({ unschedulable: why, rejections, nearest }: PodInput): Cause {
   if (why === undefined) return cause("Scheduling", "it is being placed");
   const advice =
-    nearest === "" ? "make room, add a node, or ask for less" : `the least that would help: ${nearest}`;
-  return cause("Unschedulable", `no node takes it: ${why}`, advice, rejections);
+    nearest === "" ? "free resources, add a node, or request less" : `the least that would help: ${nearest}`;
+  return cause("Unschedulable", `no node fits: ${why}`, advice, rejections);
 }
 
 function nodeLost({ pod: { record }, node }: PodInput): Cause {
   if (node === undefined)
-    return cause("NodeForgotten", `its node ${record.node} was removed; another pod takes its place`);
+    return cause("NodeForgotten", `its node ${record.node} was removed; another pod replaces it`);
   const message = `its node ${record.node} is not ready: ${node.health.message || "it has sent no heartbeat since the coordinator started"}`;
   return cause("NodeLost", message, `forage why node/${record.node}`);
 }
@@ -135,7 +136,7 @@ function notReady({ pod: { record } }: PodInput, message: string): Cause {
   const fails = message.includes(" probe fails");
   const advice =
     fails || message.includes(" probe has not passed yet")
-      ? `see what it answers and writes: ${hint(record.namespace, `logs ${record.name}`)}`
+      ? `check its responses and logs: ${hint(record.namespace, `logs ${record.name}`)}`
       : "";
   return cause(fails ? "ProbeFailed" : "ContainersNotReady", message, advice);
 }

@@ -32,7 +32,7 @@ function waiting(reason: string, message = "", retryMs?: number): object {
 describe("pods", () => {
   const cases: readonly (readonly [string, PodFields, Partial<PodInput>, readonly string[], RegExp])[] = [
     ["one that is ready", READY, {}, [], /^pod web-1 is ready$/],
-    ["one that has done its work", { status: { phase: PodPhase.SUCCEEDED } }, {}, [], /has done its work/],
+    ["one that has completed", { status: { phase: PodPhase.SUCCEEDED } }, {}, [], /has completed/],
     ["one that is being placed", { node: "" }, {}, ["Scheduling: it is being placed"], /is not ready/],
     [
       "one that no node takes",
@@ -43,9 +43,9 @@ describe("pods", () => {
         nearest: "free 1 cpu on n1",
       },
       [
-        "Unschedulable: no node takes it: 0/2 nodes: 2 insufficient cpu | n1: insufficient cpu | n2: insufficient cpu → the least that would help: free 1 cpu on n1",
+        "Unschedulable: no node fits: 0/2 nodes: 2 insufficient cpu | n1: insufficient cpu | n2: insufficient cpu → the least that would help: free 1 cpu on n1",
       ],
-      /no node takes it/,
+      /no node fits/,
     ],
     [
       "one whose node has not reported it",
@@ -65,7 +65,7 @@ describe("pods", () => {
       "one on a node that was forgotten",
       READY,
       { node: undefined },
-      ["NodeForgotten: its node n1 was removed; another pod takes its place"],
+      ["NodeForgotten: its node n1 was removed; another pod replaces it"],
       /./,
     ],
     [
@@ -92,15 +92,15 @@ describe("pods", () => {
       container(waiting("ImagePullBackOff", "connection refused", NOW_MS + 20_000)),
       {},
       [
-        "ImagePullBackOff: container main: connection refused (on node n1); the next try is in 20 s → check that the node reaches the registry; it is tried again by itself",
+        "ImagePullBackOff: container main: connection refused (on node n1); the next try is in 20 s → check that the node reaches the registry; the agent retries automatically",
       ],
       /./,
     ],
     [
       "a pull that goes on",
-      container(waiting("ImagePull", "fetching app:v1: 30 %")),
+      container(waiting("ImagePull", "pulling app:v1: 30 %")),
       {},
-      ["ImagePull: container main: fetching app:v1: 30 % (on node n1)"],
+      ["ImagePull: container main: pulling app:v1: 30 % (on node n1)"],
       /30 %/,
     ],
     [
@@ -112,7 +112,7 @@ describe("pods", () => {
       }),
       {},
       [
-        "CrashLoopBackOff: container main exited with code 3 (Error) 5 s ago, restarted 4 times so far; the next try is in 20 s | no beans | bye → read what it wrote: forage logs web-1 -c main --previous -n shop",
+        "CrashLoopBackOff: container main exited with code 3 (Error) 5 s ago, restarted 4 times; the next try is in 20 s | no beans | bye → read its logs: forage logs web-1 -c main --previous -n shop",
       ],
       /exited with code 3/,
     ],
@@ -124,7 +124,7 @@ describe("pods", () => {
       }),
       {},
       [
-        "CrashLoopBackOff: container main was ended by signal 9 (OOMKilled) 5 s ago → give it a higher memory limit, or have it use less",
+        "CrashLoopBackOff: container main was killed by signal 9 (OOMKilled) 5 s ago → give it a higher memory limit, or have it use less",
       ],
       /./,
     ],
@@ -133,7 +133,7 @@ describe("pods", () => {
       container(waiting("CreateContainerConfigError", 'secret "db" is missing')),
       {},
       [
-        'CreateContainerConfigError: container main: secret "db" is missing → create what is missing (`forage secret set NAME --from-file KEY=FILE -n shop`, `forage config set NAME --from-file KEY=FILE -n shop`); the pod starts by itself then',
+        'CreateContainerConfigError: container main: secret "db" is missing → create what is missing (`forage secret set NAME --from-file KEY=FILE -n shop`, `forage config set NAME --from-file KEY=FILE -n shop`); the pod then starts automatically',
       ],
       /./,
     ],
@@ -144,7 +144,7 @@ describe("pods", () => {
       },
       {},
       [
-        "ProbeFailed: container main: readiness probe fails: HTTP 500 → see what it answers and writes: forage logs web-1 -n shop",
+        "ProbeFailed: container main: readiness probe fails: HTTP 500 → check its responses and logs: forage logs web-1 -n shop",
       ],
       /HTTP 500/,
     ],
@@ -180,7 +180,7 @@ describe("pods", () => {
       },
       {},
       [
-        "Restarted: container main was restarted once; container main exited with code 3 (Error) 5 s ago | no beans | bye → read what it wrote: forage logs web-1 -c main --previous -n shop",
+        "Restarted: container main was restarted once; container main exited with code 3 (Error) 5 s ago | no beans | bye → read its logs: forage logs web-1 -c main --previous -n shop",
       ],
       /is ready/,
     ],
@@ -232,11 +232,11 @@ describe("workloads", () => {
     causes: [cause("ErrImageNotFound", `container main: no such tag (on node ${node})`)],
   });
   const cases: readonly (readonly [string, Partial<WorkloadInput>, readonly string[]])[] = [
-    ["one that is as it should be", { replicas: 1, pods: [serving] }, []],
+    ["one that is healthy", { replicas: 1, pods: [serving] }, []],
     [
       "pods that have yet to be made",
       { replicas: 2, pods: [serving] },
-      ["Progressing: its pods are being made"],
+      ["Progressing: its pods are being created"],
     ],
     [
       "groups pods with the same cause, and lists stopping pods last",
@@ -290,7 +290,7 @@ describe("workloads", () => {
       "a canary",
       { rollout: { ...rollout, canary: true, waitsForPromotion: true } },
       [
-        "CanaryHold: the first pods of the new version are there; the others wait for a decision → forage rollout promote container_service/web -n shop, or forage rollout undo container_service/web -n shop",
+        "CanaryHold: the first pods of the new version have been created; the rollout waits for a decision → forage rollout promote container_service/web -n shop, or forage rollout undo container_service/web -n shop",
       ],
     ],
     [
@@ -307,7 +307,7 @@ describe("workloads", () => {
       "a job that failed",
       { kind: "job", job: { condition: "Failed", message: "failed 7 times" } },
       [
-        "JobFailed: failed 7 times → correct it and apply it again; what its pods wrote: forage logs job/web -n shop",
+        "JobFailed: failed 7 times → correct it and apply it again; the logs of its pods: forage logs job/web -n shop",
       ],
     ],
   ];

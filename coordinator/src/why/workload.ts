@@ -57,13 +57,9 @@ export function explainWorkload(input: WorkloadInput): Explained {
   const enough = input.replicas === undefined || ready >= input.replicas;
   const healthy = causes.length === 0 && enough;
   const counts = input.replicas === undefined ? "" : `${ready}/${input.replicas} ready`;
-  if (!enough && causes.length === 0) causes.push(cause("Progressing", "its pods are being made"));
+  if (!enough && causes.length === 0) causes.push(cause("Progressing", "its pods are being created"));
   const state =
-    input.job?.condition === "Complete"
-      ? "is complete"
-      : healthy
-        ? "is as it should be"
-        : "is not as it should be";
+    input.job?.condition === "Complete" ? "is complete" : healthy ? "is healthy" : "is not healthy";
   const reason = healthy ? "" : (causes[0]?.message ?? "");
   // The message of a rollout begins with the counts.
   const parts = [`${title} ${state}`, reason.startsWith(counts) ? "" : counts, reason];
@@ -85,7 +81,7 @@ function ownCauses({
     cause(
       "DependencyNotMet",
       `it waits for ${it.name}: ${it.why}`,
-      `${it.failed ? "it won't come by itself: " : ""}${hint(namespace, `why ${it.name}`)}`,
+      `${it.failed ? "it can't be met without a change: " : ""}${hint(namespace, `why ${it.name}`)}`,
     ),
   );
   if (job?.condition === "Failed")
@@ -93,7 +89,7 @@ function ownCauses({
       cause(
         "JobFailed",
         job.message,
-        `correct it and apply it again; what its pods wrote: ${hint(namespace, `logs job/${name}`)}`,
+        `correct it and apply it again; the logs of its pods: ${hint(namespace, `logs job/${name}`)}`,
       ),
     );
   return [...found, ...(rollout === undefined ? [] : rolloutCauses(namespace, `${kind}/${name}`, rollout))];
@@ -128,12 +124,12 @@ function rolloutCauses(namespace: string, title: string, rollout: RolloutFacts):
     found.push(
       cause(
         "CanaryHold",
-        "the first pods of the new version are there; the others wait for a decision",
+        "the first pods of the new version have been created; the rollout waits for a decision",
         `${hint(namespace, `rollout promote ${title}`)}, or ${hint(namespace, `rollout undo ${title}`)}`,
       ),
     );
   else if (rollout.canary)
-    found.push(cause("Canary", "only the first pods of the new version are made for now"));
+    found.push(cause("Canary", "only the first pods of the new version have been created so far"));
   if (rollout.prefetchStatus !== "") found.push(cause("Prefetching", rollout.prefetchStatus));
   return found;
 }

@@ -97,7 +97,7 @@ test("follows the next leader, and fails when the store is deleted", async () =>
   await refused;
   const health = follower.health();
   assert.ok(health.status === "read-only" && health.reason === "io-error");
-  assert.match(health.message, /the store can't be followed: the store in etcd is gone/);
+  assert.match(health.message, /the store can't be followed: the store in etcd no longer exists/);
   assert.deepEqual(await contents(follower), { a: "2" });
   direct.close();
 });

@@ -6,7 +6,7 @@ import { isStale, type LiveRules } from "./live-rules.ts";
 /**
  * Whether a class that fitted no node may fit one now: certainly, perhaps (only a search can decide), or certainly not.
  */
-export type Hope = "yes" | "maybe" | "no";
+export type FitChance = "yes" | "maybe" | "no";
 
 /** Checking more nodes individually costs as much as a search over all of them. */
 const NODES_MAX = 64;
@@ -31,11 +31,11 @@ export class Miss {
   }
 
   /** Evaluates the changes since the last call, or since the miss. Ignores the node `except`. */
-  hope(except?: string): Hope {
+  hope(except?: string): FitChance {
     const { freed } = this.#state;
     // The counters behind the rules were dropped or extended, so only a search can decide.
     if (isStale(this.#live, this.#state)) return "maybe";
-    let hope: Hope = "no";
+    let hope: FitChance = "no";
     const versions = sumOf(this.#counters);
     if (versions !== this.#versions) hope = "maybe";
     this.#versions = versions;
@@ -53,7 +53,7 @@ export class Miss {
     return hope;
   }
 
-  #ask(node: number): Hope {
+  #ask(node: number): FitChance {
     const { podClass, admitted } = this.#live;
     const { nodes } = this.#state;
     if (admitted.bits[node] !== 1) return "no";

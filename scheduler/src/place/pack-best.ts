@@ -12,7 +12,7 @@ import { type Preferences, preferencesOf } from "./pack-score.ts";
 export function packBest(state: FleetState, live: LiveRules): number {
   const search = new Search(state, live);
   search.start();
-  for (let tightness = 0; tightness < TIGHTNESS_CLASSES; tightness++) search.look(tightness);
+  for (let tightness = 0; tightness < TIGHTNESS_CLASSES; tightness++) search.visitClass(tightness);
   return search.chosen;
 }
 
@@ -22,14 +22,14 @@ class Search {
   #rank = 0;
   readonly #state: FleetState;
   readonly #live: LiveRules;
-  readonly #wishes: Preferences | undefined;
+  readonly #preferences: Preferences | undefined;
   /** The largest share of a node that the pod needs. */
   #taken = 0;
 
   constructor(state: FleetState, live: LiveRules) {
     this.#state = state;
     this.#live = live;
-    this.#wishes = preferencesOf(live);
+    this.#preferences = preferencesOf(live);
   }
 
   /** Visits the nodes that attract the class, which the bounds don't cover. */
@@ -37,20 +37,20 @@ class Search {
     const { nodes } = this.#state;
     const { demand } = this.#live.podClass;
     this.#taken = Math.max(demand.cpu * nodes.cpu.perUnitMost, demand.memory * nodes.memory.perUnitMost);
-    if (this.#wishes !== undefined) this.#lookAt(this.#wishes.drawn(), Number.POSITIVE_INFINITY);
+    if (this.#preferences !== undefined) this.#visit(this.#preferences.drawn(), Number.POSITIVE_INFINITY);
   }
 
-  look(tightness: number): void {
+  visitClass(tightness: number): void {
     const [least, most] = [tightness / TIGHTNESS_CLASSES, (tightness + 1) / TIGHTNESS_CLASSES];
     const bound = packFitMost(tightness === 0 ? Number.NEGATIVE_INFINITY : least, most, this.#taken);
-    const prefersMost = this.#wishes?.most ?? 0;
+    const prefersMost = this.#preferences?.most ?? 0;
     if (bound + prefersMost >= this.#most)
-      this.#lookAt(this.#state.nodes.tightness.nodes(tightness), prefersMost);
+      this.#visit(this.#state.nodes.tightness.nodes(tightness), prefersMost);
   }
 
-  #lookAt(nodes: readonly number[], prefersMost: number): void {
+  #visit(nodes: readonly number[], prefersMost: number): void {
     const live = this.#live;
-    const wishes = this.#wishes;
+    const wishes = this.#preferences;
     const table = this.#state.nodes;
     const { podsFree, tieBreakers } = table;
     const { bits } = live.admitted;

@@ -299,7 +299,7 @@ const LIMITS: readonly Option[] = [
   {
     kind: "map",
     name: "ulimit",
-    doc: 'Resource limits as `SOFT[:HARD]`, for example `nofile = "1024:4096"`; `-1` is unlimited. With `locks`, commands that are run in the task go on when their connection breaks.',
+    doc: 'Resource limits as `SOFT[:HARD]`, for example `nofile = "1024:4096"`; `-1` is unlimited. With `locks`, commands that are run in the task keep running when their connection breaks.',
   },
   {
     kind: "attribute",

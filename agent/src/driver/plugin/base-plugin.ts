@@ -30,7 +30,7 @@ export function addBasePlugin(server: Server, front: BasePluginFront, onError: O
       if (pluginApiVersion !== "" && pluginApiVersion !== API_VERSION)
         throw new DriverError(
           "INVALID",
-          `SetConfig: plugin API version ${pluginApiVersion} is not supported; this plugin speaks ${API_VERSION}`,
+          `SetConfig: plugin API version ${pluginApiVersion} is not supported; this plugin supports ${API_VERSION}`,
         );
       front.setConfig(msgpackConfig);
       return {};

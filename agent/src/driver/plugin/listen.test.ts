@@ -9,7 +9,7 @@ import { listenTcp, listenUnix } from "./listen.ts";
 
 const CREDENTIALS = ServerCredentials.createInsecure();
 
-test("only the owner can connect to the socket, and it can be removed when it has gone already", async (t) => {
+test("only the owner can connect to the socket, and removing it twice is harmless", async (t) => {
   const socketDir = mkdtempSync(join(tmpdir(), "forage-listen-"));
   t.after(() => rmSync(socketDir, { recursive: true }));
   const options = { socketDir, socketGroup: undefined };

@@ -47,7 +47,7 @@ function checkProtocolVersions(text: string | undefined): void {
   const offered = text.split(",").map((part) => part.trim());
   if (!offered.includes(String(APP_PROTOCOL_VERSION)))
     throw new Error(
-      `PLUGIN_PROTOCOL_VERSIONS is ${JSON.stringify(text)}, and this plugin speaks version ${APP_PROTOCOL_VERSION} only`,
+      `PLUGIN_PROTOCOL_VERSIONS is ${JSON.stringify(text)}, and this plugin supports version ${APP_PROTOCOL_VERSION} only`,
     );
 }
 

@@ -129,7 +129,7 @@ export class ExitWatch {
     if (watched.process === undefined || isAlive(this.#options.processes, watched.process)) return;
     watched.goneSinceMs ??= clock.monotonicMs();
     if (clock.monotonicMs() - watched.goneSinceMs > EXIT_CODE_WAIT_MS)
-      this.#lose(containerId, "the task's process is gone and containerd does not know its exit code");
+      this.#lose(containerId, "the task's process has ended and containerd does not know its exit code");
   }
 
   async #settle(containerId: string, exitCode: number, atMs: number): Promise<void> {

@@ -33,5 +33,5 @@ export async function checkRecoverable(
 }
 
 function gone(reason: string): DriverError {
-  return new DriverError("FAILED_PRECONDITION", `the task is gone: ${reason}`);
+  return new DriverError("FAILED_PRECONDITION", `the task no longer exists: ${reason}`);
 }

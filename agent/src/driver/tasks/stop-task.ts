@@ -14,14 +14,14 @@ const KILL_WAIT_MS = 30_000;
 export async function stopTask(
   { runtime, clock }: Pick<TaskDependencies, "runtime" | "clock">,
   task: Task,
-  { signalName: wanted, timeoutMs }: StopOptions,
+  { signalName: desired, timeoutMs }: StopOptions,
   closing: AbortSignal,
 ): Promise<void> {
   const { containerId } = task.state;
   // The runtime determines the image's own stop signal.
-  if (wanted === undefined) await runtime.stop(containerId, timeoutMs, closing);
+  if (desired === undefined) await runtime.stop(containerId, timeoutMs, closing);
   else {
-    await runtime.kill(containerId, signalName(wanted), closing).catch(unlessNotRunning);
+    await runtime.kill(containerId, signalName(desired), closing).catch(unlessNotRunning);
     await endedWithin(timeoutMs);
     if (task.exit === undefined) await runtime.kill(containerId, "SIGKILL", closing).catch(unlessNotRunning);
   }

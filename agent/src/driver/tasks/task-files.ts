@@ -62,14 +62,14 @@ function resolvConfOf(
 ): ResolvConf | undefined {
   const { dns } = task;
   const nomads = dns && dns.servers.length + dns.searches.length + dns.options.length > 0 ? dns : undefined;
-  const wanted = options.dns ?? nomads;
+  const desired = options.dns ?? nomads;
   const onHost = networkNamespace === HOST_NETWORK;
-  if (wanted === undefined && onHost) return undefined;
+  if (desired === undefined && onHost) return undefined;
   const reachable = onHost ? host.nameservers : host.nameservers.filter(isReachableFromPods);
   return {
-    nameservers: wanted?.servers.length ? wanted.servers : reachable,
-    searches: wanted?.searches.length ? wanted.searches : host.searches,
-    options: wanted?.options.length ? wanted.options : host.options,
+    nameservers: desired?.servers.length ? desired.servers : reachable,
+    searches: desired?.searches.length ? desired.searches : host.searches,
+    options: desired?.options.length ? desired.options : host.options,
   };
 }
 

@@ -87,6 +87,6 @@ function hostIpOf(label: string, hostIp: string): string | undefined {
   if (isIPv4(hostIp)) return hostIp;
   throw new DriverError(
     "INVALID",
-    `port ${JSON.stringify(label)}: host_ip ${JSON.stringify(hostIp)} is no IPv4 address, and the driver's bridge has no others`,
+    `port ${JSON.stringify(label)}: host_ip ${JSON.stringify(hostIp)} is not an IPv4 address, and the driver's bridge has no others`,
   );
 }

@@ -65,14 +65,14 @@ function chainOf(host: GatewayHost, options: ListenerOptions): JsonObject[] {
     ...(hostname !== "*" && { server_names: [hostname] }),
   };
   const chain = { name: hostname, filter_chain_match: match };
-  if (passthrough.length > 0) return [{ ...chain, filters: [handOn(host, options)] }];
+  if (passthrough.length > 0) return [{ ...chain, filters: [passthroughFilter(host, options)] }];
   if (!endsTls(host) || !options.certificates.has(certificate)) return [];
   const filters = [httpManager("https", options)];
   return [{ ...chain, filters, transport_socket: tlsSocket(certificate, options) }];
 }
 
 /** Returns the chain that passes the encrypted stream on to a backend that decrypts it. */
-function handOn({ hostname, passthrough }: GatewayHost, options: ListenerOptions): JsonObject {
+function passthroughFilter({ hostname, passthrough }: GatewayHost, options: ListenerOptions): JsonObject {
   const weights = weightsOf(passthrough);
   const [first] = weights;
   return {

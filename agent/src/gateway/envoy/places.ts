@@ -27,7 +27,7 @@ export class Places {
   }
 
   /** The file with the hosts that Envoy rejected, for the next agent. */
-  get heldBack(): string {
+  get rejectedHosts(): string {
     return join(this.dir, "held-back.json");
   }
 

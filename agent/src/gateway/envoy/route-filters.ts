@@ -56,7 +56,7 @@ const CODES = new Map([
 ]);
 
 /** The scheme, port and hostname at which the request arrived. */
-export interface Entrance {
+export interface RequestOrigin {
   readonly scheme: "http" | "https";
   readonly port: number;
   /** The name as routes spell it, with a leading `*` for a wildcard. */
@@ -64,7 +64,7 @@ export interface Entrance {
 }
 
 /** Returns a redirect. Unset parts are those of the request, except for a port that belongs to another scheme. */
-export function redirectOf(redirect: RequestRedirect, at: Entrance): JsonObject {
+export function redirectOf(redirect: RequestRedirect, at: RequestOrigin): JsonObject {
   const { scheme, hostname, port, path, statusCode } = redirect;
   const target = scheme || at.scheme;
   const otherScheme = target !== at.scheme;
@@ -78,7 +78,7 @@ export function redirectOf(redirect: RequestRedirect, at: Entrance): JsonObject 
 }
 
 /** Returns the host and port of a redirect. `Location` omits the default port of its scheme. */
-function authorityOf(hostname: string, port: number, scheme: string, at: Entrance): JsonObject {
+function authorityOf(hostname: string, port: number, scheme: string, at: RequestOrigin): JsonObject {
   if (port === 0) return {};
   const named = hostname || (at.hostname.startsWith("*") ? "" : at.hostname);
   if (port !== defaultPort(scheme))

@@ -1,11 +1,11 @@
 import type { GatewayRule } from "@forage/proto/forage/agent/v1/agent";
 import { weightsOf } from "./backends.ts";
 import type { JsonObject } from "./json.ts";
-import { type Entrance, filtersOf, headerChanges, redirectOf, rewritesOf } from "./route-filters.ts";
+import { filtersOf, headerChanges, type RequestOrigin, redirectOf, rewritesOf } from "./route-filters.ts";
 import { matchOf } from "./route-match.ts";
 
 /** Returns a rule as Envoy's route. */
-export function routeOf(rule: GatewayRule, at: Entrance): JsonObject {
+export function routeOf(rule: GatewayRule, at: RequestOrigin): JsonObject {
   return {
     // The name appears in the access log and in the statistics of each route.
     name: rule.route,
@@ -31,7 +31,7 @@ const RETRY: JsonObject = {
   host_selection_retry_max_attempts: 3,
 };
 
-function answerOf(rule: GatewayRule, at: Entrance): JsonObject {
+function answerOf(rule: GatewayRule, at: RequestOrigin): JsonObject {
   const [redirect] = filtersOf(rule, "requestRedirect");
   if (redirect !== undefined) return { redirect: redirectOf(redirect, at) };
   const weights = weightsOf(rule.backends);

@@ -22,7 +22,7 @@ export async function runStep(
   const { view, signal } = context;
   const uid = view.pod.uid;
   switch (step.type) {
-    case "look":
+    case "inspect":
       await dependencies.observer.refresh();
       return { looked: true };
     case "fetchImage":
@@ -104,29 +104,31 @@ export function hostSandbox(podUid: string, [address = "", address6]: readonly s
 
 async function allocatePorts(dependencies: PodDependencies, { view }: StepContext): Promise<StepEffect> {
   const { pod } = view;
-  const wanted = firstPorts(pod);
-  if (wanted.length === 0) return { change: (memory) => ({ ...memory, ports: [] }) };
-  const ports = await obtainPorts(dependencies, pod, wanted);
+  const desired = firstPorts(pod);
+  if (desired.length === 0) return { change: (memory) => ({ ...memory, ports: [] }) };
+  const ports = await obtainPorts(dependencies, pod, desired);
   return { change: (memory) => ({ ...memory, ports }) };
 }
 
 function obtainPorts(
   { network }: PodDependencies,
   { uid, network: spec }: Pod,
-  wanted: readonly PortRequest[],
+  desired: readonly PortRequest[],
 ): Promise<readonly PortMapping[]> {
-  return spec?.hostNetwork === true ? network.takeHostPorts(uid, wanted) : network.allocatePorts(uid, wanted);
+  return spec?.hostNetwork === true
+    ? network.takeHostPorts(uid, desired)
+    : network.allocatePorts(uid, desired);
 }
 
 /** Publishes the added ports before recording them. No client uses them before the pod's status names them. */
 async function updatePorts(
   dependencies: PodDependencies,
   { view, signal }: StepContext,
-  wanted: readonly PortRequest[],
+  desired: readonly PortRequest[],
 ): Promise<StepEffect> {
   const { sandbox } = view.memory;
   if (sandbox === undefined) return {};
-  const ports = await obtainPorts(dependencies, view.pod, wanted);
+  const ports = await obtainPorts(dependencies, view.pod, desired);
   if (sandbox.namespacePath !== HOST_NETWORK) await dependencies.network.publish(sandbox, ports, signal);
   dependencies.network.keepPorts(view.pod.uid, ports);
   return { change: (memory) => ({ ...memory, ports }) };

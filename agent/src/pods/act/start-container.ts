@@ -139,7 +139,7 @@ async function takeDevices(
     return await devices.allocate(pod.uid, {
       container: name,
       init: roleOf(pod, name) === "init",
-      wanted: extended,
+      desired: extended,
     });
   } catch (cause) {
     if (!(cause instanceof DeviceError)) throw cause;

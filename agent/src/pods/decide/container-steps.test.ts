@@ -133,7 +133,7 @@ const CASES: readonly (readonly [string, Shape, unknown])[] = [
     aStop("main", "m", { cause: { reason: "StartupProbeFailed", message: "startup probe failed" } }),
   ],
   [
-    "a stop that was begun goes on with what is left of its time",
+    "a stop that was begun continues with the remaining time",
     { main: { id: "m", stop: { sinceMs: NOW - 2_000, cause: CAUSE } } },
     aStop("main", "m", { graceMs: 3_000 }),
   ],
@@ -143,7 +143,7 @@ const CASES: readonly (readonly [string, Shape, unknown])[] = [
     aStop("main", "m", { graceMs: 2_000 }),
   ],
   [
-    "while it goes on others are looked after",
+    "other containers are handled while it continues",
     { main: { id: "m", stop: { sinceMs: NOW } }, underWay: ["stopContainer/m"], side: {}, begun: "main" },
     aStart("side"),
   ],
@@ -175,7 +175,7 @@ const CASES: readonly (readonly [string, Shape, unknown])[] = [
     { goal: "remove", startUncertainUntilMs: NOW + 9 },
     { type: "wait", untilMs: NOW + 9 },
   ],
-  ["and looked for", { goal: "remove", startUncertainUntilMs: NOW }, { type: "look" }],
+  ["and looked for", { goal: "remove", startUncertainUntilMs: NOW }, { type: "inspect" }],
 ];
 
 for (const [name, shape, expected] of CASES) {

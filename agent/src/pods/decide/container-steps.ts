@@ -1,4 +1,4 @@
-import { isComplete, type RestartLimits, wantsStart } from "../container-memory.ts";
+import { isComplete, needsStart, type RestartLimits } from "../container-memory.ts";
 import {
   type ContainerMemory,
   memoryOf,
@@ -30,7 +30,7 @@ export function* keepRunning(
   const [current, ...surplus] = mine.filter(isLive);
   if (current !== undefined) {
     for (const it of surplus) yield stop(view, it);
-    yield* tend(view, spec, current);
+    yield* runningSteps(view, spec, current);
     return yield* sweep(mine.filter((it) => !isLive(it) && it.state !== "unknown"));
   }
   if (yield* settle(view, spec)) return;
@@ -84,7 +84,7 @@ export function* initialize(view: PodView, limits: RestartLimits): Generator<Ste
 
 export function* fetchImage(view: PodView, spec: PodContainer): Generator<Step | Wait> {
   const memory = memoryOf(view.memory, spec.name);
-  if (memory.phase === "started" || !wantsStart(memory, policyOf(view.pod, spec.name))) return;
+  if (memory.phase === "started" || !needsStart(memory, policyOf(view.pod, spec.name))) return;
   const image = view.images.get(spec.name) ?? { type: "unknown" };
   switch (image.type) {
     case "present":
@@ -111,7 +111,11 @@ export function effectivePolicy(spec: PodContainer, memory: ContainerMemory): Pu
 }
 
 /** Yields the steps for a running container: its adoption, its hook, and its stop if it is unhealthy. */
-function* tend(view: PodView, spec: PodContainer, current: ObservedContainer): Generator<Step | Wait> {
+function* runningSteps(
+  view: PodView,
+  spec: PodContainer,
+  current: ObservedContainer,
+): Generator<Step | Wait> {
   const { id } = current;
   const memory = memoryOf(view.memory, spec.name);
   if (memory.phase !== "started" || memory.containerId !== id) {
@@ -137,7 +141,7 @@ function* start(
   limits: RestartLimits,
 ): Generator<Step | Wait> {
   const memory = memoryOf(view.memory, spec.name);
-  if (!wantsStart(memory, policyOf(view.pod, spec.name))) return;
+  if (!needsStart(memory, policyOf(view.pod, spec.name))) return;
   const waitMs = dueAt(memory, view.nowMs, limits) - view.nowMs;
   if (waitMs > 0) return yield { type: "wait", untilMs: view.monotonicMs + waitMs };
   if (!hasItsImages(view, spec)) return;

@@ -71,7 +71,7 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
     { type: "updatePorts", ports: [EXTRA] },
   ],
   [
-    "a pod that is as it should be needs nothing",
+    "a pod that is healthy needs nothing",
     aView({ seen: [running("c1", 1)], memory: STARTED, published: true }),
     { type: "wait" },
   ],
@@ -169,7 +169,7 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
   [
     "a stale view is refreshed first",
     aView({ seen: [exited("c1", 1)], memory: STARTED, stale: true }),
-    { type: "look" },
+    { type: "inspect" },
   ],
   [
     "what failed is not tried before its time",

@@ -1,6 +1,6 @@
 import type { RestartLimits } from "../container-memory.ts";
 import { allContainers, initContainersOf } from "../pod-containers.ts";
-import { hasPorts, wantedPorts } from "../pod-ports.ts";
+import { desiredPorts, hasPorts } from "../pod-ports.ts";
 import { type Decision, type Step, stepKey, type Wait } from "../step.ts";
 import { fetchImage, initialize, keepRunning, settle } from "./container-steps.ts";
 import { belongs, isInitialized, isLive, outcomeOf, type PodView } from "./pod-view.ts";
@@ -33,7 +33,7 @@ export function nextStep(view: PodView, limits: RestartLimits): Decision {
 /** Yields possible steps in order of urgency. A step never depends on a later one. */
 function* toRun(view: PodView, limits: RestartLimits): Generator<Step | Wait> {
   const { pod, memory } = view;
-  if (view.stale) return yield { type: "look" };
+  if (view.stale) return yield { type: "inspect" };
   if (pod.problem !== undefined) return;
   yield* discard(
     view,
@@ -52,8 +52,8 @@ function* toRun(view: PodView, limits: RestartLimits): Generator<Step | Wait> {
   yield* toRunContainers(view, limits);
   if (!view.published)
     yield memory.ports === undefined ? { type: "allocatePorts" } : { type: "publishPorts" };
-  else if (!hasPorts(memory.ports ?? [], wantedPorts(pod)))
-    yield { type: "updatePorts", ports: wantedPorts(pod) };
+  else if (!hasPorts(memory.ports ?? [], desiredPorts(pod)))
+    yield { type: "updatePorts", ports: desiredPorts(pod) };
 }
 
 function* toRunContainers(view: PodView, limits: RestartLimits): Generator<Step | Wait> {

@@ -88,7 +88,7 @@ test("the status of a crashed container has its exit code, last lines and restar
 });
 
 for (const [change, text] of [
-  [{ exitCode: 137, signal: 9 }, "was ended by signal 9: oh no"],
+  [{ exitCode: 137, signal: 9 }, "was killed by signal 9: oh no"],
   [{ reason: "OOMKilled" }, "was killed for using more memory than its limit: oh no"],
   [{ reason: "HostRebooted", message: "the host was rebooted" }, "the host was rebooted"],
   [{ message: "" }, "exited with code 3"],

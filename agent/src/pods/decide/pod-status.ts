@@ -1,5 +1,5 @@
 import { addressesOf, type PortMapping } from "../../network/network.ts";
-import { hasFailed, isComplete, wantsStart } from "../container-memory.ts";
+import { hasFailed, isComplete, needsStart } from "../container-memory.ts";
 import {
   type ImageFailure,
   memoryOf,
@@ -158,12 +158,12 @@ function containerState(
   }
   const last = memory.lastTermination;
   if (memory.phase === "ended" && last !== undefined) {
-    const isOver = !wantsStart(memory, policyOf(view.pod, spec.name)) || outcomeOf(view) !== undefined;
+    const isOver = !needsStart(memory, policyOf(view.pod, spec.name)) || outcomeOf(view) !== undefined;
     if (isOver || view.goal === "remove") {
       return { type: "terminated", termination: last };
     }
     if (memory.notBeforeMs > view.nowMs) {
-      return { type: "waiting", ...heldBack(last, memory.notBeforeMs), retryAtMs: memory.notBeforeMs };
+      return { type: "waiting", ...backOffReason(last, memory.notBeforeMs), retryAtMs: memory.notBeforeMs };
     }
   }
   const fault = view.faults.get(`startContainer/${spec.name}`);
@@ -173,12 +173,12 @@ function containerState(
   }
   const image = waitingForImage(view, spec);
   if (image !== undefined) return image;
-  const isHeldBack = roleOf(view.pod, spec.name) !== "init" && !isInitialized(view);
-  return { type: "waiting", reason: isHeldBack ? "PodInitializing" : "ContainerCreating", message: "" };
+  const waitsForInit = roleOf(view.pod, spec.name) !== "init" && !isInitialized(view);
+  return { type: "waiting", reason: waitsForInit ? "PodInitializing" : "ContainerCreating", message: "" };
 }
 
 /** Returns why the container waits for its restart. The end itself is reported as the last termination. */
-function heldBack(last: Termination, notBeforeMs: number): { reason: WaitingReason; message: string } {
+function backOffReason(last: Termination, notBeforeMs: number): { reason: WaitingReason; message: string } {
   if (last.reason === "StartError") return { reason: "CreateError", message: last.message };
   const seconds = Math.round((notBeforeMs - last.finishedAtMs) / 1000);
   return { reason: "CrashLoopBackOff", message: `starts again ${seconds} s after its end` };
@@ -206,12 +206,12 @@ function waitingForImage(view: PodView, spec: PodContainer): ContainerState | un
 }
 
 function fetching(image: string, progress: string | undefined): string {
-  return progress === undefined ? `fetching ${image}` : `fetching ${image}: ${progress}`;
+  return progress === undefined ? `pulling ${image}` : `pulling ${image}: ${progress}`;
 }
 
 // Faults that block the whole pod, with their reasons.
 const POD_FAULTS = [
-  ["look", "RuntimeUnavailable"],
+  ["inspect", "RuntimeUnavailable"],
   ["attachSandbox", "NetworkSetupFailed"],
   ["allocatePorts", "NetworkSetupFailed"],
   ["publishPorts", "NetworkSetupFailed"],
@@ -261,7 +261,7 @@ function notReady(view: PodView): Cause {
   return NO_CAUSE;
 }
 
-/** Describes an end: "exited with code 1: last words", "was ended by signal 9", … */
+/** Describes an end: "exited with code 1: last words", "was killed by signal 9", … */
 function describeEnd(termination: Termination): string {
   const { reason, exitCode, signal, message } = termination;
   const words = message === "" ? "" : `: ${message}`;
@@ -279,7 +279,7 @@ function describeEnd(termination: Termination): string {
       return `was ended${words}`;
     case "Completed":
     case "Error":
-      return signal > 0 ? `was ended by signal ${signal}${words}` : `exited with code ${exitCode}${words}`;
+      return signal > 0 ? `was killed by signal ${signal}${words}` : `exited with code ${exitCode}${words}`;
     default:
       return reason satisfies never;
   }

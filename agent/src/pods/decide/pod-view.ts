@@ -1,5 +1,5 @@
 import type { ProbeVerdict } from "../../probes/probe-machine.ts";
-import { hasFailed, isComplete, wantsStart } from "../container-memory.ts";
+import { hasFailed, isComplete, needsStart } from "../container-memory.ts";
 import {
   type Fault,
   type ImageState,
@@ -106,7 +106,7 @@ function isOver(view: PodView, { name }: PodContainer): boolean {
   const memory = memoryOf(view.memory, name);
   return (
     memory.phase === "ended" &&
-    !wantsStart(memory, policyOf(view.pod, name)) &&
+    !needsStart(memory, policyOf(view.pod, name)) &&
     !view.containers.some((it) => it.container === name && it.attempt > memory.attempt)
   );
 }

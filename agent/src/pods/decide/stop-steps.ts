@@ -10,7 +10,7 @@ const STOP_FAILURES_MAX = 3;
 export function* toRemove(view: PodView): Generator<Step | Wait> {
   // An interrupted start may have taken effect after everything else was removed.
   if (view.memory.removed && view.containers.length === 0) return;
-  if (view.stale) return yield { type: "look" };
+  if (view.stale) return yield { type: "inspect" };
   const live = view.containers.filter((it) => isLive(it) || isUndecided(it, view.monotonicMs));
   if (live.length > 0) return yield* stopInOrder(view, live);
   if (view.containers.length > 0) return yield* sweep(view.containers);
@@ -19,7 +19,7 @@ export function* toRemove(view: PodView): Generator<Step | Wait> {
   if (startUncertainUntilMs !== undefined) {
     return yield startUncertainUntilMs > view.monotonicMs
       ? { type: "wait", untilMs: startUncertainUntilMs }
-      : { type: "look" };
+      : { type: "inspect" };
   }
   yield { type: "cleanUp" };
 }

@@ -25,10 +25,10 @@ export function parsePlaces(text: string): CgroupPlaces {
  * the key instead of parsing the file: a sample needs a few of 60 lines, and many tasks are sampled each second.
  */
 export function keyedValue(text: string, key: string): number | undefined {
-  const wanted = `${key} `;
-  const start = text.startsWith(wanted) ? 0 : text.indexOf(`\n${wanted}`) + 1;
-  if (start === 0 && !text.startsWith(wanted)) return undefined;
-  const from = start + wanted.length;
+  const desired = `${key} `;
+  const start = text.startsWith(desired) ? 0 : text.indexOf(`\n${desired}`) + 1;
+  if (start === 0 && !text.startsWith(desired)) return undefined;
+  const from = start + desired.length;
   const end = text.indexOf("\n", from);
   return Number(text.slice(from, end < 0 ? undefined : end));
 }

@@ -39,7 +39,7 @@ export function splitEnv(env: readonly { readonly name: string; readonly value: 
   for (const [name, value] of new Map(env.map((it) => [it.name, it.value]))) {
     check(name, value);
     if (fitsInFile(name, value)) lines.push(`${name}=${value}\n`);
-    else if (isObeyed(name)) throw refusal(name, "has a value that can't be passed on under this name");
+    else if (affectsNerdctl(name)) throw refusal(name, "has a value that can't be passed on under this name");
     else inherited[name] = value;
   }
   return { file: lines.join(""), inherited };
@@ -49,7 +49,7 @@ export function splitEnv(env: readonly { readonly name: string; readonly value: 
  * Reports whether a name affects nerdctl or the programs that it starts. nerdctl's own environment must not contain
  * users' values under these names.
  */
-export function isObeyed(name: string): boolean {
+export function affectsNerdctl(name: string): boolean {
   const upper = name.toUpperCase();
   return OBEYED_NAMES.has(upper) || OBEYED_PREFIXES.test(upper);
 }

@@ -1,7 +1,7 @@
 import { RuntimeError } from "../runtime.ts";
 import type { ExecOutput } from "./exec-output.ts";
 import type { ExecProcess } from "./exec-process.ts";
-import { LastWords } from "./exec-result.ts";
+import { FinalMessageFilter } from "./exec-result.ts";
 import type { NerdctlCli } from "./nerdctl-cli.ts";
 
 /**
@@ -14,7 +14,7 @@ export function startPiped(
   output: ExecOutput,
 ): ExecProcess {
   const child = cli.spawn(args, { stdin });
-  const words = new LastWords();
+  const words = new FinalMessageFilter();
   child.stdout.on("data", (chunk: Buffer) => output.push("stdout", chunk));
   child.stderr.on("data", (chunk: Buffer) => output.push("stderr", words.push(chunk)));
   output.attach([child.stdout, child.stderr]);

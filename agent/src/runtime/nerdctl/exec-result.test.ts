@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RuntimeError } from "../runtime.ts";
-import { execOutcomeOf, LastWords } from "./exec-result.ts";
+import { execOutcomeOf, FinalMessageFilter } from "./exec-result.ts";
 
 const fatal = (message: string) => `time="2026-11-21T10:11:58Z" level=fatal msg=${JSON.stringify(message)}\n`;
 const SEVEN = fatal("exec failed with exit code 7");
 
 /** Returns the user's output and the result for a standard error that arrives in pieces. */
 function read(exitCode: number, pieces: readonly string[]) {
-  const words = new LastWords();
+  const words = new FinalMessageFilter();
   let seen = "";
   for (const piece of pieces) seen += words.push(Buffer.from(piece)).toString("latin1");
   const end = words.end(exitCode);
@@ -46,7 +46,7 @@ for (const [what, exitCode, text, expected] of [
 }
 
 test("passes output on at once if it can't be a message of nerdctl", () => {
-  const words = new LastWords();
+  const words = new FinalMessageFilter();
   assert.equal(words.push(Buffer.from("Password: ")).toString(), "Password: ");
   assert.equal(words.push(Buffer.from("the time")).toString(), "the ");
   assert.equal(words.push(Buffer.from("s are")).toString(), "times are");

@@ -45,7 +45,7 @@ const NOT_FOUND = 127;
  * Delays the end of a stream that may be nerdctl's last message, and passes on everything else at once. Commands may
  * write lines that look the same, so only the last line counts, and only if nerdctl failed.
  */
-export class LastWords {
+export class FinalMessageFilter {
   #held: Buffer = Buffer.alloc(0);
 
   /** Returns the part that certainly belongs to the command. */

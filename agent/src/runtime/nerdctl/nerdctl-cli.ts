@@ -33,7 +33,7 @@ export interface CallOptions {
   readonly timeoutMs?: number;
   /** The data root for this call. Default: the common one. */
   readonly dataRoot?: string;
-  /** Variables to add to nerdctl's environment. Only names that `isObeyed` accepts. */
+  /** Variables to add to nerdctl's environment. Only names that `affectsNerdctl` accepts. */
   readonly env?: Readonly<Record<string, string>>;
   /** Whether the call bypasses the limit on concurrent calls, as long calls do. */
   readonly unlimited?: boolean;
@@ -124,7 +124,7 @@ export class NerdctlCli {
     const what = `nerdctl ${args[0]}`;
     switch (result.killedFor) {
       case "timeout":
-        throw new RuntimeError("TIMEOUT", `${what}: no end after ${timeoutMs} ms`, { retryable: true });
+        throw new RuntimeError("TIMEOUT", `${what}: did not end within ${timeoutMs} ms`, { retryable: true });
       case "cancelled":
         throw new RuntimeError("ABORTED", `${what}: cancelled`, { retryable: true });
       case "too-much-output":

@@ -64,7 +64,7 @@ export class RootedFiles {
     const access = has(OPEN_FLAG.write) ? (has(OPEN_FLAG.read) ? O_RDWR : O_WRONLY) : O_RDONLY;
     const append = has(OPEN_FLAG.append) ? O_APPEND : 0;
     return this.#on(path, !isNew, async (entry) => {
-      const exists = entry.name === undefined || (await entry.directory.look(entry.name)) !== undefined;
+      const exists = entry.name === undefined || (await entry.directory.stat(entry.name)) !== undefined;
       if (has(OPEN_FLAG.create) && (isNew || !exists))
         return await open(
           pathOf(entry),
@@ -74,7 +74,7 @@ export class RootedFiles {
       // Check for a regular file before opening it, because opening a pipe or a device may have effects.
       const truncate = has(OPEN_FLAG.truncate) ? O_TRUNC : 0;
       return await holding(entry, async (held) => {
-        if (!(await held.stat()).isFile()) throw new SftpError(STATUS.failure, "it is no regular file");
+        if (!(await held.stat()).isFile()) throw new SftpError(STATUS.failure, "it is not a regular file");
         return await open(pathOfHandle(held), access | append | truncate | O_NONBLOCK);
       });
     });
@@ -139,7 +139,7 @@ export class RootedFiles {
 
   async readLink(path: string): Promise<string> {
     return this.#on(path, false, async ({ directory, name }) => {
-      if (name === undefined) throw new SftpError(STATUS.failure, "it is no link");
+      if (name === undefined) throw new SftpError(STATUS.failure, "it is not a link");
       return await directory.readLink(name);
     });
   }
@@ -185,7 +185,7 @@ export async function setAttributes(held: FileHandle, attributes: Attributes): P
 
 export async function* entriesOf(directory: Directory): AsyncGenerator<{ name: string; stats: Stats }> {
   for await (const { name } of await opendir(directory.pathOf(undefined))) {
-    const stats = await directory.look(name);
+    const stats = await directory.stat(name);
     // The entry was deleted meanwhile.
     if (stats !== undefined) yield { name, stats };
   }

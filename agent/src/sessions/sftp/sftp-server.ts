@@ -119,8 +119,8 @@ export class SftpServer {
     }
   }
 
-  async #read(name: string, offset: number, wanted: number): Promise<Answer> {
-    const buffer = Buffer.allocUnsafe(Math.min(wanted, MAX_DATA_BYTES));
+  async #read(name: string, offset: number, desired: number): Promise<Answer> {
+    const buffer = Buffer.allocUnsafe(Math.min(desired, MAX_DATA_BYTES));
     const { bytesRead } = await this.#handles.file(name).read(buffer, 0, buffer.length, offset);
     if (bytesRead === 0 && buffer.length > 0) return status(STATUS.endOfFile, "there is no more");
     return (id) => response(RESPONSE.data, id).bytes(buffer.subarray(0, bytesRead));
@@ -264,7 +264,7 @@ function failureOf(error: unknown): Answer {
       return status(STATUS.permissionDenied, "the workspace's user may not do this");
     case "ENOSPC":
     case "EDQUOT":
-      return status(STATUS.failure, "there is no room left");
+      return status(STATUS.failure, "no space is left");
     case "EROFS":
       return status(STATUS.failure, "it is on a read-only file system");
     default:

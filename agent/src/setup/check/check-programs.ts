@@ -21,7 +21,7 @@ const WANTED = [
   ["zstd", "zstd", "workspaces can't be stored"],
   ["git", "git", "workspaces can't be cloned"],
   ["flock", "util-linux", "containers with open standard input can't be started"],
-  ["prlimit", "util-linux", "commands in containers go on when their connection breaks"],
+  ["prlimit", "util-linux", "commands in containers keep running when their connection breaks"],
   ["perl", "perl-base", "attached sessions pass no input to terminals"],
 ] as const;
 const DIRECTORIES = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -39,7 +39,7 @@ export const programsCheck: HostCheck = {
     for (const [name, debian, effect] of WANTED)
       if (!(await isThere(name)))
         findings.push(warning(`${name} is missing: ${effect}`, `apt install ${debian}`));
-    return findings.length > 0 ? findings : [ok("all programs are there")];
+    return findings.length > 0 ? findings : [ok("all programs are installed")];
   },
 };
 

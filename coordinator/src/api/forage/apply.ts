@@ -51,7 +51,9 @@ export async function applyResources(
     const items = bundleOf(request, options.state, keepOthers);
     assertAgreed(items, options.agreedRemovals);
     if (items.length > MAX_ITEMS)
-      throw tooLarge(`changes ${items.length} resources, removals included; at most ${MAX_ITEMS} go in one`);
+      throw tooLarge(
+        `changes ${items.length} resources, removals included; at most ${MAX_ITEMS} are allowed in one apply`,
+      );
     const { compares, ops } = transaction(request, items, rolloutId, requestHash, options);
     const bytes = bytesOf({ compares, ops });
     if (bytes > TXN_BYTES_MAX)

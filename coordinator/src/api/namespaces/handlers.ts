@@ -112,7 +112,7 @@ async function change(
   }
   throw new CoordinatorError(
     "CONFLICT",
-    `other requests changed namespace "${namespace}"repeatedly; try again`,
+    `other requests changed namespace "${namespace}" repeatedly; try again`,
   );
 }
 

@@ -16,7 +16,7 @@ test("counts the requests of a service's pods if they exceed those of its applie
   assert.equal(usage.leaving("shop").cpu, 7_800);
 });
 
-test("counts a deleted service until it is gone, as usage that ends without a request", async (t) => {
+test("counts a deleted service until its record is removed, as usage that ends without a request", async (t) => {
   const { state } = await aView(t, { resources: [aWeb(2, "100m", true)] });
   const usage = new Usage(state);
   assert.deepEqual([usage.ofNamespace("shop").pods, usage.leaving("shop").pods], [2, 2]);

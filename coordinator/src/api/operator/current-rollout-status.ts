@@ -15,7 +15,7 @@ export function currentRolloutStatus(
   nowMs: number,
 ): string {
   const entry = state.resource(resourceKey(record.namespace, kind, name));
-  if (entry === undefined) return "is gone";
+  if (entry === undefined) return "no longer exists";
   if (entry.record.deleting) return "is being deleted";
   const newest = state.rolloutsOf(record.namespace, kind, name).at(-1);
   if (newest !== undefined && compareRollouts(newest.record, record) > 0)

@@ -7,7 +7,7 @@ import {
 } from "@forage/proto/forage/operator/v1/operator";
 import { DrainRecord } from "@forage/proto/forage/store/v1/store";
 import type { Left } from "../../control/drain/drain-plan.ts";
-import { drainStatus, isUnderWay } from "../../control/drain/drain-status.ts";
+import { drainStatus, isDrainActive } from "../../control/drain/drain-status.ts";
 import type { UnschedulablePods } from "../../control/placement/unschedulable-pods.ts";
 import { CoordinatorError } from "../../errors.ts";
 import type { EventRecorder } from "../../model/event.ts";
@@ -46,7 +46,7 @@ export async function drainNode(
     throw new CoordinatorError("INVALID", `timeout_seconds: must be at most ${MAX_TIMEOUT_SECONDS}`);
   const nowMs = clock.nowMs();
   const node = await changeNode(name, options, ({ record, report }) => {
-    const before = isUnderWay(record.drain) ? record.drain : undefined;
+    const before = isDrainActive(record.drain) ? record.drain : undefined;
     const drain = DrainRecord.fromPartial({
       startedAt: before?.startedAt ?? toTimestamp(nowMs),
       force,

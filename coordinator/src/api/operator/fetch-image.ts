@@ -32,7 +32,8 @@ export function fetchImageHandler(
 ): (request: FetchImageRequest, context: CallContext) => AsyncGenerator<FetchImageResponse> {
   const slots = pushShares();
   return async function* ({ image, namespace, tagSources }, { caller, signal }) {
-    if (caller.type !== "node") throw new CoordinatorError("PERMISSION_DENIED", "only nodes fetch images");
+    if (caller.type !== "node")
+      throw new CoordinatorError("PERMISSION_DENIED", "only nodes can fetch images");
     const node = caller.nodeId;
     const digest = namedDigest(image);
     if (digest === undefined && tagSources.length === 0)

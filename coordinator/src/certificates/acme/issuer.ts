@@ -1,7 +1,7 @@
 import { messageOf } from "@forage/common/message-of";
 import type { Clock } from "../../time/clock.ts";
 import { checkedCertificate } from "../check-certificate.ts";
-import { unnameable } from "../hostname.ts";
+import { reasonNotIssuable } from "../hostname.ts";
 import { IssueError } from "../issue-error.ts";
 import type { Issuer, NewCertificate } from "../issuer.ts";
 import type { AccountRecords } from "./account.ts";
@@ -43,7 +43,7 @@ export class AcmeIssuer implements Issuer {
   }
 
   refusalOf(hostname: string): string | undefined {
-    if (!hostname.startsWith("*.")) return unnameable(hostname);
+    if (!hostname.startsWith("*.")) return reasonNotIssuable(hostname);
     return `${this.name} proves hostnames by HTTP-01, which can't be done for wildcards such as ${hostname}: name a secret in tls.certificate_ref, or each hostname by itself`;
   }
 

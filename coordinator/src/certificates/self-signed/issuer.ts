@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { messageOf } from "@forage/common/message-of";
 import { spkiPin } from "@forage/identity/pem";
-import { unnameable } from "../hostname.ts";
+import { reasonNotIssuable } from "../hostname.ts";
 import { IssueError } from "../issue-error.ts";
 import type { Issuer } from "../issuer.ts";
 import { type AuthorityPem, type MakeOptions, signLeaf } from "./authority.ts";
@@ -16,7 +16,7 @@ export function brokenIssuer(error: unknown): Issuer {
     id: "self-signed/unknown",
     name: "the cluster's development CA",
     atOnce: 1,
-    refusalOf: unnameable,
+    refusalOf: reasonNotIssuable,
     issue: () => Promise.reject(new IssueError(why, { blame: "issuer", cause: error })),
   };
 }
@@ -30,11 +30,11 @@ export function selfSignedIssuer(authority: AuthorityPem, make: () => MakeOption
     name: "the cluster's development CA",
     // Each signature takes a few milliseconds of this process.
     atOnce: 4,
-    refusalOf: unnameable,
+    refusalOf: reasonNotIssuable,
     issue: async (hostname) => {
       const options = make();
       if (root.validToDate.getTime() > options.nowMs) return signLeaf(authority, hostname, options);
-      throw new IssueError(`the development CA has ended at ${root.validTo}`, { blame: "issuer" });
+      throw new IssueError(`the development CA expired at ${root.validTo}`, { blame: "issuer" });
     },
   };
 }

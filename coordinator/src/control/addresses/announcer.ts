@@ -36,7 +36,8 @@ export function chooseAnnouncers(
   };
   for (const service of services) {
     const able = nodes.ableFor(service.ips);
-    if (able.has(service.before) && isGood(nodes.get(service.before))) settle(service, able, service.before);
+    if (able.has(service.before) && isHealthyNode(nodes.get(service.before)))
+      settle(service, able, service.before);
     else waiting.push({ service, able });
   }
   for (const { service, able } of waiting) {
@@ -47,7 +48,7 @@ export function chooseAnnouncers(
 }
 
 /** Reports whether the node is ready and not drained, so that it keeps its addresses whatever happens to other nodes. */
-export function isGood(node: AnnouncingNode | undefined): boolean {
+export function isHealthyNode(node: AnnouncingNode | undefined): boolean {
   return node?.ready === true && !node.draining;
 }
 

@@ -1,6 +1,6 @@
 import type { ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
-import { type Announcer, chooseAnnouncers, isGood } from "./announcer.ts";
+import { type Announcer, chooseAnnouncers, isHealthyNode } from "./announcer.ts";
 import {
   type AddressedService,
   type AddressRanges,
@@ -205,7 +205,7 @@ export class AddressPlanner {
       ips.length === 0 ? [] : { key, ips, before },
     );
     const found = chooseAnnouncers(announced, this.#nodes, this.#loadsBeside(announced));
-    for (const [key, { node }] of found) if (!isGood(this.#nodes.get(node))) this.#unsettled.add(key);
+    for (const [key, { node }] of found) if (!isHealthyNode(this.#nodes.get(node))) this.#unsettled.add(key);
     return found;
   }
 

@@ -21,18 +21,18 @@ function aScaled(policy: object, fields: Parameters<typeof aWorkloadEntry>[0] = 
 }
 
 test("stores a decision with its reason, shows it, and records one event", LIMIT, async (t) => {
-  const { look, state, metrics, events, status } = await start(t, [aScaled(QUEUE)]);
+  const { evaluate, state, metrics, events, status } = await start(t, [aScaled(QUEUE)]);
   assert.deepEqual(
     [scaleOf(state)?.replicas, scaleOf(state)?.scaledAt],
     [2, undefined],
     "the size to begin with",
   );
   metrics.pushed.put(KEY, 52, 3_600);
-  await look();
+  await evaluate();
   assert.equal(scaleOf(state)?.replicas, 6);
   assert.equal(state.resources()[0]?.workload?.replicas, 6, "the view goes by it");
-  await look();
-  await look();
+  await evaluate();
+  await evaluate();
   assert.deepEqual(
     events.map(({ reason, message, type }) => [reason, message, type]),
     [["ScaledUp", "2 → 6: queue is at 26 a pod, target 10", "Normal"]],
@@ -40,28 +40,28 @@ test("stores a decision with its reason, shows it, and records one event", LIMIT
   const { lastScaleReason, currentReplicas, desiredReplicas } = status() ?? {};
   assert.deepEqual([lastScaleReason, currentReplicas, desiredReplicas], [events[0]?.message, 6, 6]);
   metrics.pushed.put(KEY, 7, 3_600);
-  await look();
+  await evaluate();
   assert.equal(scaleOf(state)?.replicas, 6, "it waits for as long as was asked");
-  await look();
-  await look();
+  await evaluate();
+  await evaluate();
   assert.equal(scaleOf(state)?.replicas, 1);
   assert.equal(events.at(-1)?.reason, "ScaledDown");
 });
 
 test("compares measured CPU use with the pods' requests", LIMIT, async (t) => {
-  const { look, state, metrics } = await start(t, [aScaled(CPU)], ["a", "b"]);
+  const { evaluate, state, metrics } = await start(t, [aScaled(CPU)], ["a", "b"]);
   measure(metrics, "a", 0.15);
   measure(metrics, "b", 0.1);
-  await look();
+  await evaluate();
   assert.equal(scaleOf(state)?.replicas, 5, "125 % of 100m");
 });
 
 test("ignores outdated samples", LIMIT, async (t) => {
-  const { look, state, metrics, clock } = await start(t, [aScaled(CPU)], ["a", "b"]);
+  const { evaluate, state, metrics, clock } = await start(t, [aScaled(CPU)], ["a", "b"]);
   measure(metrics, "a", 0.3);
   measure(metrics, "b", 0.2);
   clock.advance(4 * INTERVAL_MS);
-  await look();
+  await evaluate();
   assert.equal(scaleOf(state)?.replicas, 2);
 });
 
@@ -69,16 +69,16 @@ test(
   "records one event when a metric has been missing for a minute, and one when it is available again",
   LIMIT,
   async (t) => {
-    const { look, metrics, events, state } = await start(t, [aScaled(QUEUE)]);
-    for (let index = 0; index < 12; index++) await look();
+    const { evaluate, metrics, events, state } = await start(t, [aScaled(QUEUE)]);
+    for (let index = 0; index < 12; index++) await evaluate();
     assert.deepEqual(
       events.map(({ reason, type }) => [reason, type]),
       [["MetricsMissing", "Warning"]],
     );
     assert.match(events[0]?.message ?? "", /queue: there is no pod to measure/);
     metrics.pushed.put(KEY, 20, 3_600);
-    await look();
-    await look();
+    await evaluate();
+    await evaluate();
     assert.deepEqual(
       events.slice(1).map(({ reason }) => reason),
       ["MetricsKnown"],
@@ -92,7 +92,7 @@ test(
   LIMIT,
   async (t) => {
     const plain = aWorkloadEntry({ name: "plain" });
-    const { state, store, clock, look } = await start(t, [plain, aScaled(QUEUE)]);
+    const { state, store, clock, evaluate } = await start(t, [plain, aScaled(QUEUE)]);
     assert.equal(clock.pending, 1);
     assert.deepEqual(
       state.scales.all().map(({ record }) => record.name),
@@ -100,7 +100,7 @@ test(
     );
     await store.txn([], opsOf({ resources: [aWorkloadEntry()] }));
     await until("it is forgotten", () => state.scales.size === 0);
-    await look();
+    await evaluate();
     assert.equal(clock.pending, 0);
     assert.equal(state.resources()[1]?.workload?.replicas, 2);
   },
@@ -123,29 +123,29 @@ test(
 test("scales down no earlier than one stabilization window after a restart", LIMIT, async (t) => {
   const scene = await start(t, [aScaled(QUEUE, {}, 8)]);
   scene.metrics.pushed.put(KEY, 10, 3_600);
-  await scene.look();
+  await scene.evaluate();
   await scene.controller.close();
   scene.again();
   await settled();
-  await scene.look();
+  await scene.evaluate();
   assert.equal(scaleOf(scene.state)?.replicas, 8);
-  await scene.look();
+  await scene.evaluate();
   assert.equal(scaleOf(scene.state)?.replicas, 1);
 });
 
 test("applies changed limits at once", LIMIT, async (t) => {
-  const { state, store, look } = await start(t, [aScaled(QUEUE, {}, 8)]);
+  const { state, store, evaluate } = await start(t, [aScaled(QUEUE, {}, 8)]);
   await store.txn([], opsOf({ resources: [aScaled({ ...QUEUE, maxReplicas: 3 }, { specHash: "2" })] }));
   await until("three are written down", () => scaleOf(state)?.replicas === 3);
   await store.txn([], opsOf({ resources: [aScaled({ ...QUEUE, maxReplicas: 20 }, { specHash: "3" })] }));
-  await look();
+  await evaluate();
   assert.equal(scaleOf(state)?.replicas, 3);
 });
 
 test("doesn't scale a workload that is being deleted", LIMIT, async (t) => {
-  const { state, look, metrics } = await start(t, [aScaled(QUEUE, { deleting: true })]);
+  const { state, evaluate, metrics } = await start(t, [aScaled(QUEUE, { deleting: true })]);
   metrics.pushed.put(KEY, 500, 3_600);
-  await look();
+  await evaluate();
   assert.equal(state.scales.size, 0);
 });
 
@@ -196,7 +196,7 @@ async function start(
       scene.controller = make();
     },
     /** Waits for the next evaluation and its effects. */
-    look: async () => {
+    evaluate: async () => {
       clock.advance(INTERVAL_MS);
       for (let turn = 0; turn < 20; turn++) await settled();
     },

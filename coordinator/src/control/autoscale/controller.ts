@@ -49,7 +49,7 @@ const KIND = "container_service";
 export class AutoscaleController {
   readonly #options: AutoscaleOptions;
   readonly #loop: Loop;
-  readonly #looks = new Map<string, AutoscaleContext>();
+  readonly #contexts = new Map<string, AutoscaleContext>();
   readonly #missing: MissingMetrics;
   readonly #time: ActingTime;
 
@@ -74,8 +74,8 @@ export class AutoscaleController {
 
   /** Returns the status as of the last evaluation. Undefined without autoscaling, or before the first evaluation. */
   statusOf(namespace: string, name: string): AutoscalingStatus | undefined {
-    const look = this.#looks.get(keyOf({ namespace, name }));
-    return look && statusView(look, this.#options.state.scales.get(scaleKey(namespace, name))?.record);
+    const update = this.#contexts.get(keyOf({ namespace, name }));
+    return update && statusView(update, this.#options.state.scales.get(scaleKey(namespace, name))?.record);
   }
 
   close(): Promise<void> {
@@ -100,17 +100,17 @@ export class AutoscaleController {
     const scale = state.scales.get(scaleKey(namespace, name));
     const policy = resource && policyOf(resource);
     if (resource === undefined || policy === undefined) {
-      this.#looks.delete(key);
+      this.#contexts.delete(key);
       this.#missing.forget(key);
       if (scale !== undefined) await this.#write([unchanged(scale)], { type: "delete", key: scale.key });
       return undefined;
     }
     if (resource.record.deleting) return undefined;
-    await this.#look(key, resource, policy, scale);
+    await this.#evaluateResource(key, resource, policy, scale);
     return metrics.intervalMs;
   }
 
-  async #look(
+  async #evaluateResource(
     key: string,
     resource: ResourceEntry,
     policy: Autoscaling,
@@ -128,12 +128,12 @@ export class AutoscaleController {
       sampleOf: (podUid) => metrics.pods.get(podUid),
       pushed: (metric) => metrics.pushed.get(metric),
     });
-    const history = this.#looks.get(key)?.history ?? newHistory(current, nowMs);
+    const history = this.#contexts.get(key)?.history ?? newHistory(current, nowMs);
     const result = recommend({ current, policy, readings, history, nowMs });
     if (result.replicas !== scale?.record.replicas) await this.#decide(resource, scale, current, result);
     const grown = withAdded(result.history, result.replicas - current, nowMs);
-    this.#looks.set(key, { history: grown, result, policy, current });
-    this.#missing.look(namespace, name, result.metrics);
+    this.#contexts.set(key, { history: grown, result, policy, current });
+    this.#missing.update(namespace, name, result.metrics);
   }
 
   async #decide(

@@ -27,7 +27,7 @@ export function newHistory(current: number, nowMs: number): ScaleHistory {
  * Returns the history with the new recommendation and without expired ones. Its length is limited by the number of
  * evaluations in a window.
  */
-export function withWanted(
+export function withRecommendation(
   { wanted, added }: ScaleHistory,
   replicas: number,
   windowMs: number,
@@ -45,7 +45,7 @@ export function withAdded(history: ScaleHistory, count: number, nowMs: number): 
 }
 
 /** Returns the highest recommendation within the window. */
-export function highestWanted({ wanted }: ScaleHistory, windowMs: number, nowMs: number): number {
+export function highestRecommendation({ wanted }: ScaleHistory, windowMs: number, nowMs: number): number {
   const within = wanted.filter(({ atMs }) => atMs > nowMs - windowMs).map(({ replicas }) => replicas);
   return Math.max(0, ...within);
 }

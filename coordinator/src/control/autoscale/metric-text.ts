@@ -4,7 +4,7 @@ import type { MetricResult } from "./reading.ts";
 
 /** Describes a metric, such as `cpu is at 180% of requests, target 50%`. */
 export function metricText({ target, value, message }: MetricResult): string {
-  if (value === undefined) return `${target.name} isn't known`;
+  if (value === undefined) return `${target.name} is unknown`;
   const what =
     target.type === "Utilization" ? " of requests" : target.type === "AverageValue" ? " a pod" : "";
   const lacks = message === "" ? "" : ` (${message})`;

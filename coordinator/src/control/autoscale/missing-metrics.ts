@@ -25,7 +25,7 @@ export class MissingMetrics {
     this.#options = options;
   }
 
-  look(namespace: string, name: string, metrics: readonly MetricResult[]): void {
+  update(namespace: string, name: string, metrics: readonly MetricResult[]): void {
     const { events, clock, graceMs } = this.#options;
     const kind = "container_service";
     const key = workloadKey(namespace, kind, name);

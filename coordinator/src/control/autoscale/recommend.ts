@@ -1,5 +1,5 @@
 import { type Autoscaling, clamp } from "../../model/autoscaling.ts";
-import { highestWanted, periodStart, type ScaleHistory, withWanted } from "./history.ts";
+import { highestRecommendation, periodStart, type ScaleHistory, withRecommendation } from "./history.ts";
 import { metricText } from "./metric-text.ts";
 import type { MetricReading, MetricResult } from "./reading.ts";
 import { replicasFor } from "./replicas-for.ts";
@@ -40,8 +40,11 @@ export function recommend(input: RecommendInput): Recommendation {
   const { current, policy, nowMs } = input;
   const metrics = input.readings.map((reading) => replicasFor(reading, current));
   const { wanted, why, active } = largest(metrics, current);
-  const history = withWanted(input.history, wanted, policy.stabilizationMs, nowMs);
-  const steady = Math.max(wanted, Math.min(current, highestWanted(history, policy.stabilizationMs, nowMs)));
+  const history = withRecommendation(input.history, wanted, policy.stabilizationMs, nowMs);
+  const steady = Math.max(
+    wanted,
+    Math.min(current, highestRecommendation(history, policy.stabilizationMs, nowMs)),
+  );
   const able = ableToScale(wanted, steady, policy);
   const { replicas, limited } = withinLimits(steady, input);
   return {

@@ -46,7 +46,7 @@ function jobState({ record }: ResourceEntry, state: ClusterView): DependencyStat
   const status = jobStatusOf(state, record.namespace, record.name);
   const job = jobOf(record, status?.run);
   if (job === undefined || status === undefined || status.run !== job.run)
-    return { why: "has not begun", failed: false };
+    return { why: "has not started", failed: false };
   if (status.condition === "Complete") return undefined;
   if (status.condition === "Failed") return { why: `has failed: ${status.message}`, failed: true };
   const of = job.completions === undefined ? "" : ` of ${job.completions}`;
@@ -54,7 +54,7 @@ function jobState({ record }: ResourceEntry, state: ClusterView): DependencyStat
 }
 
 function serviceState({ record, workload }: ResourceEntry, state: ClusterView): DependencyState {
-  if (workload === undefined) return { why: "runs nothing", failed: false };
+  if (workload === undefined) return { why: "has no pods", failed: false };
   const pods = state.podsOfWorkload(workloadKey(record.namespace, record.kind, record.name));
   const current = pods.filter((pod) => workload.currentHashes.has(pod.record.templateHash));
   const ready = current.filter((pod) => isReady(pod, (node) => state.node(node)?.health.ready ?? false));

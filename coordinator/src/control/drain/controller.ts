@@ -15,7 +15,7 @@ import type { UnschedulablePods } from "../placement/unschedulable-pods.ts";
 import { rewritePod, stopPod } from "../pod-writes.ts";
 import { writeBatches } from "../write.ts";
 import type { DrainPlan, Left } from "./drain-plan.ts";
-import { drainStatus, isUnderWay } from "./drain-status.ts";
+import { drainStatus, isDrainActive } from "./drain-status.ts";
 
 export interface DrainControllerOptions {
   readonly store: Store;
@@ -96,7 +96,7 @@ export class DrainController {
     this.#draining.delete(name);
     if (node === undefined) return undefined;
     if (drain !== undefined && hasReturned(node, drain)) return this.#uncordon(node);
-    if (!isUnderWay(drain)) return this.#release(name);
+    if (!isDrainActive(drain)) return this.#release(name);
     this.#draining.add(name);
     const plan = drainStatus(node, drain, this.#options);
     for (const { pod, error } of plan.failed) this.#faults.report(podSubject(pod), error);

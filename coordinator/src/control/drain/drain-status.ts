@@ -28,7 +28,7 @@ export function drainStatus({ name, health }: NodeEntry, drain: DrainRecord, vie
 }
 
 /** Reports whether the drain is in progress. */
-export function isUnderWay(drain: DrainRecord | undefined): drain is DrainRecord {
+export function isDrainActive(drain: DrainRecord | undefined): drain is DrainRecord {
   return drain !== undefined && drain.finishedAt === undefined && drain.failure === "";
 }
 

@@ -32,7 +32,7 @@ export interface EvictionControllerOptions {
   /** Tracks the share of lost nodes. Default: no node is lost. */
   readonly massLoss?: MassLoss | undefined;
   /** Detects that the process was blocked for a while. Called before pods of lost nodes are evaluated. */
-  readonly checkHoldUp?: (() => void) | undefined;
+  readonly checkStall?: (() => void) | undefined;
 }
 
 interface Due {
@@ -113,8 +113,8 @@ export class EvictionController {
   }
 
   async #reconcile(name: string): Promise<number | undefined> {
-    const { state, clock, log, checkHoldUp } = this.#options;
-    checkHoldUp?.();
+    const { state, clock, log, checkStall } = this.#options;
+    checkStall?.();
     this.#paused.delete(name);
     const node = state.node(name);
     if (node === undefined) this.#ages.forget(name);

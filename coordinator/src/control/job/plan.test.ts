@@ -23,7 +23,7 @@ const CRASHED = {
 };
 
 test("begins a new job, and then creates its pods", () => {
-  assert.deepEqual(stepsOf({ config: { completions: 3, parallelism: 2 } }), ["write-status it begins"]);
+  assert.deepEqual(stepsOf({ config: { completions: 3, parallelism: 2 } }), ["write-status the job starts"]);
   const begun = { config: { completions: 3, parallelism: 2 }, run: {} };
   assert.deepEqual(stepsOf(begun), ["create-pod", "create-pod"]);
 });
@@ -199,7 +199,7 @@ for (const [what, config, run, pods, expected] of [
     {},
     undefined,
     [pod("a", { run: "earlier", stopping: true, node: "lost" })],
-    ["write-status it begins"],
+    ["write-status the job starts"],
   ],
 ] as readonly Case[]) {
   test(`pods: ${what}`, () => assert.deepEqual(stepsOf({ config, run, pods }), expected));

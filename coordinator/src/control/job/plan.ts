@@ -149,7 +149,7 @@ function stopOthers(left: readonly PodEntry[], job: Job): JobStep[] {
 function begin(left: readonly PodEntry[], job: Job, { held, nodeReady, nowMs }: JobInput): JobStep[] {
   const waits = left.some(({ record }) => record.node === "" || nodeReady(record.node));
   if (held || waits) return [];
-  return [{ type: "write-status", status: newStatus(job, nowMs), why: "it begins" }];
+  return [{ type: "write-status", status: newStatus(job, nowMs), why: "the job starts" }];
 }
 
 function stopOld(mine: readonly PodEntry[]): JobStep[] {
@@ -210,7 +210,7 @@ function goOn(mine: readonly PodEntry[], job: Job, run: JobStatus, input: JobInp
   const missing = wantedOf(job, run, open.length) - open.length - leaving.length;
   const count = Math.min(MAX_CREATED_AT_ONCE, missing);
   if (count <= 0) return steps;
-  const why = run.failed > 0 ? "another try" : "too few run";
+  const why = run.failed > 0 ? "retry" : "too few pods run";
   const indexes = job.indexed
     ? freeIndexes(job, run, [...open, ...leaving], count)
     : Array(count).fill(undefined);

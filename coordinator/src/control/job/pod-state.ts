@@ -90,7 +90,7 @@ export function failureText(failure: JobFailure): string {
   const { container, exitCode, signal, reason, message } = failure;
   const lines = message.trim();
   if (container === "") return [reason, lines].filter((text) => text !== "").join(": ");
-  const how = signal > 0 ? `was ended by signal ${signal}` : `exited with code ${exitCode}`;
+  const how = signal > 0 ? `was killed by signal ${signal}` : `exited with code ${exitCode}`;
   const why = reason === "" ? "" : ` (${reason})`;
   return `container ${container} ${how}${why}${lines === "" ? "" : `; last lines: ${lines}`}`;
 }

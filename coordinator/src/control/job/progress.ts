@@ -42,7 +42,7 @@ export function progressOfJob(input: ProgressInput, { job, status, waitsFor }: J
     const seconds = Math.round(input.limits.deadlineMs / 1000);
     return at(
       RolloutStatus.FAILED,
-      `no pod has started after the progress deadline of ${seconds} s; ${message}`,
+      `no pod has started within the progress deadline of ${seconds} s; ${message}`,
       RolloutReason.DEADLINE,
     );
   }

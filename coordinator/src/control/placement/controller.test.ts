@@ -118,7 +118,7 @@ test("reports and retries a pod that can't be decoded, and places the others", L
   for (const op of opsOf({ pods: many(3) })) await store.txn([], [op]);
   await until("the others are bound", () => state.unboundPods().length === 1);
   clock.advance(30_000);
-  await until("it is tried again by itself", () => state.unboundPods().length === 0);
+  await until("the agent retries automatically", () => state.unboundPods().length === 0);
 });
 
 test("counts a bound pod whose requests can't be added up as one pod", LIMIT, async (t) => {

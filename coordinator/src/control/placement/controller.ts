@@ -164,7 +164,7 @@ export class PlacementController {
     const placed: Binding[] = [];
     for (; pass.done < due.length && placed.length < PLACED_AT_ONCE && !turn.isOver; pass.done++) {
       const waiting = due[pass.done];
-      if (waiting === undefined || !this.#isAsItWas(waiting.pod)) continue;
+      if (waiting === undefined || !this.#isUnchanged(waiting.pod)) continue;
       turn.spendNow(NODES_PER_POD + (this.#queue.isHopeless(waiting.pod.record.uid) ? 0 : this.#fleet.size));
       const binding = this.#try(waiting, pass, turn);
       if (binding === undefined) continue;
@@ -179,7 +179,7 @@ export class PlacementController {
   /**
    * Reports whether the pod is unchanged. It may have been stopped while others were written, which wakes the loop again.
    */
-  #isAsItWas({ revision, record }: PodEntry): boolean {
+  #isUnchanged({ revision, record }: PodEntry): boolean {
     return this.#options.state.pod(record.namespace, record.name)?.revision === revision;
   }
 

@@ -50,10 +50,10 @@ test("retries a pod with a reservation once it certainly fits on another node", 
   assert.deepEqual(fleet.hope.ignored.at(-1), "n1");
 });
 
-type Hope = "yes" | "no" | "maybe";
+type FitChance = "yes" | "no" | "maybe";
 
 /** Returns a queue with one waiting pod. `now` is whether a change of the fleet may help it. */
-function start(now: Hope) {
+function start(now: FitChance) {
   const clock = new VirtualClock();
   const hope = { now, ignored: [] as (string | undefined)[] };
   const fleet = {

@@ -69,7 +69,7 @@ export class RebalanceController {
     this.#lastMs = options.clock.monotonicMs();
     this.#loop = new Loop({
       name: "rebalance",
-      reconcile: (key) => (key === MOVES_KEY ? this.#giveUpLate() : this.#runScheduled()),
+      reconcile: (key) => (key === MOVES_KEY ? this.#cancelOverdue() : this.#runScheduled()),
       clock: options.clock,
       leastDelayMs: this.#time.leastDelayMs,
       log: options.log,
@@ -97,7 +97,7 @@ export class RebalanceController {
   async move(key: string, why: string): Promise<MoveStart> {
     const { clock, events, log } = this.#options;
     const known = this.#movable(key);
-    if (known === undefined) return { type: "refused", why: "it is gone" };
+    if (known === undefined) return { type: "refused", why: "it no longer exists" };
     const hindrance = whyNotMoved(known);
     if (hindrance !== undefined) return { type: "refused", why: hindrance };
     const { pod } = known;
@@ -109,7 +109,7 @@ export class RebalanceController {
       return { type: "later", why: "it was changed at the same time" };
     log.info({ event: "pod-moved", pod: record.name, node: record.node, why });
     const { namespace, name, node } = record;
-    const message = `leaves node ${node} once another is ready elsewhere: ${why}`;
+    const message = `leaves node ${node} once its replacement is ready elsewhere: ${why}`;
     const about = { namespace, kind: "pod", name, node, workload: pod.workloadKey };
     events.record({ ...about, type: "Normal", reason: "Rebalanced", message });
     return { type: "begun" };
@@ -144,7 +144,7 @@ export class RebalanceController {
     return this.#options.state.drainingPods().filter(({ record }) => record.drainCause === "rebalance");
   }
 
-  async #giveUpLate(): Promise<number | undefined> {
+  async #cancelOverdue(): Promise<number | undefined> {
     const nowMs = this.#time.monotonicMs();
     const moving = this.#moving();
     this.#deadlines = new Map(moving.map((pod) => [pod.record.uid, this.#deadlineMs(pod)]));
@@ -157,7 +157,7 @@ export class RebalanceController {
     return nextMs === Number.POSITIVE_INFINITY ? undefined : nextMs;
   }
 
-  /** Returns the deadline in time in which the coordinator could act, so that a change of the wall clock has no effect. */
+  /** Returns the deadline by the acting time, so a change of the wall clock has no effect. */
   #deadlineMs({ record }: PodEntry): number {
     const known = this.#deadlines.get(record.uid);
     if (known !== undefined) return known;

@@ -18,7 +18,7 @@ export interface Target {
 export type VisitRollout = (id: string, outdated: Target | "all" | "none") => void;
 
 /** Visits the active rollouts that a change of the view affects. A rollout may be visited several times. */
-export function visitConcerned(change: Change, state: State, visit: VisitRollout): void {
+export function visitAffected(change: Change, state: State, visit: VisitRollout): void {
   switch (change.type) {
     case "pod": {
       const pod = change.after ?? change.before;

@@ -13,7 +13,7 @@ import { Loop } from "../loop.ts";
 import type { RolloutView } from "../workload/rollout-view.ts";
 import { tryWrite, write } from "../write.ts";
 import { yieldMsOf } from "../yield-time.ts";
-import { type VisitRollout, visitConcerned, visitRolloutsOf, visitRolloutsOfPod } from "./concerned.ts";
+import { type VisitRollout, visitAffected, visitRolloutsOf, visitRolloutsOfPod } from "./concerned.ts";
 import { EvaluationCache, FULL_EVALUATION_MS } from "./evaluation-cache.ts";
 import { isTerminal } from "./progress.ts";
 import type { ResourceProgress } from "./progress-input.ts";
@@ -115,7 +115,7 @@ export class RolloutController {
 
   #wakeFor(changes: readonly Change[]): void {
     for (const change of changes) {
-      visitConcerned(change, this.#options.state, this.#wake);
+      visitAffected(change, this.#options.state, this.#wake);
       if (change.type === "rollout" && change.after?.record.finished === true)
         this.#retention.wake(change.after.record.namespace);
     }
@@ -148,7 +148,7 @@ export class RolloutController {
     );
     // The evaluation is stored in the cache first, so that a change during the write makes it outdated.
     this.#evaluations.keep(id, evaluations, fullMs);
-    if (ended) await this.#writeDown(rollout, progress);
+    if (ended) await this.#store(rollout, progress);
     this.#progress.set(id, progress);
     this.#notify(id);
     const open = evaluations.filter(({ progress: p }) => !isTerminal(p.status));
@@ -169,7 +169,7 @@ export class RolloutController {
     return this.#evaluator.rolloutView(key);
   }
 
-  async #writeDown(rollout: RolloutEntry, progress: readonly ResourceProgress[]): Promise<void> {
+  async #store(rollout: RolloutEntry, progress: readonly ResourceProgress[]): Promise<void> {
     const { clock, log } = this.#options;
     const now = toTimestamp(clock.nowMs());
     const resources = rollout.record.resources.map((target, index) => {

@@ -146,7 +146,7 @@ describe("progress of a workload that the apply changed", () => {
     [
       "a pod of a canary starts",
       { rollout: view({ state: PROGRESSING }, { hold: canary }), pods: [pod("a")] },
-      "IN_PROGRESS 0/2 ready; 1 starting; holds after 1 pod of the new revision",
+      "IN_PROGRESS 0/2 ready; 1 starting; is paused after 1 pod of the new revision",
     ],
     [
       "a canary waits for its promotion",

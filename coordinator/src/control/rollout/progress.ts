@@ -155,7 +155,7 @@ function heldText({ rollout, target, resource }: ProgressInput): string {
   if (rollout?.hold.type === "paused") return `paused until: ${hint(namespace, `rollout resume ${name}`)}`;
   if (rollout?.hold.type !== "canary") return "";
   const pods = rollout.hold.pods === 1 ? "1 pod" : `${rollout.hold.pods} pods`;
-  if (!rollout.waitsForPromotion) return `holds after ${pods} of the new revision`;
+  if (!rollout.waitsForPromotion) return `is paused after ${pods} of the new revision`;
   return `waits for a promotion after ${pods} of the new revision: ${hint(namespace, `rollout promote ${name}`)}, or undo`;
 }
 
@@ -168,7 +168,7 @@ function waiting(input: ProgressInput, waitsFor: readonly Waiting[]): ResourcePr
   if (waitsFor.some((one) => one.failed)) return failed(input, text, RolloutReason.CRASH);
   const isPatient = waitsFor.some(({ name }) => name.startsWith("job/"));
   if (isPatient || !isLate(input)) return at(input, RolloutStatus.PENDING, text);
-  return failed(input, `${text}; still so ${afterDeadline(input)}`, RolloutReason.DEADLINE);
+  return failed(input, `${text}; unchanged ${afterDeadline(input)}`, RolloutReason.DEADLINE);
 }
 
 function serviceProgress(input: ProgressInput): ResourceProgress {

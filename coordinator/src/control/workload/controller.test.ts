@@ -144,7 +144,7 @@ test("removes a deleted workload with the last of its pods", LIMIT, async (t) =>
 });
 
 test(
-  "restarts the placement deadline of unplaced pods when a placed pod of their workload is gone",
+  "restarts the placement deadline of unplaced pods when a placed pod of their workload was removed",
   LIMIT,
   async (t) => {
     const spec = { scaling: { replicas: 3 } };

@@ -120,13 +120,13 @@ export class WorkloadController {
         for (const pod of this.#options.state.podsOnNode(name)) this.#loop.wake(pod.workloadKey);
       }
     }
-    for (const key of withRoom) this.#madeRoom(key);
+    for (const key of withRoom) this.#capacityFreed(key);
   }
 
   /**
    * Restarts the placement deadline of the workload's unplaced pods, because a removed pod has only now made room for them.
    */
-  #madeRoom(key: string): void {
+  #capacityFreed(key: string): void {
     for (const pod of this.#options.state.unboundPods(key))
       this.#options.unschedulable.restart(pod.record.uid);
   }

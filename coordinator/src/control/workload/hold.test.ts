@@ -76,7 +76,7 @@ describe("a paused rollout", () => {
 describe("a canary", () => {
   const canary = (value: string) => ({ "forage.dev/canary": value });
 
-  test("holds after its number of pods until it is promoted, without a deadline", () => {
+  test("is paused after its number of pods until it is promoted, without a deadline", () => {
     const play = running();
     play.apply("app:v2", FOUR, canary("1"));
     play.finish();

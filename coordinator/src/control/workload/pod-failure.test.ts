@@ -73,7 +73,7 @@ describe("the reason why a pod isn't ready, and whether it is final", () => {
     [
       "its container runs again after a signal",
       { state: { $case: "running" as const, value: {} }, lastTermination: { signal: 9, exitCode: 137 } },
-      "1 container main was ended by signal 9",
+      "1 container main was killed by signal 9",
       undefined,
     ],
     [
@@ -115,12 +115,12 @@ test("prefers reasons of images and init containers to those of containers that 
   const running = { $case: "running" as const, value: {} };
   const seed = { name: "seed", init: true, state: running };
   const side = { name: "side", state: waiting("PodInitializing") };
-  const pulled = waiting("ImagePull", "fetching app:1: 1 of 3 layers, 51 of 80 MiB");
+  const pulled = waiting("ImagePull", "pulling app:1: 1 of 3 layers, 51 of 80 MiB");
   const message = (containers: readonly Container[]) =>
     describeWaiting([aPod({ status: { containers: [...containers] } })], input);
   assert.equal(
     message([seed, side, { name: "main", state: pulled }]),
-    "1 ImagePull: fetching app:1: 1 of 3 layers, 51 of 80 MiB (on node n1)",
+    "1 ImagePull: pulling app:1: 1 of 3 layers, 51 of 80 MiB (on node n1)",
   );
   assert.equal(message([seed, side, { ...side, name: "main" }]), "1 PodInitializing");
 });

@@ -24,7 +24,7 @@ export interface Failure {
  */
 const RESTARTS_OF_A_CRASH = 2;
 /** The reason of containers that wait for init containers. */
-const HELD_BACK = "PodInitializing";
+const POD_INITIALIZING = "PodInitializing";
 /** The largest number of pods that a message names. The rest is counted. */
 const MAX_NAMED = 3;
 
@@ -91,19 +91,19 @@ function podMessage(pod: PodEntry, input: PodFailureInput): string {
   const down = others.filter(({ state }) => state?.$case !== "running").map(containerMessage);
   const up = others.filter(({ state }) => state?.$case === "running").map(containerMessage);
   // The reason of the init containers is more useful than that of the containers that wait for them.
-  const held = others.some(isHeldBack) ? HELD_BACK : undefined;
+  const held = others.some(waitsForInit) ? POD_INITIALIZING : undefined;
   return [...down, reported, held, ...up].find((text) => text !== undefined) ?? "starting";
 }
 
-function isHeldBack({ state }: ContainerStatus): boolean {
-  return state?.$case === "waiting" && state.value.reason === HELD_BACK && state.value.message === "";
+function waitsForInit({ state }: ContainerStatus): boolean {
+  return state?.$case === "waiting" && state.value.reason === POD_INITIALIZING && state.value.message === "";
 }
 
 function containerMessage(container: ContainerStatus): string | undefined {
   const last = terminationText(container);
   if (container.state?.$case === "waiting") {
     const { reason, message } = container.state.value;
-    if (reason === "" || reason === "ContainerCreating" || isHeldBack(container)) return undefined;
+    if (reason === "" || reason === "ContainerCreating" || waitsForInit(container)) return undefined;
     const detail = [message, last].filter((text) => text !== "").join("; ");
     return detail === "" ? reason : `${reason}: ${detail}`;
   }
@@ -130,7 +130,8 @@ function containerFailure(container: ContainerStatus): Failure | undefined {
 function terminationText(container: ContainerStatus): string {
   const ended = container.state?.$case === "terminated" ? container.state.value : container.lastTermination;
   if (ended === undefined) return "";
-  const how = ended.signal > 0 ? `was ended by signal ${ended.signal}` : `exited with code ${ended.exitCode}`;
+  const how =
+    ended.signal > 0 ? `was killed by signal ${ended.signal}` : `exited with code ${ended.exitCode}`;
   const why = ended.reason === "" ? "" : ` (${ended.reason})`;
   const lines = ended.message.trim();
   return `container ${container.name} ${how}${why}${lines === "" ? "" : `; last lines: ${lines}`}`;

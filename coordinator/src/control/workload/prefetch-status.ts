@@ -38,7 +38,7 @@ export function prefetchStatus(
 }
 
 /** Reports whether pods on the node may stop. A node that doesn't answer causes no delay. */
-export function isThere(images: ImagesOnNode | undefined): boolean {
+export function hasImage(images: ImagesOnNode | undefined): boolean {
   return images === undefined || images.type === "present" || images.type === "unanswered";
 }
 
@@ -58,7 +58,7 @@ export function prefetchRequest(input: WorkloadInput): PrefetchRequest | undefin
 
 /** Describes what the rollout waits for, such as `older pods stay until 2 nodes have the image; n1: …`. Empty: nothing. */
 export function describePrefetch(ahead: ReadonlyMap<string, ImagesOnNode>): string {
-  const missing = [...ahead].filter(([, images]) => !isThere(images));
+  const missing = [...ahead].filter(([, images]) => !hasImage(images));
   if (missing.length === 0) return "";
   const worst = missing.find(([, images]) => images.type === "failed") ?? missing[0];
   const nodes = missing.length === 1 ? "1 node" : `${missing.length} nodes`;

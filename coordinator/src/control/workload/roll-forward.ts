@@ -4,7 +4,7 @@ import type { PodEntry } from "../../state/entries.ts";
 import { isAvailable } from "./availability.ts";
 import type { Hold } from "./hold.ts";
 import type { ImagesOnNode } from "./prefetch.ts";
-import { isThere } from "./prefetch-status.ts";
+import { hasImage } from "./prefetch-status.ts";
 import { updateLimits } from "./update-limits.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
@@ -12,7 +12,7 @@ import type { WorkloadStep } from "./workload-step.ts";
 export interface Roll {
   /** The effective workload. */
   readonly workload: Workload;
-  /** The last good workload, from which pods are created while the rollout is held. */
+  /** The last good workload, from which pods are created while the rollout is paused. */
   readonly before: Workload | undefined;
   /** Pods that are not stopping and that this evaluation doesn't stop. */
   readonly staying: readonly PodEntry[];
@@ -58,7 +58,7 @@ function recreate(roll: Roll, { current, old, leaving }: Sides, input: WorkloadI
   if (old.length > 0 || leaving.length > 0) {
     const begun = leaving.length > 0 || current.length > 0;
     // Ready pods stay until the images are present, so that only the replacement itself takes time.
-    if (!begun && ![...roll.ahead().values()].every(isThere)) return steps;
+    if (!begun && ![...roll.ahead().values()].every(hasImage)) return steps;
     const why = "an older revision, and Recreate stops all of it first";
     return [...steps, ...old.map((pod): WorkloadStep => ({ type: "stop-pod", pod, why }))];
   }
@@ -87,7 +87,7 @@ function rolling(
   );
   const steps: WorkloadStep[] = [...create(fresh, changing ? "new revision" : "too few replicas", workload)];
   if (before !== undefined)
-    steps.push(...create(again, "too few replicas while the rollout is held", before));
+    steps.push(...create(again, "too few replicas while the rollout is paused", before));
   if (hold.type === "paused" || hold.type === "held") {
     // The least useful pods of either revision are stopped first, so that ready pods stay.
     const surplus = staying.length - replicas - (old.length > 0 ? surge : 0);
@@ -188,7 +188,7 @@ function mayGo(
   surplus: number,
   ahead: ReadonlyMap<string, ImagesOnNode>,
 ): { readonly pods: readonly PodEntry[]; readonly count: number } {
-  const there = ahead.size === 0 ? busy : busy.filter((pod) => isThere(ahead.get(pod.record.node)));
+  const there = ahead.size === 0 ? busy : busy.filter((pod) => hasImage(ahead.get(pod.record.node)));
   const spare = Math.min(most, Math.max(0, surplus));
   return there.length >= spare
     ? { pods: there, count: Math.min(most, there.length) }

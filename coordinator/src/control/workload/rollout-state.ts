@@ -22,7 +22,7 @@ export interface RolloutState {
   readonly start: WorkloadStep | undefined;
   /** The revision of the resource's specification. */
   readonly own: RevisionRecord | undefined;
-  /** The last good revision: pods are created from it while the rollout is held, and it is the target of a rollback. */
+  /** The last good revision: pods are created from it while the rollout is paused, and it is the target of a rollback. */
   readonly before: Workload | undefined;
   readonly beforeNumber: number;
   readonly hold: Hold;

@@ -26,13 +26,13 @@ function eventsOf(step: WorkloadStep, before: RolloutAttempt | undefined): Rollo
       const superseded =
         before?.state === AttemptState.PROGRESSING || before?.state === AttemptState.ROLLING_BACK;
       const started = normal("RolloutStarted", step.why);
-      const over = `the rollout of revision ${before?.revision} ends before its time: revision ${step.revision.number} takes its place`;
+      const over = `the rollout of revision ${before?.revision} was superseded by revision ${step.revision.number}`;
       return superseded ? [normal("Superseded", over), started] : [started];
     }
     case "update-rollout":
       return [ended(step, before)];
     case "create-pods":
-      return [normal("CreatedPods", `${podsText(step.count)} made: ${step.why}`)];
+      return [normal("CreatedPods", `${podsText(step.count)} created: ${step.why}`)];
     default:
       return [];
   }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { CoordinatorError } from "../../errors.ts";
 import type { DialPod, PodPlace } from "../../forwarding/dial-pod.ts";
-import type { Arrival, ForwardRules } from "../../forwarding/forward-headers.ts";
+import type { ForwardRules, RequestOrigin } from "../../forwarding/forward-headers.ts";
 import { forwardRequest, refuse } from "../../forwarding/forward-request.ts";
 import { forwardUpgrade, refuseUpgrade } from "../../forwarding/forward-upgrade.ts";
 import { PodAgent } from "../../forwarding/pod-agent.ts";
@@ -38,7 +38,7 @@ const ENTER_PATH = "/.forage/enter";
 const METHOD = "/forage.operator.v1.OperatorService/PortForward";
 const COOKIE = /^(__Host-)?forage-/;
 /** The most requests and WebSockets in progress, well below the limit of all agent sessions. */
-const PLACES = 256;
+const MAX_OPEN_REQUESTS = 256;
 const PLACES_PER_PORT = 64;
 const CONNECTIONS_PER_PORT = 32;
 const MAX_PORT = 65_535;
@@ -81,7 +81,7 @@ export class PodPorts implements OtherHosts {
   readonly #agent: PodAgent;
   readonly #shares = new Shares({
     what: "requests to ports of pods",
-    total: PLACES,
+    total: MAX_OPEN_REQUESTS,
     ofUser: PLACES_PER_PORT,
     isFair: true,
   });
@@ -116,7 +116,7 @@ export class PodPorts implements OtherHosts {
   async serve(
     request: IncomingMessage,
     response: ServerResponse,
-    arrival: Arrival,
+    arrival: RequestOrigin,
     allowLong: () => void,
   ): Promise<void> {
     const [path, query] = (request.url ?? "").split("?");
@@ -135,7 +135,12 @@ export class PodPorts implements OtherHosts {
     }
   }
 
-  async upgrade(request: IncomingMessage, client: Duplex, head: Buffer, arrival: Arrival): Promise<void> {
+  async upgrade(
+    request: IncomingMessage,
+    client: Duplex,
+    head: Buffer,
+    arrival: RequestOrigin,
+  ): Promise<void> {
     const found = this.#admit(request);
     if ("status" in found) return refuseUpgrade(client, found.status, found.message);
     const cut = (): void => void client.destroy();
@@ -181,12 +186,12 @@ export class PodPorts implements OtherHosts {
   #admitTo(opened: OpenedPort, pod: PodEntry): Admitted | Refusal {
     const { node, uid } = pod.record;
     if (node === "") return { status: 503, message: `pod ${opened.pod} has no node yet` };
-    const giveBack = this.#shares.tryAcquire(opened.id);
-    if (giveBack === undefined)
+    const release = this.#shares.tryAcquire(opened.id);
+    if (release === undefined)
       return { status: 503, message: "this port has too many open requests: try again later" };
     const endUse = this.#options.beginUse(pod);
     const done = (): void => {
-      giveBack();
+      release();
       endUse();
     };
     return { opened, place: { node, uid }, done };
@@ -202,7 +207,7 @@ export class PodPorts implements OtherHosts {
     request: IncomingMessage,
     response: ServerResponse,
     query: string | undefined,
-    { proto }: Arrival,
+    { proto }: RequestOrigin,
   ): void {
     const id = podPortId(request.headers.host, this.#options.domain) ?? "";
     const ticket = new URLSearchParams(query).get("ticket") ?? "";
@@ -228,7 +233,7 @@ export class PodPorts implements OtherHosts {
  * Returns the name of the cookie. Browsers accept a cookie with this prefix only from its own host
  * and only over TLS.
  */
-function cookieName(proto: Arrival["proto"]): string {
+function cookieName(proto: RequestOrigin["proto"]): string {
   return proto === "https" ? "__Host-forage-port" : "forage-port";
 }
 

@@ -93,7 +93,7 @@ async function serve(
 }
 
 async function notHere(): Promise<never> {
-  throw new CoordinatorError("UNAVAILABLE", "only the coordinator that leads serves this: try again");
+  throw new CoordinatorError("UNAVAILABLE", "only the leader serves this: try again");
 }
 
 function nameOf(c: Bound, kind: ObjectKind | undefined): ObjectName {

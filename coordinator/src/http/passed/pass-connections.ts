@@ -40,10 +40,7 @@ export class PassConnections {
     const { client, port, maxOpen, count } = this.#options;
     socket.on("error", () => socket.destroy());
     if (this.#open.size >= maxOpen) {
-      this.#refuse(
-        socket,
-        "too many connections are passed on to the coordinator that leads: try again later",
-      );
+      this.#refuse(socket, "too many connections are passed on to the leader: try again later");
       return;
     }
     const gone = new AbortController();

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Writable } from "node:stream";
 import { messageOf } from "@forage/common/message-of";
-import type { Arrival, ForwardRules } from "../../forwarding/forward-headers.ts";
+import type { ForwardRules, RequestOrigin } from "../../forwarding/forward-headers.ts";
 import { forwardRequest, refuse, statusOf } from "../../forwarding/forward-request.ts";
 import { forwardUpgrade, refuseUpgrade } from "../../forwarding/forward-upgrade.ts";
 import type { OtherHosts } from "../other-hosts.ts";
@@ -21,7 +21,7 @@ const MAX_OPEN = 256;
 
 /** The leader checks the cookies, and removes its own before it forwards a request. */
 const RULES: ForwardRules = {
-  target: "the coordinator that leads",
+  target: "the leader",
   hiddenHeaders: [],
   withoutOwnCookies: (header) => header,
   setsOwnCookie: () => false,
@@ -37,13 +37,13 @@ export function passHosts({ owns, client, count }: PassHostsOptions): OtherHosts
   const withConnection = async (
     request: IncomingMessage,
     visitor: Writable,
-    arrival: Arrival,
+    arrival: RequestOrigin,
     run: (connection: PassedConnection) => Promise<void>,
     fail: (status: number, message: string) => void,
   ): Promise<void> => {
     if (open.size >= MAX_OPEN) {
       count.refused++;
-      return fail(503, "too many requests are passed on to the coordinator that leads: try again later");
+      return fail(503, "too many requests are passed on to the leader: try again later");
     }
     const gone = new AbortController();
     let connection: PassedConnection | undefined;

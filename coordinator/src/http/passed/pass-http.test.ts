@@ -157,7 +157,7 @@ test("passes the connection on for a pod's host name, and never serves the reque
   leader.forceShutdown();
   const lost = await ask(`${url}/a`, { headers });
   assert.equal(lost.statusCode, 502);
-  assert.match(await textOf(lost), /the coordinator that leads can't be reached/);
+  assert.match(await textOf(lost), /the leader can't be reached/);
   await until("no connection is open", () => count.open === 0);
   assert.deepEqual({ ...count }, { open: 0, passed: 4, refused: 0 });
 });

@@ -74,13 +74,13 @@ async function headFrom(parts: AsyncIterator<HttpResponse>) {
   } catch (error) {
     throw failureOf(error);
   }
-  throw new CoordinatorError("UNAVAILABLE", "the coordinator that leads gave no answer: try again");
+  throw new CoordinatorError("UNAVAILABLE", "the leader gave no answer: try again");
 }
 
 function failureOf(error: unknown): CoordinatorError {
   const { code, details } = error as Partial<ServiceError>;
   const isOlder = code === status.UNIMPLEMENTED;
-  const reason = isOlder ? "the coordinator that leads is of an older version" : details;
+  const reason = isOlder ? "the leader is of an older version" : details;
   return new CoordinatorError("UNAVAILABLE", `the request can't be passed on: ${reason}`, { cause: error });
 }
 

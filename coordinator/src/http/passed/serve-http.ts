@@ -36,10 +36,7 @@ export async function* serveHttp(
   if (port !== undefined) {
     const acceptAt = accept[port];
     if (acceptAt === undefined)
-      throw new CoordinatorError(
-        "FAILED_PRECONDITION",
-        `the coordinator that leads serves no workspaces.${port}`,
-      );
+      throw new CoordinatorError("FAILED_PRECONDITION", `the leader serves no workspaces.${port}`);
     return yield* serveConnection(head.value, parts, signal, acceptAt);
   }
   const response = await fetch(requestOf(head.value, parts, signal), bindingsOf(head.value));

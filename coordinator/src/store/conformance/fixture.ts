@@ -18,7 +18,7 @@ export interface OpenedStore {
   dispose(): Promise<void>;
 }
 
-export interface Bench {
+export interface Fixture {
   readonly store: Store;
   readonly clock: VirtualClock;
 }
@@ -31,7 +31,7 @@ export interface CaseOptions {
 export function storeCase(
   open: StoreFactory,
   name: string,
-  run: (bench: Bench) => Promise<void>,
+  run: (bench: Fixture) => Promise<void>,
   options: CaseOptions = {},
 ): void {
   test(name, { timeout: CASE_LIMIT_MS }, async () => {

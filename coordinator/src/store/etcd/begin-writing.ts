@@ -3,7 +3,7 @@ import { encodeStoreMeta, STORE_KEY, type StoreMeta } from "../format/meta-codec
 import type { Revision } from "../store.ts";
 import type { EtcdOp } from "./etcd.ts";
 import { encodeHead } from "./head-record.ts";
-import { insist } from "./insist.ts";
+import { retryUntilAnswered } from "./insist.ts";
 import { HEAD_KEY, LEADER_KEY } from "./layout.ts";
 import { lost } from "./leadership.ts";
 import type { EtcdStoreOptions } from "./options.ts";
@@ -38,7 +38,7 @@ export async function writeFirst(
   ops: readonly EtcdOp[],
 ): Promise<bigint> {
   const head = ops.find((op) => op.type === "put" && op.key === HEAD_KEY);
-  const result = await insist(
+  const result = await retryUntilAnswered(
     () =>
       etcd.txn({
         compares: [

@@ -5,7 +5,7 @@ import { corrupt } from "../format/corrupt.ts";
 import type { StoreMeta } from "../format/meta-codec.ts";
 import { StoreError } from "../store-error.ts";
 import type { Etcd } from "./etcd.ts";
-import type { Insistence } from "./insist.ts";
+import type { RetryTiming } from "./insist.ts";
 import type { Leadership } from "./leadership.ts";
 import { readStore } from "./read-store.ts";
 import { markMoved } from "./write-restored.ts";
@@ -18,7 +18,7 @@ export interface EtcdStore extends DurableStore {
 
 /** The resources of an engine. */
 export interface Own {
-  readonly calls: Insistence;
+  readonly calls: RetryTiming;
   /** Returns the leadership. Undefined while another coordinator leads. */
   readonly leadership: () => Leadership | undefined;
   readonly etcd: Etcd;

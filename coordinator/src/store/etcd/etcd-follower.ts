@@ -14,7 +14,7 @@ import type { EtcdOp } from "./etcd.ts";
 import { ADVICE, type EtcdStore, EtcdStoreEngine } from "./etcd-engine.ts";
 import { EtcdError } from "./etcd-error.ts";
 import { EtcdJournal, foldGroups } from "./etcd-journal.ts";
-import type { Insistence } from "./insist.ts";
+import type { RetryTiming } from "./insist.ts";
 import { deletionOf, deletionOfParts, HEAD_KEY, putsOf } from "./layout.ts";
 import type { Leader, Leadership } from "./leadership.ts";
 import { type HistoryEnd, readHistoryEnd } from "./log-reader.ts";
@@ -60,7 +60,7 @@ export async function followEtcdStore(options: EtcdStoreOptions): Promise<Follow
 
 interface EtcdFollowerOptions {
   readonly options: EtcdStoreOptions;
-  readonly calls: Omit<Insistence, "outageMaxMs">;
+  readonly calls: Omit<RetryTiming, "outageMaxMs">;
   readonly callClock: MonotonicClock;
 }
 

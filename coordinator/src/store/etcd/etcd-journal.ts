@@ -7,7 +7,7 @@ import type { Revision, StoreHealth } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import type { Etcd, EtcdOp } from "./etcd.ts";
 import { encodeHead } from "./head-record.ts";
-import { type Insistence, insist } from "./insist.ts";
+import { type RetryTiming, retryUntilAnswered } from "./insist.ts";
 import {
   deletionOf,
   deletionOfParts,
@@ -27,7 +27,7 @@ const FOLD_BYTES_MAX = 4 * 1024 * 1024;
 /** The time for queued commits when the store is closed. It is shorter than systemd's limit for ending the process. */
 const CLOSE_WAIT_MS = 3_000;
 
-export interface EtcdJournalOptions extends Omit<Insistence, "signal" | "onRetry"> {
+export interface EtcdJournalOptions extends Omit<RetryTiming, "signal" | "onRetry"> {
   readonly etcd: Etcd;
   readonly leadership: Leadership;
   readonly timeline: Timeline;
@@ -203,7 +203,7 @@ export class EtcdJournal implements Journal {
       const { stalled } = outage;
       if (stalled !== undefined) this.#listener.stalled(stalled);
     };
-    return insist(call, { clock, random, outage, signal: this.#abandoned.signal, onRetry });
+    return retryUntilAnswered(call, { clock, random, outage, signal: this.#abandoned.signal, onRetry });
   }
 
   async #foldStep(fold: Fold): Promise<void> {

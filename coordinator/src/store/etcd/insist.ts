@@ -6,7 +6,7 @@ import type { Outage } from "./outage.ts";
 /** The delay between attempts. A restart of a member or an election takes about a second. */
 const BACK_OFF = { baseMs: 50, capMs: 1_000 };
 
-export interface Insistence {
+export interface RetryTiming {
   readonly clock: MonotonicClock;
   /** Returns a random number from 0 to 1, exclusive. */
   readonly random: () => number;
@@ -22,9 +22,9 @@ export interface Insistence {
  * Repeats a call until etcd responds. An attempt that failed may have taken effect, so the call must be idempotent. @throws
  * EtcdError if the call can't succeed, or the signal aborts.
  */
-export async function insist<T>(
+export async function retryUntilAnswered<T>(
   call: () => Promise<T>,
-  { clock, random, outage, signal, onRetry, outageMaxMs = Number.POSITIVE_INFINITY }: Insistence,
+  { clock, random, outage, signal, onRetry, outageMaxMs = Number.POSITIVE_INFINITY }: RetryTiming,
 ): Promise<T> {
   for (let failures = 1; ; failures++) {
     try {

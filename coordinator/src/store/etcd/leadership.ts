@@ -3,7 +3,7 @@ import { linkSignals } from "@forage/common/link-signals";
 import { StoreError } from "../store-error.ts";
 import type { Etcd, EtcdRecord } from "./etcd.ts";
 import { EtcdError } from "./etcd-error.ts";
-import { type Insistence, insist } from "./insist.ts";
+import { type RetryTiming, retryUntilAnswered } from "./insist.ts";
 import { HEAD_KEY, LEADER_KEY } from "./layout.ts";
 
 /**
@@ -40,7 +40,7 @@ export interface Leader {
   readonly sinceMs?: number | undefined;
 }
 
-export interface LeadershipOptions extends Omit<Insistence, "onRetry"> {
+export interface LeadershipOptions extends Omit<RetryTiming, "onRetry"> {
   readonly etcd: Etcd;
   readonly self: Leader;
   /** The wall clock in milliseconds. Default: the leader's record has no time. */
@@ -88,13 +88,13 @@ export class Leadership {
     const { etcd, signal } = options;
     let lease: bigint | undefined;
     for (;;) {
-      const found = await insist(() => etcd.range({ from: LEADER_KEY }), options);
+      const found = await retryUntilAnswered(() => etcd.range({ from: LEADER_KEY }), options);
       const [record] = found.records;
       if (signal.aborted) throw new StoreError("CLOSED", "the opening was cancelled");
       if (record !== undefined) {
         const leader = decodeLeader(record);
         if (leader.holder === options.self.holder) {
-          await insist(() => etcd.txn(removal(record)), options);
+          await retryUntilAnswered(() => etcd.txn(removal(record)), options);
           await pause(options.clock, YIELD_MS, signal);
         } else {
           onStandby(leader);
@@ -103,9 +103,9 @@ export class Leadership {
         continue;
       }
       onVacant();
-      lease ??= await insist(() => etcd.grantLease(LEADER_TTL_SECONDS), options);
+      lease ??= await retryUntilAnswered(() => etcd.grantLease(LEADER_TTL_SECONDS), options);
       const confirmedMs = options.clock.monotonicMs();
-      if (!(await insist(() => etcd.keepLeaseAlive(lease ?? 0n), options))) {
+      if (!(await retryUntilAnswered(() => etcd.keepLeaseAlive(lease ?? 0n), options))) {
         lease = undefined;
         continue;
       }
@@ -114,7 +114,7 @@ export class Leadership {
       const free = { type: "create-revision", key: LEADER_KEY, revision: 0n } as const;
       const put = { type: "put", key: LEADER_KEY, value, lease } as const;
       const granted = lease;
-      const result = await insist(() => etcd.txn({ compares: [free], ops: [put] }), options);
+      const result = await retryUntilAnswered(() => etcd.txn({ compares: [free], ops: [put] }), options);
       if (result.succeeded)
         return new Leadership(options, self, {
           lease: granted,
@@ -151,9 +151,9 @@ export class Leadership {
   async retake(headRevision: bigint): Promise<void> {
     const { etcd, clock } = this.#options;
     const confirmedMs = clock.monotonicMs();
-    const lease = await insist(() => etcd.grantLease(LEADER_TTL_SECONDS), this.#options);
+    const lease = await retryUntilAnswered(() => etcd.grantLease(LEADER_TTL_SECONDS), this.#options);
     const value = encodeLeader(this.self, lease);
-    const result = await insist(
+    const result = await retryUntilAnswered(
       () =>
         etcd.txn({
           compares: [

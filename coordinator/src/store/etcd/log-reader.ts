@@ -11,7 +11,7 @@ import type { Revision } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import type { Etcd } from "./etcd.ts";
 import { decodeHead } from "./head-record.ts";
-import type { Insistence } from "./insist.ts";
+import type { RetryTiming } from "./insist.ts";
 import { FOLD_KEY, HEAD_KEY, joined, MOVED_KEY, RESTORING_KEY } from "./layout.ts";
 import { readPages } from "./read-store.ts";
 
@@ -40,13 +40,13 @@ const AFTER_META = "m0";
  * Reads the entries after the known one, at one revision of etcd. @throws StoreError COMPACTED if the log no longer
  * contains them, CORRUPT if the log continues another history.
  */
-export async function readHistoryEnd(etcd: Etcd, calls: Insistence, known: KnownEntry): Promise<HistoryEnd> {
+export async function readHistoryEnd(etcd: Etcd, calls: RetryTiming, known: KnownEntry): Promise<HistoryEnd> {
   const range = { from: entryKey(known.revision + 1), to: AFTER_META };
   const { records, headRevision } = await readPages(etcd, calls, range);
   const pairs = new Map(joined(records));
   const [meta, base, head, fold] = [STORE_KEY, BASE_KEY, HEAD_KEY, FOLD_KEY].map((key) => pairs.get(key));
   if (meta === undefined || base === undefined || head === undefined)
-    throw new StoreError("CORRUPT", "the store in etcd is gone");
+    throw new StoreError("CORRUPT", "the store in etcd no longer exists");
   if (pairs.has(MOVED_KEY) || pairs.has(RESTORING_KEY))
     throw new StoreError("CORRUPT", "the store in etcd was moved or is being restored");
   const last = decodeHead(head);

@@ -5,7 +5,7 @@ import { encodeRecord, recordKey } from "../format/record-codec.ts";
 import { StoreError } from "../store-error.ts";
 import type { Etcd, EtcdOp, EtcdRecord } from "./etcd.ts";
 import { decodeHead, type HeadRecord } from "./head-record.ts";
-import { type Insistence, insist } from "./insist.ts";
+import { type RetryTiming, retryUntilAnswered } from "./insist.ts";
 import {
   ALL_KEYS,
   deletionOfParts,
@@ -40,7 +40,7 @@ export interface UnfinishedFold {
 }
 
 /** Reads and checks the whole store. Leaves out log entries after the head, which belong to an incomplete write. */
-export async function readStore(etcd: Etcd, calls: Insistence): Promise<Content> {
+export async function readStore(etcd: Etcd, calls: RetryTiming): Promise<Content> {
   const { records, headRevision } = await readPages(etcd, calls, ALL_KEYS);
   const pairs = new Map(joined(records));
   const headValue = pairs.get(HEAD_KEY);
@@ -71,7 +71,7 @@ export async function readStore(etcd: Etcd, calls: Insistence): Promise<Content>
 /** Reads the keys of the range, all at one revision of etcd. */
 export async function readPages(
   etcd: Etcd,
-  calls: Insistence,
+  calls: RetryTiming,
   range: { readonly from: string; readonly to: string },
 ): Promise<{ readonly records: readonly EtcdRecord[]; readonly headRevision: bigint }> {
   const records: EtcdRecord[] = [];
@@ -80,7 +80,7 @@ export async function readPages(
   let { from } = range;
   for (;;) {
     const query = { from, to: range.to, limit: PAGE_RECORDS, ...(at !== undefined && { at }) };
-    const page = await insist(() => etcd.range(query), calls);
+    const page = await retryUntilAnswered(() => etcd.range(query), calls);
     at ??= page.revision;
     for (const record of page.records) {
       records.push(record);

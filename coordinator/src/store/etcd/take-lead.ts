@@ -2,7 +2,7 @@ import { StoreError } from "../store-error.ts";
 import { checkMembers } from "./check-members.ts";
 import type { Etcd } from "./etcd.ts";
 import { EtcdError } from "./etcd-error.ts";
-import { type Insistence, insist } from "./insist.ts";
+import { type RetryTiming, retryUntilAnswered } from "./insist.ts";
 import { Leadership } from "./leadership.ts";
 import type { EtcdStoreOptions } from "./options.ts";
 import { Outage } from "./outage.ts";
@@ -11,7 +11,7 @@ import { Outage } from "./outage.ts";
 const OPEN_OUTAGE_MAX_MS = 30_000;
 
 export interface Lead {
-  readonly calls: Insistence;
+  readonly calls: RetryTiming;
   readonly leadership: Leadership;
 }
 
@@ -21,7 +21,7 @@ export type LeadOptions = EtcdStoreOptions & {
 };
 
 /** Waits until no other coordinator leads. */
-export async function takeLead(options: LeadOptions, known?: Insistence): Promise<Lead> {
+export async function takeLead(options: LeadOptions, known?: RetryTiming): Promise<Lead> {
   const calls = known ?? (await firstAnswer(options));
   const { etcd, self, nowMs, onStandby = () => {}, onVacant } = options;
   return {
@@ -31,12 +31,12 @@ export async function takeLead(options: LeadOptions, known?: Insistence): Promis
 }
 
 /** Waits until a member of etcd answers. */
-export async function firstAnswer(options: EtcdStoreOptions): Promise<Insistence> {
+export async function firstAnswer(options: EtcdStoreOptions): Promise<RetryTiming> {
   const { etcd, clock, callClock = clock, random } = options;
   const signal = options.signal ?? new AbortController().signal;
   const outage = new Outage(callClock, options.writeWaitMs);
   const calls = { clock: callClock, random, outage, signal, outageMaxMs: OPEN_OUTAGE_MAX_MS };
-  const members = await insist(() => checkAnswering(etcd), calls);
+  const members = await retryUntilAnswered(() => checkAnswering(etcd), calls);
   options.log?.({
     event: "etcd-answers",
     members: members.map(({ endpoint, type }) => ({ endpoint, type })),

@@ -7,13 +7,13 @@ import { checkedEpoch, RESTORE_REVISION_GAP, type RestoreResult } from "../forma
 import { StoreError } from "../store-error.ts";
 import type { Etcd, EtcdOp } from "./etcd.ts";
 import { encodeHead } from "./head-record.ts";
-import { type Insistence, insist } from "./insist.ts";
+import { type RetryTiming, retryUntilAnswered } from "./insist.ts";
 import { ALL_KEYS, grouped, HEAD_KEY, LEADER_KEY, MOVED_KEY, putsOf, RESTORING_KEY } from "./layout.ts";
 import { type Leadership, lost } from "./leadership.ts";
 
 export interface WriteRestoredOptions {
   readonly etcd: Etcd;
-  readonly calls: Insistence;
+  readonly calls: RetryTiming;
   /** The leadership, which keeps other coordinators out until the end. */
   readonly leadership: Leadership;
   readonly file: string;
@@ -60,10 +60,10 @@ export function markMoved(options: Omit<WriteRestoredOptions, "file">, to: strin
 async function makeRoom(options: WriteRestoredOptions): Promise<void> {
   const { etcd, calls } = options;
   const marks = await Promise.all(
-    [RESTORING_KEY, MOVED_KEY].map((from) => insist(() => etcd.range({ from }), calls)),
+    [RESTORING_KEY, MOVED_KEY].map((from) => retryUntilAnswered(() => etcd.range({ from }), calls)),
   );
   const isOver = marks.some(({ records }) => records.length > 0);
-  const { records } = await insist(() => etcd.range({ ...ALL_KEYS, limit: 2 }), calls);
+  const { records } = await retryUntilAnswered(() => etcd.range({ ...ALL_KEYS, limit: 2 }), calls);
   if (!isOver && records.some(({ key }) => key !== LEADER_KEY)) {
     throw new StoreError("NOT_EMPTY", "there is a store in etcd: a backup is restored under an empty prefix");
   }
@@ -81,6 +81,9 @@ async function write(
   ops: readonly EtcdOp[],
 ): Promise<void> {
   const leads = { type: "create-revision", key: LEADER_KEY, revision: leadership.createRevision } as const;
-  const result = await insist(() => etcd.txn({ compares: [leads], ops, otherwise: [LEADER_KEY] }), calls);
+  const result = await retryUntilAnswered(
+    () => etcd.txn({ compares: [leads], ops, otherwise: [LEADER_KEY] }),
+    calls,
+  );
   if (!result.succeeded) throw lost(result.found[0]);
 }

@@ -98,7 +98,7 @@ export async function readBackup(
     }
     const sha256 = reader.digest();
     if ((await reader.line(LINE_BYTES_MAX)) !== `${sha256}\n`) throw new Error("its SHA-256 does not match");
-    if (!(await reader.atEnd())) throw new Error("something follows after its end");
+    if (!(await reader.atEnd())) throw new Error("data follows its end");
     return { info: { ...header, sha256 }, records };
   } catch (cause) {
     const reason = messageOf(cause);

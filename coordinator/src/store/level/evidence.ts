@@ -63,7 +63,7 @@ export class Evidence {
   /** Restores the original files. Called when the store is refused, after the database was closed. */
   putBack(): void {
     if (this.#found === "not linked") return;
-    if (this.#found === "absent") putAway(this.#disk, this.#files.database, ".made");
+    if (this.#found === "absent") renameAside(this.#disk, this.#files.database, ".made");
     else exchange(this.#disk, this.#files);
   }
 
@@ -117,11 +117,11 @@ function exchange(disk: Disk, { database, evidence }: StoreFiles): void {
 }
 
 function discard(disk: Disk, evidence: string): void {
-  putAway(disk, evidence, ".discarded");
+  renameAside(disk, evidence, ".discarded");
 }
 
 /** Renames the directory before it is removed, so that a part of it is never mistaken for the whole. */
-export function putAway(disk: Disk, dir: string, suffix: string): void {
+export function renameAside(disk: Disk, dir: string, suffix: string): void {
   if (!existsSync(dir)) return;
   const away = `${dir}${suffix}`;
   disk.rename(dir, away);

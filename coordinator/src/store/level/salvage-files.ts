@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Disk, removeTree } from "./disk.ts";
-import { putAway } from "./evidence.ts";
+import { renameAside } from "./evidence.ts";
 import type { StoreFiles } from "./files.ts";
 
 /**
@@ -21,7 +21,7 @@ export function finishSalvage(disk: Disk, { database, salvaged }: StoreFiles): v
 /** Removes the files of a salvage that was interrupted before it changed the database. */
 export function clearSalvage(disk: Disk, files: StoreFiles): void {
   // The directory is complete, and would become the store if the database were ever missing. So it is renamed first.
-  putAway(disk, files.salvaged, ".discarded");
+  renameAside(disk, files.salvaged, ".discarded");
   removeTree(disk, `${files.salvaged}.discarded`);
   removeTree(disk, makingDir(files));
   clearAttempts(disk, files);

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import type { Clock } from "@forage/common/clock";
 import { LOGIN_PATH, verifyLoginCode } from "@forage/identity/workspace-login";
 import type { DialPod, PodPlace } from "../../forwarding/dial-pod.ts";
-import type { Arrival, ForwardRules } from "../../forwarding/forward-headers.ts";
+import type { ForwardRules, RequestOrigin } from "../../forwarding/forward-headers.ts";
 import { forwardRequest, refuse } from "../../forwarding/forward-request.ts";
 import { forwardUpgrade, refuseUpgrade } from "../../forwarding/forward-upgrade.ts";
 import { PodAgent } from "../../forwarding/pod-agent.ts";
@@ -39,7 +39,7 @@ const CONNECTIONS_PER_PORT = 64;
  * The most open requests and WebSockets. It is below the limit of all sessions, so that logs and
  * commands still work while workspaces are busy.
  */
-const PLACES = 500;
+const MAX_OPEN_REQUESTS = 500;
 
 const RULES: ForwardRules = {
   target: "the workspace",
@@ -53,7 +53,7 @@ interface Found {
   readonly workspace: ReachableWorkspace;
   readonly pod: PodPlace;
   readonly port: number;
-  readonly giveBack: () => void;
+  readonly release: () => void;
 }
 
 interface Refusal {
@@ -92,7 +92,7 @@ export class Ingress {
     this.#agent = new PodAgent(options.dial, CONNECTIONS_PER_PORT, options.clock);
     this.#shares = new Shares({
       what: "requests to workspaces",
-      total: PLACES,
+      total: MAX_OPEN_REQUESTS,
       ofUser: options.connectionsPerWorkspace,
       isFair: true,
     });
@@ -106,7 +106,7 @@ export class Ingress {
     this.#visits.recheck(instanceId);
   }
 
-  async serve(request: IncomingMessage, response: ServerResponse, arrival: Arrival): Promise<void> {
+  async serve(request: IncomingMessage, response: ServerResponse, arrival: RequestOrigin): Promise<void> {
     if (request.url?.split("?", 1)[0] === LOGIN_PATH) {
       await this.#logIn(request, response, arrival);
       return;
@@ -124,7 +124,12 @@ export class Ingress {
     }
   }
 
-  async upgrade(request: IncomingMessage, client: Duplex, head: Buffer, arrival: Arrival): Promise<void> {
+  async upgrade(
+    request: IncomingMessage,
+    client: Duplex,
+    head: Buffer,
+    arrival: RequestOrigin,
+  ): Promise<void> {
     const found = this.#admit(request);
     if ("status" in found) {
       this.#options.stats.refused("ingress", found.reason);
@@ -146,7 +151,7 @@ export class Ingress {
   }
 
   /** Counts a visit until it ends, and closes it if a change of the workspace forbids it. */
-  #begin(request: IncomingMessage, { workspace, port, giveBack }: Found, cut: () => void): () => void {
+  #begin(request: IncomingMessage, { workspace, port, release }: Found, cut: () => void): () => void {
     const { instanceId } = workspace;
     const { activity, stats, directory, templates } = this.#options;
     const { headers } = request;
@@ -155,7 +160,7 @@ export class Ingress {
       return now !== undefined && authorizeVisit(now, port, headers, templates.host).type === "allowed";
     };
     const ends = [
-      ...[activity.begin(instanceId), stats.begin("ingress"), giveBack],
+      ...[activity.begin(instanceId), stats.begin("ingress"), release],
       this.#visits.add(instanceId, { isAllowed, cut }),
     ];
     return () => {
@@ -182,8 +187,8 @@ export class Ingress {
       };
     if (workspace.pod === undefined)
       return { status: 503, reason: "no-node", message: "the workspace has no node yet" };
-    const giveBack = this.#shares.tryAcquire(workspace.instanceId);
-    return giveBack === undefined ? TOO_MANY : { workspace, pod: workspace.pod, port, giveBack };
+    const release = this.#shares.tryAcquire(workspace.instanceId);
+    return release === undefined ? TOO_MANY : { workspace, pod: workspace.pod, port, release };
   }
 
   #find(
@@ -208,7 +213,7 @@ export class Ingress {
   }
 
   /** Exchanges a one-time code for a cookie. */
-  async #logIn(request: IncomingMessage, response: ServerResponse, arrival: Arrival): Promise<void> {
+  async #logIn(request: IncomingMessage, response: ServerResponse, arrival: RequestOrigin): Promise<void> {
     const target = this.#find(request.headers.host);
     if (target === undefined) return this.#refuse(response, NO_WORKSPACE);
     const refusal = await this.#loginRefusal(request, target.workspace);

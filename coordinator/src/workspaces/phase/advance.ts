@@ -119,7 +119,7 @@ function withStoppingLimits(record: InstanceRecord, observation: Observation): I
   const limitMs = stoppingLimitMs(record, observation);
   if (limitMs === undefined || observation.nowMs < limitMs) return record;
   if (hasPod(record))
-    return failed(record, `the pod did not stop in time on node ${record.node}; the stop goes on`);
+    return failed(record, `the pod did not stop in time on node ${record.node}; the stop continues`);
   const why = finalTransferOf(record)?.message ?? "";
   return failed(
     record,

@@ -39,7 +39,7 @@ for (const { name, record, isActive = false } of CASES)
     };
     const beforeMs = restMs();
     clock.stall(24 * HOUR_MS);
-    time.heldUp(24 * HOUR_MS);
+    time.recordStall(24 * HOUR_MS);
     assert.equal(restMs(), beforeMs);
     assert.ok(beforeMs > 0);
     clock.advance(1_000);
@@ -60,7 +60,7 @@ for (const { name, record, isActive = false } of CASES)
       assert.ok(atMs > clock.nowMs() + HOUR_MS / 3, activity);
   });
 
-test("starts the time for an interruption with the interruption, but not before the coordinator could act", () => {
+test("counts an interruption from its start, but only while the coordinator could act", () => {
   const clock = new VirtualClock({ startMs: HOUR_MS });
   const record = InstanceRecord.fromPartial({
     phase: WorkspacePhase.INTERRUPTED,

@@ -150,7 +150,7 @@ function discarded(record: InstanceRecord): InstanceRecord {
   if (!isKept(record) && !isUnsaved)
     throw new CoordinatorError(
       "FAILED_PRECONDITION",
-      `workspace ${record.id} has no unsaved content to discard: its content is in use, saved or gone`,
+      `workspace ${record.id} has no unsaved content to discard: its content is in use, saved or deleted`,
     );
   const given = { ...record, contentKept: true, contentDiscarded: true };
   return record.phase === WorkspacePhase.STOPPED

@@ -51,7 +51,7 @@ export async function* exportContent(
     channel.close(
       new CoordinatorError(
         "UNAVAILABLE",
-        `the content of workspace ${id} can't be read: ${transfer?.message ?? "its record has gone"}`,
+        `the content of workspace ${id} can't be read: ${transfer?.message ?? "its record no longer exists"}`,
       ),
     );
   };

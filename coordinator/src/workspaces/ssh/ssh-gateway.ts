@@ -20,7 +20,7 @@ export interface SshGatewayOptions {
   readonly stats: AccessStats;
   readonly parseKey: ParseKey;
   /** The limit of open channels to all workspaces. Default: 300. */
-  readonly channelPlaces?: number;
+  readonly maxChannels?: number;
   readonly clock: Pick<Clock, "schedule">;
   readonly log: Pick<Log, "debug">;
 }
@@ -38,7 +38,7 @@ const MAX_CHANNELS = 64;
  * the ingress they stay below the limit of all sessions, so that logs and commands still work while
  * workspaces are busy.
  */
-const CHANNEL_PLACES = 300;
+const MAX_OPEN_CHANNELS = 300;
 const CHANNELS_PER_WORKSPACE = 128;
 /** Host names that mean the workspace itself. */
 const OWN_HOSTS = ["localhost", "127.0.0.1", "::1"];
@@ -53,7 +53,7 @@ interface ForwardRequest {
   readonly accept: () => ServerChannel;
   readonly reject: () => void;
   /** Releases the slot of the channel. */
-  readonly giveBack: () => void;
+  readonly release: () => void;
 }
 
 /**
@@ -67,7 +67,7 @@ export class SshGateway {
 
   constructor(options: SshGatewayOptions) {
     this.#options = options;
-    const { channelPlaces: places = CHANNEL_PLACES } = options;
+    const { maxChannels: places = MAX_OPEN_CHANNELS } = options;
     this.#shares = new Shares({
       what: "SSH channels of workspaces",
       total: places,
@@ -154,34 +154,34 @@ export class SshGateway {
      * free.
      */
     const acquireChannel = (): (() => void) | undefined => {
-      const giveBack = channels.size < MAX_CHANNELS ? this.#shares.tryAcquire(instanceId) : undefined;
-      if (giveBack === undefined) {
+      const release = channels.size < MAX_CHANNELS ? this.#shares.tryAcquire(instanceId) : undefined;
+      if (release === undefined) {
         stats.refused("ssh", "too-many");
         return undefined;
       }
-      channels.add(giveBack);
+      channels.add(release);
       return () => {
-        giveBack();
-        channels.delete(giveBack);
+        release();
+        channels.delete(release);
       };
     };
     connection.once("close", () => {
-      for (const giveBack of channels) giveBack();
+      for (const release of channels) release();
     });
     connection.on("session", (accept, reject) => {
-      const giveBack = acquireChannel();
-      if (giveBack === undefined) return reject();
+      const release = acquireChannel();
+      if (release === undefined) return reject();
       const session = accept();
-      session.once("close", giveBack);
+      session.once("close", release);
       return serveSession(session, {
         open: (kind) => openInPod(this.#podOf(instanceId), kind, over.signal),
         moved: (direction, bytes) => stats.moved("ssh", direction, bytes),
       });
     });
     connection.on("tcpip", (accept, reject, info) => {
-      const giveBack = acquireChannel();
-      if (giveBack === undefined) return reject();
-      return this.#forward(instanceId, info, { accept, reject, giveBack });
+      const release = acquireChannel();
+      if (release === undefined) return reject();
+      return this.#forward(instanceId, info, { accept, reject, release });
     });
   }
 
@@ -192,10 +192,10 @@ export class SshGateway {
   #forward(
     instanceId: string,
     { destIP, destPort }: TcpipRequestInfo,
-    { accept, reject, giveBack }: ForwardRequest,
+    { accept, reject, release }: ForwardRequest,
   ): void {
     const refuse = (): void => {
-      giveBack();
+      release();
       reject();
     };
     if (!OWN_HOSTS.includes(destIP) || destPort < 1 || destPort > 65_535) {
@@ -206,7 +206,7 @@ export class SshGateway {
     try {
       const tunnel = this.#options.dial(this.#podOf(instanceId), destPort);
       const channel = accept();
-      channel.once("close", giveBack);
+      channel.once("close", release);
       channel.on("error", () => tunnel.destroy());
       channel.once("close", () => tunnel.destroy());
       tunnel.on("error", () => channel.destroy());

@@ -236,17 +236,17 @@ function checkConfirm(record: InstanceRecord, random: Random): void {
     },
     backup: random.chance(0.3) ? undefined : { key: "", revision: 7, record: pointer },
   });
-  const isThere =
+  const hasImage =
     done.archive !== undefined &&
     stored?.object === "object" &&
     stored.sizeBytes === 5 &&
     stored.sha256 === done.archive.sha256;
   const ops = writes.ops ?? [];
-  if (isThere !== ops.length > 0) broken("what is confirmed is not what the store holds");
-  if (!isThere && after.contentSafe) broken("content counts as safe that the store does not hold");
-  if (!isThere && after.transfers.some(({ id, finishedAt }) => id === done.id && finishedAt !== undefined))
+  if (hasImage !== ops.length > 0) broken("what is confirmed is not what the store holds");
+  if (!hasImage && after.contentSafe) broken("content counts as safe that the store does not hold");
+  if (!hasImage && after.transfers.some(({ id, finishedAt }) => id === done.id && finishedAt !== undefined))
     broken("a transfer ends well without its archive");
-  if (isThere && after.contentSafe !== done.id.startsWith("final"))
+  if (hasImage && after.contentSafe !== done.id.startsWith("final"))
     broken("only the final transfer makes content safe");
   for (const op of ops) {
     if (op.type !== "put" || !op.key.startsWith("workspaces/backups/")) continue;
@@ -259,7 +259,7 @@ function checkConfirm(record: InstanceRecord, random: Random): void {
     if (isLate) checkOrderOfLate(generations, record.podGoneVersion);
   }
   const isPointer = ops.some((op) => op.type === "put" && op.key.startsWith("workspaces/backups/"));
-  if (isPointer !== (isThere && done.kind !== TransferKind.SNAPSHOT)) broken("a snapshot moves the pointer");
+  if (isPointer !== (hasImage && done.kind !== TransferKind.SNAPSHOT)) broken("a snapshot moves the pointer");
   if (isPointer && (writes.compares ?? []).length === 0) broken("the pointer moves without a compare");
 }
 
