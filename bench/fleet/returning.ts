@@ -8,6 +8,9 @@ import { eventCount } from "./event-count.ts";
 /** The time after the last connection until all agents use the large fleet's longer interval of heartbeats. */
 const SETTLE_MS = 15_000;
 const IDLE_SECONDS = 30;
+/** The further time until code is compiled and most of the garbage of the connections is collected. */
+const SETTLED_MS = 30_000;
+const SETTLED_SECONDS = 60;
 
 /**
  * Measures a coordinator with `count` idle agents, each on a TLS connection with its own address, and their return
@@ -33,6 +36,13 @@ export async function measureReturning(
     result[`${what}: coordinator resident (MB)`] = residentMb(coordinator.pid);
     result[`${what}: without mapped files (MB)`] = anonymousMb(coordinator.pid);
     result[`${what}: resident, an agent (kB)`] = ((residentMb(coordinator.pid) - emptyMb) * 1000) / count;
+    await delay(SETTLED_MS);
+    result[`${what}: coordinator idle, settled (% of a core)`] = await idlePercent(
+      coordinator.pid,
+      SETTLED_SECONDS,
+    );
+    result[`${what}: coordinator resident, settled (MB)`] = residentMb(coordinator.pid);
+    result[`${what}: resident before the first connection (MB)`] = emptyMb;
     await measureReturn(coordinator, agents, { count, what }, result);
   } finally {
     agents?.stop();

@@ -144,7 +144,7 @@ function receiving(method: Method, handler: UnaryHandler, options: ServeOptions)
       callback(error === undefined ? null : fail(error, done, options), response);
     };
     const audited = options.audit?.begin(method.path, peerOf(call, options), true);
-    const requests = known(requestsOf(call, signal), options, audited);
+    const requests = requestsOf(call, signal, requestCheck(options, audited));
     const work = { method: method.path, request: requests, signal, audited, isStream: true };
     identifyAndRun(call, work, options, async (context) => {
       widenWindow(call.metadata, options);
@@ -188,7 +188,7 @@ function streaming(
     call.on("error", abort);
     const audited = options.audit?.begin(method.path, peerOf(call, options), true);
     const input = method.requestStream
-      ? known(requestsOf(call as ServerDuplexStream<unknown, unknown>, signal), options, audited)
+      ? requestsOf(call as ServerDuplexStream<unknown, unknown>, signal, requestCheck(options, audited))
       : undefined;
     const request = input ?? (call as ServerWritableStream<unknown, unknown>).request;
     let over = false;
@@ -251,19 +251,14 @@ function framesWriter(method: Method, options: ServeOptions): WriterOf {
   };
 }
 
-/** Passes requests through. Throws at the first request with unknown fields. */
-async function* known<T>(
-  requests: AsyncIterable<T>,
-  { unknownFields }: ServeOptions,
-  audited?: AuditedCall,
-): AsyncGenerator<T, void, undefined> {
+/** Returns a function that records the first request of a stream, and throws at the first one with unknown fields. */
+function requestCheck({ unknownFields }: ServeOptions, audited?: AuditedCall): (request: unknown) => void {
   let isFirst = true;
-  for await (const request of requests) {
+  return (request) => {
     if (isFirst) audited?.requested(request);
     isFirst = false;
     unknownFields?.assertKnown(request);
-    yield request;
-  }
+  };
 }
 
 function pushing(

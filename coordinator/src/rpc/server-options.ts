@@ -16,14 +16,12 @@ export const PROVEN_STREAMS = 16_384;
 
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 
-/** Returns the options of a port for gRPC. */
+/** Returns the options of the TLS port for gRPC. `TlsServer` probes silent connections, so grpc-js sends no PINGs. */
 export function serverOptions(maxStreams: number, interceptors: ServerInterceptor[] = []): ChannelOptions {
   return {
     interceptors,
     "grpc.max_concurrent_streams": maxStreams,
     "grpc.max_receive_message_length": MAX_MESSAGE_BYTES,
-    "grpc.keepalive_time_ms": 20_000,
-    "grpc.keepalive_timeout_ms": 10_000,
     // The library's own statistics are unused, and cost 3 KB for each connection.
     "grpc.enable_channelz": 0,
   };

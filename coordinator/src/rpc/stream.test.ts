@@ -56,3 +56,22 @@ test("reads at most 16 requests ahead of a slow handler", async () => {
   stopping.abort();
   assert.equal((await requests.next()).done, true);
 });
+
+test("ends a stream of requests at the first one that its check refuses", async () => {
+  const call = new PassThrough({ objectMode: true });
+  const stopping = new AbortController();
+  const seen: unknown[] = [];
+  const requests = requestsOf(
+    call as unknown as ServerDuplexStream<unknown, unknown>,
+    stopping.signal,
+    (request) => {
+      if (request === "bad") throw new Error("refused");
+    },
+  );
+  for (const request of ["good", "bad", "unread"]) call.write(request);
+  await assert.rejects(async () => {
+    for await (const request of requests) seen.push(request);
+  }, /refused/);
+  assert.deepEqual(seen, ["good"]);
+  assert.equal(getEventListeners(stopping.signal, "abort").length, 0);
+});

@@ -8,10 +8,13 @@ const MAX_BUFFERED = 16;
 
 /**
  * Yields the stream of requests. Ends with the client's half-close, its cancellation or the signal.
+ * Throws if `check` throws for a request. A generator of its own for checks would cost each heartbeat
+ * of an agent three more promises.
  */
 export async function* requestsOf<T>(
   call: ServerDuplexStream<T, unknown> | ServerReadableStream<T, unknown>,
   signal: AbortSignal,
+  check: (request: T) => void = () => {},
 ): AsyncGenerator<T> {
   const buffered: T[] = [];
   let ended = signal.aborted;
@@ -31,6 +34,7 @@ export async function* requestsOf<T>(
     while (true) {
       const next = buffered.shift();
       if (next !== undefined) {
+        check(next);
         yield next;
         continue;
       }

@@ -189,6 +189,55 @@ describe("SessionGuard", { timeout: 300_000 }, () => {
   });
 });
 
+describe("a connection that sends nothing", () => {
+  const silence = { probeMs: 20_000, answerMs: 10_000 };
+
+  it("is sent a PING and closed if its peer doesn't answer", async (t) => {
+    let nowMs = 0;
+    const { connect, guard, offences } = await served(t, { silence, monotonicMs: () => nowMs });
+    const peer = await connect();
+    let [settings, pings] = [0, 0];
+    peer.onFrame = (type) => {
+      if (type === 4) settings += 1;
+      if (type === 6) pings += 1;
+    };
+    await until(() => settings === 2);
+    // The first check notices the peer's preface and settings.
+    guard.checkOverhead();
+    nowMs = 20_000;
+    guard.checkOverhead();
+    await until(() => pings === 1);
+    for (nowMs of [29_999, 30_000]) guard.checkOverhead();
+    assert.equal(guard.size, 1);
+    guard.checkOverhead();
+    await peer.closed;
+    assert.deepEqual([pings, guard.size, offences], [1, 0, []]);
+  });
+
+  it("stays open while its peer answers", async (t) => {
+    let nowMs = 0;
+    const { guard, origin } = await served(t, { silence, monotonicMs: () => nowMs });
+    const client = connectHttp2(origin);
+    t.after(() => client.destroy());
+    let pings = 0;
+    client.on("ping", () => {
+      pings += 1;
+    });
+    await until(() => guard.size === 1);
+    for (const count of [1, 2, 3]) {
+      guard.checkOverhead();
+      nowMs += 20_000;
+      guard.checkOverhead();
+      await until(() => pings === count);
+      // The server reads this answer after that to its own PING, which the client sent before.
+      await new Promise<void>((resolve) => client.ping(() => resolve()));
+    }
+    nowMs += 10_000;
+    for (let check = 0; check < 3; check++) guard.checkOverhead();
+    assert.equal(guard.size, 1);
+  });
+});
+
 interface Call {
   cancelled: boolean;
   readonly write: (message: Buffer) => void;
@@ -262,6 +311,7 @@ class RawPeer {
   readonly closed: Promise<unknown>;
   /** The error code of the server's first GOAWAY. */
   readonly goAway: Promise<number>;
+  onFrame = (_type: number): void => {};
 
   constructor(socket: Socket) {
     this.#socket = socket;
@@ -274,6 +324,7 @@ class RawPeer {
         while (pending.length >= 9 && pending.length >= 9 + pending.readUIntBE(0, 3)) {
           const end = 9 + pending.readUIntBE(0, 3);
           if (pending[3] === 7) resolve(pending.readUInt32BE(13));
+          this.onFrame(pending[3] ?? 0);
           pending = pending.subarray(end);
         }
       });

@@ -5,9 +5,11 @@ import { checkStreams, onSession, sessionSourceOf } from "./grpc-sessions.ts";
 import type { Offenders } from "./offenders.ts";
 import { RateBudget } from "./rate-budget.ts";
 import { PACED_RESETS, PROVEN_RESETS, QUICK_RESET_MS, RESETS, SessionLimits } from "./session-limits.ts";
+import { Silence, type SilenceLimits } from "./silence.ts";
 
 export { Offenders } from "./offenders.ts";
 export { PacedStarts } from "./paced-starts.ts";
+export type { SilenceLimits } from "./silence.ts";
 
 /**
  * `RESETS`: too many streams that were opened and reset at once. `UNPROVEN`: too many streams without accepted
@@ -21,6 +23,8 @@ export interface SessionGuardOptions {
   readonly monotonicMs: () => number;
   /** The number of streams that a connection may open before `prove` is called for it. Default: no limit. */
   readonly maxUnprovenStreams?: number;
+  /** If set, silent connections are sent a PING, and closed if they don't answer. Default: grpc-js does it. */
+  readonly silence?: SilenceLimits;
   /** Called for each offence, for logs and metrics. Must not throw. */
   readonly onOffence?: (remoteAddress: string, offence: Offence) => void;
 }
@@ -31,6 +35,7 @@ interface Guarded {
   /** The connection's socket, which also counts its bytes. */
   readonly socket: ServerHttp2Session["socket"];
   readonly limits: SessionLimits;
+  readonly silence: Silence | undefined;
   resets: RateBudget;
   /** The open streams younger than `QUICK_RESET_MS`, and some others, each with its start time. */
   readonly recent: Map<ServerHttp2Stream, number>;
@@ -46,10 +51,7 @@ interface Guarded {
  */
 const PACED_UNPROVEN_STREAMS = 8;
 
-/**
- * The number of connections with accepted credentials that one check for overhead visits. On a server of 5,000, each is
- * checked every 2 s.
- */
+/** The number of connections with accepted credentials that one check for overhead visits by default. */
 const CHECKED_AT_ONCE = 1_000;
 
 /** The minimum size of `recent` for a sweep, below which a sweep would cost more than the streams. */
@@ -97,12 +99,12 @@ export class SessionGuard {
   }
 
   /**
-   * Closes connections that sent too many bytes without data since their last check. To be called about twice a second.
-   * Visits those with accepted credentials in turn.
+   * Closes connections that sent too many bytes without data since their last check, and those whose peer is gone. To be
+   * called about twice a second. Visits up to `atOnce` of those with accepted credentials, in turn.
    */
-  checkOverhead(): void {
+  checkOverhead(atOnce = CHECKED_AT_ONCE): void {
     this.#check(this.#unproven);
-    this.#check(this.#checked.next(CHECKED_AT_ONCE));
+    this.#check(this.#checked.next(atOnce));
   }
 
   /**
@@ -115,15 +117,24 @@ export class SessionGuard {
 
   #check(all: Iterable<Guarded>): void {
     const nowMs = this.#options.monotonicMs();
-    for (const guarded of all)
-      if (!guarded.session.destroyed && !guarded.limits.overhead(nowMs, guarded.socket))
-        this.#cut(guarded, "OVERHEAD");
+    for (const guarded of all) {
+      const { session, socket, limits } = guarded;
+      if (session.destroyed) continue;
+      if (limits.overhead(nowMs, socket)) this.#checkSilence(guarded, nowMs);
+      else this.#cut(guarded, "OVERHEAD");
+    }
+  }
+
+  #checkSilence({ session, limits, silence }: Guarded, nowMs: number): void {
+    const step = silence?.visit(nowMs, limits.receivedBytes);
+    if (step === "probe") session.ping(() => {});
+    else if (step === "close") session.destroy();
   }
 
   #enter(session: ServerHttp2Session): void {
     const { socket } = session;
     const { remoteAddress = "", remotePort } = socket;
-    const { offenders, monotonicMs } = this.#options;
+    const { offenders, monotonicMs, silence } = this.#options;
     const nowMs = monotonicMs();
     const isPaced = offenders.isPaced(remoteAddress, nowMs);
     const guarded = {
@@ -131,6 +142,7 @@ export class SessionGuard {
       socket,
       address: remoteAddress,
       limits: new SessionLimits(nowMs),
+      silence: silence && new Silence(silence, nowMs),
       resets: new RateBudget(isPaced ? PACED_RESETS : RESETS, nowMs),
       recent: new Map<ServerHttp2Stream, number>(),
       sweepAt: MIN_SWEEP,

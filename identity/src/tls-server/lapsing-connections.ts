@@ -2,16 +2,13 @@ import { InTurn } from "../in-turn.ts";
 import type { PeerIdentity } from "../peer-identity.ts";
 import type { Connection, Lapsed, Peers } from "./peers.ts";
 
-/**
- * The number of connections that one check for expiry and revocation visits, beside those already found lapsed. An
- * expired certificate is noticed after 0.4 s on a server of 1,000 connections, and after 2 s on one of 5,000.
- * Connections named by `recheck` are visited out of turn.
- */
+/** The number of connections that one check visits in turn by default, beside those that are due or named by `recheck`. */
 const SWEPT_AT_ONCE = 1_000;
 
 /**
  * Finds connections whose certificate has expired or was revoked. Each gets one more visit between its discovery and
- * its end.
+ * its end. Expired ones are visited at once, because the earliest end is known. Revoked ones are named by `recheck`. The
+ * visits in turn find the rest, for example after the wall clock was set.
  */
 export class LapsingConnections {
   readonly #peers: Peers;
@@ -28,6 +25,7 @@ export class LapsingConnections {
   /** Visits connections, and returns those that were already lapsed at their last visit. */
   due(atOnce = SWEPT_AT_ONCE): readonly Lapsed[] {
     const due: Lapsed[] = [];
+    for (const connection of this.#peers.expired()) this.#rechecked.add(connection);
     const visited = new Set([...this.#found, ...this.#rechecked, ...this.#turns.next(atOnce)]);
     this.#rechecked.clear();
     for (const connection of visited) {

@@ -68,6 +68,8 @@ export class Peers {
   readonly #byCertificate = new WeakMap<object, AuthenticatedPeer>();
   readonly #problems = new Map<string, CertificateProblem>();
   readonly #connections = new Set<Connection>();
+  /** No certificate of a connection expires before this time, except those that `expired` has returned. */
+  #earliestExpiryMs = Number.POSITIVE_INFINITY;
   readonly #isRevoked: (identity: PeerIdentity) => boolean;
   readonly #cluster: string | undefined;
   readonly #nowMs: () => number;
@@ -120,6 +122,7 @@ export class Peers {
     const connection = { socket, peer };
     this.#connections.add(connection);
     if (peer.type === "authenticated") {
+      this.#earliestExpiryMs = Math.min(this.#earliestExpiryMs, peer.identity.notAfterMs);
       // Node.js parses the certificate on each access and returns a new object of 2 kB. This small object is used
       // instead.
       const shown = { raw: SHOWN };
@@ -161,6 +164,25 @@ export class Peers {
 
   get connections(): ReadonlySet<Connection> {
     return this.#connections;
+  }
+
+  /**
+   * Returns the connections whose certificate has expired. Visits connections only if one may have expired since the last
+   * call.
+   */
+  expired(): Connection[] {
+    const nowMs = this.#nowMs();
+    if (nowMs < this.#earliestExpiryMs) return [];
+    this.#earliestExpiryMs = Number.POSITIVE_INFINITY;
+    const expired: Connection[] = [];
+    for (const connection of this.#connections) {
+      const { peer } = connection;
+      if (peer.type !== "authenticated") continue;
+      const { notAfterMs } = peer.identity;
+      if (notAfterMs <= nowMs) expired.push(connection);
+      else this.#earliestExpiryMs = Math.min(this.#earliestExpiryMs, notAfterMs);
+    }
+    return expired;
   }
 
   /** Yields the connections whose certificate expired or was revoked, each with the reason. */

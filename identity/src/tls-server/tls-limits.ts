@@ -1,4 +1,5 @@
 import type { BudgetRate } from "../session-guard/rate-budget.ts";
+import type { SilenceLimits } from "../session-guard/silence.ts";
 
 export interface TlsLimits {
   readonly maxConnections: number;
@@ -16,6 +17,7 @@ export interface TlsLimits {
   readonly placeMs: number;
   readonly handshakeMs: number;
   readonly waitMs: number;
+  readonly silence: SilenceLimits;
 }
 
 export const DEFAULT_TLS_LIMITS: TlsLimits = {
@@ -61,4 +63,6 @@ export const DEFAULT_TLS_LIMITS: TlsLimits = {
    * server would do all handshakes for agents that close the connection before the welcome.
    */
   waitMs: 7_500,
+  /** Clients behind NAT keep their entries, and watches of clients that are gone end, within about 40 s. */
+  silence: { probeMs: 20_000, answerMs: 10_000 },
 };

@@ -18,6 +18,7 @@ import { HandshakeGate } from "./handshake-gate.ts";
 import { LapsingConnections } from "./lapsing-connections.ts";
 import { authoritiesOf, secureContextOptions, type TlsMaterial } from "./material.ts";
 import { type Connection, type Lapsed, type Peer, type PeeredCall, Peers } from "./peers.ts";
+import { SweepPace } from "./sweep-pace.ts";
 import { DEFAULT_TLS_LIMITS, type TlsLimits } from "./tls-limits.ts";
 import type { RefusalReason, TlsServerOptions, TlsServerStats } from "./tls-options.ts";
 import { UnusedHandshakes } from "./unused-handshakes.ts";
@@ -36,10 +37,7 @@ export type { TlsServerEvent, TlsServerOptions, TlsServerStats } from "./tls-opt
 const BACKLOG = 8_192;
 /** The interval of checks for expiry, revocation and overhead. */
 const SWEEP_MS = 400;
-/**
- * The interval of checks for overhead of addresses that offended before. It bounds what a flood can do before its
- * connection is closed again.
- */
+/** The interval of checks for overhead of addresses that offended before. It bounds what a flood can do. */
 const PACED_SWEEP_MS = 50;
 
 /**
@@ -133,6 +131,7 @@ export class TlsServer {
       offenders: this.#offenders,
       monotonicMs: this.#monotonicMs,
       maxUnprovenStreams: this.#limits.maxAnonymousStreams,
+      silence: this.#limits.silence,
       onOffence: (remoteAddress, reason) => this.#options.onEvent?.({ type: "cut", remoteAddress, reason }),
     });
     await new Promise<void>((resolve, reject) => {
@@ -146,9 +145,11 @@ export class TlsServer {
       this.#net.listen({ port: at.port, host: at.host, backlog: BACKLOG }, resolve);
     });
     this.#net.removeAllListeners("error").on("error", () => {});
+    const pace = new SweepPace();
     this.#sweep = setInterval(() => {
-      this.sweepLapsed();
-      this.#guard?.checkOverhead();
+      const visits = pace.visits(this.#peers.size);
+      this.sweepLapsed(visits);
+      this.#guard?.checkOverhead(visits);
     }, SWEEP_MS).unref();
     this.#pacedSweep = setInterval(() => this.#guard?.checkPacedOverhead(), PACED_SWEEP_MS).unref();
     const { address, port } = this.#net.address() as AddressInfo;
@@ -309,8 +310,7 @@ export class TlsServer {
       const timer = setTimeout(() => this.#release(socket), this.#limits.placeMs);
       socket.once("close", () => clearTimeout(timer));
       this.#unused.start(socket, socket.remoteAddress ?? "");
-      const { handshakeMs } = this.#limits;
-      onFirstBytes(socket, handshakeMs, (error) => {
+      onFirstBytes(socket, this.#limits.handshakeMs, (error) => {
         if (error === undefined) this.#tls.emit("connection", socket);
         else this.#failed(error, socket);
       });
