@@ -105,6 +105,18 @@ test("contains as many violations as fit, in their order", () => {
   assert.deepEqual(details?.violations, violations.slice(0, count));
 });
 
+test("fills the details up to their limit of 4,500 bytes", () => {
+  const sizes = Array.from({ length: 400 }, (_, length) => {
+    const violations = Array.from({ length: 12 }, (__, index) => {
+      return { field: `f${index}`, description: "d".repeat(400 + (index === 0 ? Math.min(length, 99) : 0)) };
+    });
+    const message = "m".repeat(100 + Math.max(0, length - 99));
+    const { metadata } = toServiceError(new CoordinatorError("INVALID", message, { violations }));
+    return Buffer.from(metadata.get("grpc-status-details-bin")[0] ?? "").length;
+  });
+  assert.equal(Math.max(...sizes), 4_500);
+});
+
 function list(count: number, field: string, description: string): FieldViolation[] {
   return Array.from({ length: count }, () => ({ field, description }));
 }
