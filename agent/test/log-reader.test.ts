@@ -136,7 +136,7 @@ for (const [what, request, expected] of [
   ["no JSON", "hello\n", /error/],
   ["no kind", '{"logFile":"/a/1.log"}\n', /a request has kind and logFile/],
   ["another kind", '{"kind":"x","logFile":"/a/1.log"}\n', /there is no such request/],
-  ["what is no log", '{"kind":"follow","logFile":"/etc/passwd"}\n', /is no log/],
+  ["what is no log", '{"kind":"follow","logFile":"/etc/passwd"}\n', /is not a log/],
   ["a log without pipes", '{"kind":"follow","logFile":"/nowhere/1.log"}\n', /ENOENT/],
   ["too much", `${"x".repeat(9_000)}\n`, /^$/],
 ] as const) {

@@ -134,6 +134,7 @@ async function problemOf([, ...argv]: readonly string[]): Promise<string | undef
     throw error;
   }
   const { stderr } = await runCommand(argv, { env: fake.env });
-  return /is not KIND|there is no kind|its kind is missing|nodes have no|is no pod:|is missing/.exec(stderr)
-    ?.input;
+  return /is not KIND|there is no kind|its kind is missing|nodes have no|is not a pod:|is missing/.exec(
+    stderr,
+  )?.input;
 }

@@ -99,7 +99,7 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
     // The second node finds the image there.
     for (const _ of [1, 2]) {
       const { exitCode, stdout, stderr } = await prefetch("e2e");
-      assert.deepEqual([exitCode, stdout], [0, `n2: ${image} is there\n`], stderr);
+      assert.deepEqual([exitCode, stdout], [0, `n2: ${image} is on the node\n`], stderr);
     }
     const removed = await fleet.forageInProcess(["image", "rm", image, "--node", "n2", "-n", "e2e"]);
     assert.equal(removed.stdout, `n2: ${image} removed\n`, removed.stderr);

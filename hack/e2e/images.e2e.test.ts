@@ -97,7 +97,7 @@ describe("images without a registry", { concurrency: false }, () => {
     const removed = await system.forageInProcess(["image", "rm", other, "--node", "n1", "-n", "e2e"]);
     assert.deepEqual([removed.exitCode, removed.stdout], [0, `n1: ${other} removed\n`], removed.stderr);
     const gone = await system.forageInProcess(["image", "rm", other, "--node", "n1", "-n", "e2e"]);
-    assert.equal(gone.stdout, `n1: ${other} is not there\n`);
+    assert.equal(gone.stdout, `n1: ${other} does not exist\n`);
   });
 
   test("an image is pulled before pods need it", LIMIT, async () => {
@@ -112,7 +112,11 @@ describe("images without a registry", { concurrency: false }, () => {
       "-n",
       "e2e",
     ]);
-    assert.deepEqual([pulled.exitCode, pulled.stdout], [0, `n1: ${reference} is there\n`], pulled.stderr);
+    assert.deepEqual(
+      [pulled.exitCode, pulled.stdout],
+      [0, `n1: ${reference} is on the node\n`],
+      pulled.stderr,
+    );
     await waitFor(async () => (await listed()).includes(reference), {
       what: "the node reports it",
       limitMs: 60_000,

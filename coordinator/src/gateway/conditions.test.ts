@@ -27,6 +27,6 @@ test("counts the gateways that serve the route, and says why others don't", () =
   const programmed = conditionsOf(findings, [NODE, lacking]).at(-1);
   assert.deepEqual(programmed, {
     ...{ type: "Programmed", status: false, reason: "Pending" },
-    message: "1 of 2 gateways serve it as it is now; n2: not applied yet",
+    message: "1 of 2 gateways serve its current version; n2: not applied yet",
   });
 });

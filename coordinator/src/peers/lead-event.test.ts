@@ -10,5 +10,5 @@ test("names the leader, and whether it was a follower before", () => {
   });
   const { message } = leadEvent(own, { hasFollowed: true });
   assert.equal(message, "the coordinator at 10.0.0.2:7600 leads and has followed another coordinator before");
-  assert.match(leadEvent({ name: "c2", addresses: [] }, { hasFollowed: true }).message, /no known address/);
+  assert.match(leadEvent({ name: "c2", addresses: [] }, { hasFollowed: true }).message, /an unknown address/);
 });

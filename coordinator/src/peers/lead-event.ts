@@ -3,7 +3,7 @@ import type { OwnPlace } from "./coordinator-table.ts";
 
 /** Returns the event for a coordinator that becomes the leader. */
 export function leadEvent(
-  { name, addresses: [address = "no known address"] }: OwnPlace,
+  { name, addresses: [address = "an unknown address"] }: OwnPlace,
   { hasFollowed }: { readonly hasFollowed: boolean },
 ): EventInput {
   const since = hasFollowed ? "and has followed another coordinator before" : "since its start";

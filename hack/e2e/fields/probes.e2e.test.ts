@@ -137,7 +137,7 @@ describe("probes on a real host", { concurrency: false }, () => {
   test("probe.timeout_seconds: a probe that takes longer fails", LIMIT, async () => {
     const { status } = await notReady(
       "slow",
-      /readiness probe (fails|has not passed yet): no end within 1000 ms/,
+      /readiness probe (fails|has not passed yet): did not end within 1000 ms/,
     );
     assert.equal(status?.containers?.[0]?.restartCount ?? 0, 0);
   });

@@ -119,5 +119,5 @@ test("publishes a port at the address that Nomad names, or else at all addresses
   };
   assert.deepEqual(publish("192.0.2.1"), ["192.0.2.1", "192.0.2.1"]);
   for (const any of ["", "0.0.0.0", "::"]) assert.deepEqual(publish(any), [undefined, undefined]);
-  assert.throws(() => publish("fd00::1"), /port "http": host_ip "fd00::1" is no IPv4 address/);
+  assert.throws(() => publish("fd00::1"), /port "http": host_ip "fd00::1" is not an IPv4 address/);
 });
