@@ -85,7 +85,7 @@ export async function findStart(path: string): Promise<number> {
   return low * block.length;
 }
 
-/** Returns the first beginning of a line from `offset` on, where the kept part can begin. */
+/** Returns the offset of the first line that begins at or after `offset`. The kept part can begin there. */
 async function lineFrom(
   file: FileHandle,
   offset: number,

@@ -173,7 +173,7 @@ test("early failures of a startup probe don't count towards its threshold", () =
   assert.match(play.decision.restart ?? "", /2 times/);
 });
 
-test("there are no early probes for commands or if a success must last for a while", () => {
+test("sends no early probes for commands, or if several successes in a row are required", () => {
   for (const spec of [aProbe(), aProbe({ handler: TCP, successThreshold: 2 })]) {
     const play = new Play({ readiness: spec });
     assert.equal(play.answer("readiness", NO).decision.nextProbeAtMs, 10_000);

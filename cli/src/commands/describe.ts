@@ -25,7 +25,7 @@ export const describe = defineCommand({
       required: true,
       help: "a resource, pod/NAME (or the beginning of its uid), node/NAME, secret/NAME and the like",
     },
-    { name: "NAME", help: "where the first is KIND alone" },
+    { name: "NAME", help: "the name, if the first argument is only a kind" },
   ],
   run: async (invocation) => {
     const context = contextOf(invocation);

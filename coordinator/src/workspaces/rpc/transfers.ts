@@ -69,7 +69,7 @@ export async function backupWorkspace(
     if (record.contentStage !== ContentStage.READY || record.stop !== undefined)
       throw new CoordinatorError(
         "FAILED_PRECONDITION",
-        `the content of workspace ${id} is not complete yet, so that there is nothing to back up`,
+        `the content of workspace ${id} is not complete yet, so there is nothing to back up`,
       );
   });
   await completed(id, ordered.id, signal, options);
