@@ -98,7 +98,7 @@ export class HostDevices implements PodDevices {
 
   #noteUnknown(podUid: string, path: string, reason: string): void {
     this.#unknown.add(podUid);
-    this.#noteDamage(path, reason, `no other pod gets devices until pod ${podUid} is gone`);
+    this.#noteDamage(path, reason, `no other pod gets devices until pod ${podUid} is removed`);
   }
 
   #assertKnown(podUid: string): void {

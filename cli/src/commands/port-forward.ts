@@ -19,8 +19,8 @@ const MAX_PORTS = 32;
 export const portForward = defineCommand({
   name: "port-forward",
   summary: "Reach ports of a pod through the coordinator, as ports of this machine",
-  details: `With KIND/NAME of a workload or a service, one of its ready pods is chosen, and another when that one has gone; ports are then the service's.
-It continues until it is interrupted, or until the pod that was named is gone. Everyone who can connect to this machine's port reaches the pod; by default only programs on this machine can.`,
+  details: `With KIND/NAME of a workload or a service, one of its ready pods is chosen, and another one when that pod is removed; ports are then the service's.
+It continues until it is interrupted, or until the named pod is removed. Everyone who can connect to this machine's port reaches the pod; by default only programs on this machine can.`,
   operands: [
     {
       name: "POD|KIND/NAME",
