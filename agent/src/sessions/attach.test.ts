@@ -119,7 +119,7 @@ async function startReader(t: TestContext, script: string) {
     readdirSync("/proc").filter((name) => {
       try {
         const held = statSync(`/proc/${name}/fd/${STDIN_HOLDER.descriptor}`);
-        return held.dev === dev && held.ino === ino && !/\bsh$/.test(readlinkSync(`/proc/${name}/exe`));
+        return held.dev === dev && held.ino === ino && /\bflock$/.test(readlinkSync(`/proc/${name}/exe`));
       } catch {
         return false;
       }
