@@ -345,9 +345,9 @@ describe("sessions with real containers", { concurrency: false }, () => {
       const gift = join(host.dir, "gift");
       writeFileSync(gift, "x");
       for (const [args, reason] of [
-        [[gift, `${pod}:/tmp/up/gift`], /is not there/],
-        [[gift, `${pod}:/tmp/root${outside}/gift`], /is not there/],
-        [[`${pod}:/tmp/absolute/secret`, host.dir], /is not there/],
+        [[gift, `${pod}:/tmp/up/gift`], /is missing/],
+        [[gift, `${pod}:/tmp/root${outside}/gift`], /is missing/],
+        [[`${pod}:/tmp/absolute/secret`, host.dir], /is missing/],
         [[`${pod}:/nothing`, host.dir], /there is no \/nothing in the container/],
         [[`${pod}:/dev/null`, host.dir], /is a device, which can't be copied/],
         [[gift, `${pod}:/proc/gift`], /EACCES|ENOENT|EPERM|may not|no such/i],

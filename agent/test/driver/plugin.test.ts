@@ -90,7 +90,7 @@ test("refuses to run without Nomad's cookie: explains on stderr, prints nothing 
 
 test("rejects environments that it doesn't support", async () => {
   const cases = {
-    "speaks version 2 only": { PLUGIN_PROTOCOL_VERSIONS: "1,3" },
+    "supports version 2 only": { PLUGIN_PROTOCOL_VERSIONS: "1,3" },
     "is not a certificate": { PLUGIN_CLIENT_CERT: "nonsense" },
     "must be a port": { PLUGIN_MIN_PORT: "many" },
     "there is no group": { PLUGIN_UNIX_SOCKET_GROUP: "no-such-group" },
