@@ -261,10 +261,7 @@ test("a certificate that is not valid yet is renewed if the coordinator does so;
   coordinator.refusesRenewals = true;
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
   await until("the reason is given", () => agent.link.state.code === "CERTIFICATE_NOT_YET_VALID");
-  assert.match(
-    agent.link.state.message ?? "",
-    /is valid from .*Z, and this host's clock says .*compare the clocks/,
-  );
+  assert.match(agent.link.state.message ?? "", /is valid from .*Z, and .* says .*compare the clocks/);
   aheadMs = 0;
   coordinator.refusesRenewals = false;
   await until("connected", () => agent.link.state.kind === "connected");
