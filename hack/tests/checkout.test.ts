@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -13,6 +14,12 @@ test("format and style are correct", () =>
   check(join(bin, "biome"), ["check", "--error-on-warnings", "--colors=off", "."]));
 
 test("imports have the allowed directions", () => check(process.execPath, ["hack/check-imports.ts"]));
+
+test("files that other tests write into the checkout meanwhile are not checked", async () => {
+  const written = ["hack/site/.vitepress/.temp/page.md.js", "dist/agent.mjs", "dist.agent.1/agent.mjs"];
+  const { stdout } = await promisify(execFile)("git", ["check-ignore", ...written], { cwd: root });
+  assert.deepEqual(stdout.trim().split("\n"), written);
+});
 
 async function check(file: string, args: readonly string[]): Promise<void> {
   await promisify(execFile)(file, args, { cwd: root, maxBuffer: 64 * 1024 * 1024 }).catch(
