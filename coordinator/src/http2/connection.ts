@@ -186,7 +186,7 @@ export class Connection implements StreamHost {
     if (!this.#hasSettings && (type !== FRAME.SETTINGS || (flags & FLAG.ACK) !== 0))
       throw new ConnectionError(CODE.PROTOCOL_ERROR, "the first frame is not SETTINGS");
     if (this.#blocks.isOpen && type !== FRAME.CONTINUATION)
-      throw new ConnectionError(CODE.PROTOCOL_ERROR, "a header block is interrupted");
+      throw new ConnectionError(CODE.PROTOCOL_ERROR, "another frame interrupts a header block");
     switch (type) {
       case FRAME.DATA:
         this.#data(frame);
@@ -210,7 +210,7 @@ export class Connection implements StreamHost {
         this.#windowUpdate(frame);
         break;
       case FRAME.PUSH_PROMISE:
-        throw new ConnectionError(CODE.PROTOCOL_ERROR, "clients do not push");
+        throw new ConnectionError(CODE.PROTOCOL_ERROR, "clients must not send PUSH_PROMISE");
       default:
         if (type === FRAME.PRIORITY) assertPriority(frame);
         if (type === FRAME.GOAWAY) assertConnection(frame);
@@ -225,7 +225,7 @@ export class Connection implements StreamHost {
     const endsStream = (flags & FLAG.END_STREAM) !== 0;
     this.#receiveWindow -= payload.length;
     if (this.#receiveWindow < 0)
-      throw new ConnectionError(CODE.FLOW_CONTROL_ERROR, "the window of the connection is exceeded");
+      throw new ConnectionError(CODE.FLOW_CONTROL_ERROR, "the peer exceeds the window of the connection");
     if (stream === undefined || stream.hasRequest) {
       this.#limits.emptyFrame(this.#receivedMs);
       this.#return(payload.length);
@@ -340,7 +340,8 @@ export class Connection implements StreamHost {
     const increment = incrementOf(frame);
     this.#limits.windowUpdate(this.#receivedMs);
     if (streamId === 0) {
-      if (increment === 0) throw new ConnectionError(CODE.PROTOCOL_ERROR, "a window grows by nothing");
+      if (increment === 0)
+        throw new ConnectionError(CODE.PROTOCOL_ERROR, "a WINDOW_UPDATE frame has an increment of 0");
       this.#sender.widen(increment);
     } else {
       const stream = this.#streams.existing(streamId);

@@ -14,7 +14,7 @@ export class FrameReader {
     while (this.#hasPreface && bytes.length - at >= FRAME_HEADER_BYTES) {
       const length = bytes.readUIntBE(at, 3);
       if (length > MAX_FRAME_BYTES)
-        throw new ConnectionError(CODE.FRAME_SIZE_ERROR, `a frame of ${length} bytes was not agreed`);
+        throw new ConnectionError(CODE.FRAME_SIZE_ERROR, `a frame of ${length} bytes is larger than allowed`);
       const start = at + FRAME_HEADER_BYTES;
       if (bytes.length < start + length) break;
       const frame = {
@@ -33,7 +33,10 @@ export class FrameReader {
   #readPreface(bytes: Buffer): number {
     const length = Math.min(bytes.length, PREFACE.length);
     if (bytes.compare(PREFACE, 0, length, 0, length) !== 0)
-      throw new ConnectionError(CODE.PROTOCOL_ERROR, "the connection does not begin as HTTP/2");
+      throw new ConnectionError(
+        CODE.PROTOCOL_ERROR,
+        "the connection does not begin with the preface of HTTP/2",
+      );
     if (length < PREFACE.length) return 0;
     this.#hasPreface = true;
     return length;

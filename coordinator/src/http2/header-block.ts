@@ -33,7 +33,7 @@ export class HeaderBlocks {
     const part = frame.type === FRAME.HEADERS ? this.#begin(frame) : frame.payload;
     const open = this.#open;
     if (open === undefined || open.streamId !== frame.streamId)
-      throw new ConnectionError(CODE.PROTOCOL_ERROR, "a CONTINUATION frame continues nothing");
+      throw new ConnectionError(CODE.PROTOCOL_ERROR, "a CONTINUATION frame follows no header block");
     open.parts.push(part);
     open.length += part.length;
     if (open.length > MAX_BLOCK_BYTES || open.parts.length > MAX_PARTS)
@@ -52,7 +52,7 @@ export class HeaderBlocks {
   #begin(frame: Frame): Buffer {
     const { streamId, flags } = frame;
     if (streamId % 2 === 0)
-      throw new ConnectionError(CODE.PROTOCOL_ERROR, `clients have no stream ${streamId}`);
+      throw new ConnectionError(CODE.PROTOCOL_ERROR, `stream ${streamId} is not a stream of a client`);
     let bytes = withoutPadding(frame);
     let isSelfDependent = false;
     if ((flags & FLAG.PRIORITY) !== 0) {

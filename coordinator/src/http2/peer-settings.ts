@@ -24,7 +24,7 @@ export function readSettings(payload: Buffer): PeerSettings {
         initialWindow = value;
         break;
       case SETTING.ENABLE_PUSH:
-        if (value > 1) throw new ConnectionError(CODE.PROTOCOL_ERROR, "ENABLE_PUSH is 0 or 1");
+        if (value > 1) throw new ConnectionError(CODE.PROTOCOL_ERROR, "ENABLE_PUSH must be 0 or 1");
         break;
       case SETTING.MAX_FRAME_SIZE:
         if (value < MAX_FRAME_BYTES || value > LARGEST_FRAME_BYTES)

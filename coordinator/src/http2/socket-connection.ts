@@ -75,7 +75,7 @@ export class SocketConnection {
     if (!hasSettings) {
       if (nowMs - this.#startedMs >= HANDSHAKE_MS)
         this.#connection.fail(
-          new ConnectionError(CODE.PROTOCOL_ERROR, "no settings came in time", "HANDSHAKE"),
+          new ConnectionError(CODE.PROTOCOL_ERROR, "no SETTINGS frame arrived in time", "HANDSHAKE"),
         );
       return 0;
     }

@@ -81,7 +81,7 @@ export class HeaderDecoder {
   }
 
   #resize(bytes: number): void {
-    if (bytes > TABLE_BYTES) throw new HpackError(`a table of ${bytes} bytes was not agreed`);
+    if (bytes > TABLE_BYTES) throw new HpackError(`a table of ${bytes} bytes is larger than allowed`);
     this.#maxDynamicBytes = bytes;
     this.#evict();
   }

@@ -45,14 +45,16 @@ export function decodeHuffman(bytes: Buffer): string {
         continue;
       }
       const symbol = ~next;
-      if (symbol === END_OF_STRING) throw new HpackError("a Huffman string contains its end");
+      if (symbol === END_OF_STRING)
+        throw new HpackError("a Huffman string contains the end-of-string symbol");
       decoded[length++] = symbol;
       node = 0;
       bitsOfSymbol = 0;
       isAllOnes = true;
     }
   }
-  if (bitsOfSymbol > MAX_PADDING_BITS || !isAllOnes) throw new HpackError("a Huffman string has a wrong end");
+  if (bitsOfSymbol > MAX_PADDING_BITS || !isAllOnes)
+    throw new HpackError("a Huffman string has invalid padding");
   return decoded.toString("latin1", 0, length);
 }
 
