@@ -3,7 +3,8 @@ import type { NodeOptions } from "./fleet/fleet-node.ts";
 import type { Fate } from "./fleet/life-store.ts";
 import { putAnyInPlace } from "./mutants/agent-mutants.ts";
 
-const USAGE = `usage: node sim/main.ts [--seed N [--trace]] [--seeds COUNT] [--from N] [--seconds N] [--stop]
+const USAGE = `usage: node sim/main.ts [--seed N [--trace]] [--seeds COUNT] [--from N] [--stop]
+       [--cpu-seconds N] [--seconds N]
        [--crash-every N | --clock-back] [--outages | --rollouts | --agents | --serving | --renewals | --coordinators]
        [--mutant NAME]
 
@@ -12,6 +13,7 @@ Plays histories of a fleet: the real coordinator and the real agents on simulate
   --seed N       one history; prints its last lines if a rule was broken
   --trace        prints all of its lines
   --seeds N      plays N histories (default 100), from --from on (default 0)
+  --cpu-seconds N  begins no history after so many seconds of processor time, except the first
   --seconds N    begins no history after so many seconds, except the first
   --stop         plays none after the first that breaks a rule
   --crash-every N  no other faults, but the coordinator dies at every Nth write: just before or just after it, from
@@ -30,7 +32,8 @@ async function main(): Promise<number> {
   const flag = { type: "boolean" } as const;
   const { values } = parseArgs({
     options: {
-      ...{ seed: text, seeds: text, from: text, seconds: text, mutant: text, "crash-every": text },
+      ...{ seed: text, seeds: text, from: text, seconds: text, mutant: text },
+      ...{ "cpu-seconds": text, "crash-every": text },
       ...{
         trace: flag,
         stop: flag,
@@ -66,9 +69,9 @@ async function main(): Promise<number> {
   const makeNode = (options: NodeOptions) => new RealNode(options);
   const every = values["crash-every"];
   const sum = { histories: 0, broken: 0, writes: 0 };
-  const untilMs = performance.now() + 1_000 * Number(values.seconds ?? Number.POSITIVE_INFINITY);
+  const isOver = budgetOf({ cpuSeconds: values["cpu-seconds"], seconds: values.seconds });
   for (let seed = from; seed < end && !(values.stop && sum.broken > 0); seed++) {
-    if (sum.histories > 0 && performance.now() >= untilMs) break;
+    if (sum.histories > 0 && isOver()) break;
     const fateOf = every === undefined ? undefined : crashEvery(Number(every), seed);
     const history = { seed, secrets, makeNode, ...(values.trace && { echo: console.log }) };
     const outcome = values.coordinators
@@ -95,11 +98,29 @@ async function main(): Promise<number> {
     if (!values.trace) console.log(outcome.lastLines.join("\n"));
     console.log(`seed ${seed}: ${outcome.violation.message}\n`);
   }
-  const eachMs = process.cpuUsage().user / 1000 / Math.max(1, sum.histories);
+  const { user, system } = process.cpuUsage();
+  const eachMs = (user + system) / 1_000 / Math.max(1, sum.histories);
   console.log(
     `${sum.histories} histories from ${from} on, ${sum.broken} broke a rule; ${sum.writes} writes, ${eachMs.toFixed(0)} ms of processor time each`,
   );
   return sum.broken === 0 ? 0 : 1;
+}
+
+/** The limits of a run, as numbers in a text. No limit if undefined. */
+interface Limits {
+  readonly cpuSeconds: string | undefined;
+  readonly seconds: string | undefined;
+}
+
+/** Returns a function that reports whether this process has reached a limit since now. */
+function budgetOf({ cpuSeconds = "Infinity", seconds = "Infinity" }: Limits): () => boolean {
+  const startedMs = performance.now();
+  const before = process.cpuUsage();
+  return () => {
+    const { user, system } = process.cpuUsage(before);
+    if ((user + system) / 1e6 >= Number(cpuSeconds)) return true;
+    return performance.now() - startedMs >= 1_000 * Number(seconds);
+  };
 }
 
 /**
