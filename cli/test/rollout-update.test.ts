@@ -34,9 +34,9 @@ test("lists revisions, newest first, or shows one", async () => {
   fake.answers.listRevisions = () => ({ revisions });
   const { stdout } = await forage("rollout history cs/web -n shop");
   assert.deepEqual(stdout.split("\n"), [
-    "REVISION  GOOD  IN FORCE  PODS  AGE  IMAGE   CHANGE CAUSE",
-    "       3  no    -            1    -  app:v3  Try it",
-    "       2  yes   yes          2    -  app:v2  -",
+    "REVISION  GOOD  EFFECTIVE  PODS  AGE  IMAGE   CHANGE CAUSE",
+    "       3  no    -             1    -  app:v3  Try it",
+    "       2  yes   yes           2    -  app:v2  -",
     "",
   ]);
   assert.deepEqual(fake.requests("listRevisions"), [WEB]);

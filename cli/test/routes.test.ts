@@ -42,13 +42,13 @@ test("lists routes and those of services, with the first problem", async () => {
   });
   assert.deepEqual((await forage("route ls")).stdout.split("\n"), [
     "ROUTE        HOSTNAMES          TLS        GATEWAY  STATUS          AGE  WHY",
-    "route/front  app.org,*.app.org  Terminate  default  InForce        2h2m  -",
+    "route/front  app.org,*.app.org  Terminate  default  Programmed     2h2m  -",
     "route/late   *                  -          default  MatchShadowed  2h2m  rules[0] is answered by route a/b",
-    "service/web  app.org            Terminate  default  InForce        2h2m  -",
+    "service/web  app.org            Terminate  default  Programmed     2h2m  -",
     "",
   ]);
   const { stdout } = await forage("get routes");
-  assert.match(stdout, /^route +front +InForce +- +app\.org,\*\.app\.org /m);
+  assert.match(stdout, /^route +front +Programmed +- +app\.org,\*\.app\.org /m);
   assert.match(stdout, /^route +late +MatchShadowed /m);
 });
 

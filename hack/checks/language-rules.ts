@@ -62,7 +62,6 @@ const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
   ["workspace ls --owner nobody", "a name of Unix"],
   ["cat /etc/resolv.conf; nslookup nobody.e2e.svc.cluster.local", "a name of Unix"],
   ["/say.sh: image hello forage $(WHO) $(NOBODY) $(LAST) $WHO\\n", "a name of a variable"],
-  ["REVISION  GOOD  IN FORCE  PODS  AGE  IMAGE   CHANGE CAUSE", "a column whose name scripts may read"],
 ]);
 
 /** Returns the first mark of each rule that a text has. */

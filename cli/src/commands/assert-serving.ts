@@ -36,14 +36,14 @@ export async function assertServing(
 async function notServing(coordinator: Coordinator, bundles: readonly Bundle[]): Promise<string[]> {
   const lines: string[] = [];
   for (const { request } of bundles) {
-    const wanted = request.resources.flatMap(({ name, spec }) =>
+    const names = request.resources.flatMap(({ name, spec }) =>
       spec?.$case === "service" || spec?.$case === "route" ? [`${spec.$case}/${name}`] : [],
     );
-    if (wanted.length === 0) continue;
+    if (names.length === 0) continue;
     const { namespace } = request;
     const { resources } = await list(coordinator, namespace);
     const found = new Map(resources.map((resource) => [`${resource.kind}/${resource.name}`, resource]));
-    for (const name of wanted) {
+    for (const name of names) {
       const why = whyNot(found.get(name));
       if (why !== "") lines.push(`  ${name}: ${why}; forage why ${name} -n ${namespace}`);
     }
@@ -71,5 +71,5 @@ function whyNot(resource: Resource | undefined): string {
   if (kind === "service" && readyEndpoints === 0) return "it has no ready endpoints";
   const word = routeWord(resource);
   if (route === undefined) return kind === "route" ? "no gateway has applied it" : "";
-  return word === "InForce" ? "" : `its route: ${word}`;
+  return word === "Programmed" ? "" : `its route: ${word}`;
 }

@@ -65,7 +65,7 @@ function columnsAt(nowMs: number): Column<Revision>[] {
       value: ({ good }) => (good ? "yes" : "no"),
       style: ({ good }) => (good ? "good" : "busy"),
     },
-    { title: "IN FORCE", value: ({ inForce }) => (inForce ? "yes" : "") },
+    { title: "EFFECTIVE", value: ({ inForce }) => (inForce ? "yes" : "") },
     { title: "PODS", value: ({ pods }) => String(pods), alignRight: true },
     { title: "AGE", value: ({ createdAt }) => age(createdAt, nowMs), alignRight: true },
     { title: "IMAGE", value: imageOf },

@@ -24,7 +24,7 @@ test("shows a decision with its inputs", () => {
   const text = describeAutoscaling(status, 1_060_000, plain);
   for (const expected of [
     /^Replicas: +2, from 1 to 5$/m,
-    /^Wanted: +4$/m,
+    /^Desired: +4$/m,
     /^Decision: +2 → 4: cpu is at 100% of requests, target 50%$/m,
     /1m ago\)\n +1 → 2: cpu is at 90%/,
     /^Conditions: +ScalingActive yes \(MetricsMissing\): rps: nothing was pushed$/m,
@@ -36,7 +36,7 @@ test("shows a decision with its inputs", () => {
 
 test("omits an unchanged size, and shows nothing without an autoscaler", () => {
   const status = AutoscalingStatus.fromPartial({ currentReplicas: 2, desiredReplicas: 2 });
-  assert.doesNotMatch(describeAutoscaling(status, 0, plain), /Wanted/);
+  assert.doesNotMatch(describeAutoscaling(status, 0, plain), /Desired/);
   assert.match(describeAutoscaling(status, 0, plain), /Last change: +never/);
   assert.equal(describeAutoscaling(undefined, 0, plain), "");
 });

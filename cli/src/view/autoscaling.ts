@@ -19,7 +19,7 @@ export function describeAutoscaling(
   const entries = renderEntries(
     [
       ["Replicas", `${currentReplicas}, from ${minReplicas} to ${maxReplicas}`],
-      ["Wanted", desiredReplicas === currentReplicas ? "" : String(desiredReplicas)],
+      ["Desired", desiredReplicas === currentReplicas ? "" : String(desiredReplicas)],
       ["Decision", status.reason],
       ["Last change", last],
       ["Conditions", status.conditions.map(conditionText).join("\n")],

@@ -6,27 +6,28 @@ import type { Paint } from "../output/paint.ts";
 import { plainText } from "../output/plain-text.ts";
 
 /**
- * Describes one resource that an apply would change, create or remove. `wanted` is the resource in
+ * Describes one resource that an apply would change, create or remove. `desired` is the resource in
  * the manifest.
  */
 export function describeDifference(
   namespace: string,
   { kind, name, action, changes }: PlannedResource,
-  wanted: ForageResource | undefined,
+  desired: ForageResource | undefined,
   paint: Paint,
 ): string {
   const title = paint("strong", plainText(`${namespace} ${kind}/${name} ${action}`));
-  return [title, ...linesOf(action, changes, wanted, paint)].map((line) => `${line}\n`).join("");
+  return [title, ...linesOf(action, changes, desired, paint)].map((line) => `${line}\n`).join("");
 }
 
 function linesOf(
   action: string,
   changes: readonly FieldChange[],
-  wanted: ForageResource | undefined,
+  desired: ForageResource | undefined,
   paint: Paint,
 ): string[] {
-  if (action !== "create" || wanted === undefined) return changes.flatMap((each) => changeLines(each, paint));
-  const { name: _name, ...spec } = writeResource(wanted);
+  if (action !== "create" || desired === undefined)
+    return changes.flatMap((each) => changeLines(each, paint));
+  const { name: _name, ...spec } = writeResource(desired);
   return renderDocument("yaml", spec)
     .trimEnd()
     .split("\n")

@@ -59,8 +59,8 @@ export function jobStatus({ job, deleting }: Resource): string {
 }
 
 /** Returns completions such as `2/5`, or `2` for a work queue without a fixed number. */
-export function completions({ succeeded, completions: wanted }: JobState): string {
-  return wanted === 0 ? String(succeeded) : `${succeeded}/${wanted}`;
+export function completions({ succeeded, completions: desired }: JobState): string {
+  return desired === 0 ? String(succeeded) : `${succeeded}/${desired}`;
 }
 
 export function jobStyle({ job, deleting }: Resource): Style {

@@ -26,11 +26,11 @@ export function routeColumns(nowMs: number, withNamespace: boolean): Column<Reso
 }
 
 /**
- * Returns `InForce`, or one word for the first unmet requirement of the route. Empty for other
+ * Returns `Programmed`, or one word for the first unmet requirement of the route. Empty for other
  * resources.
  */
 export function routeWord({ route }: Pick<Resource, "route">): string {
-  return route === undefined ? "" : (wrongOf(route)[0]?.reason ?? "InForce");
+  return route === undefined ? "" : (wrongOf(route)[0]?.reason ?? "Programmed");
 }
 
 export function routeStyle({ route }: Pick<Resource, "route">): Style | undefined {
@@ -71,7 +71,7 @@ export function describeRoute(route: RouteState | undefined, paint: Paint): stri
   const gateways: Column<RouteState["gateways"][number]>[] = [
     { title: "NODE", value: ({ node }) => node },
     { title: "READY", value: ({ ready }) => (ready ? "yes" : "no") },
-    { title: "IN FORCE", value: ({ inForce }) => (inForce ? "yes" : "no") },
+    { title: "APPLIED", value: ({ inForce }) => (inForce ? "yes" : "no") },
     { title: "MESSAGE", value: ({ message }) => message, whenFilled: true },
   ];
   const served =

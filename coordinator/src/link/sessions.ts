@@ -284,7 +284,7 @@ export class Sessions {
   #recordStall(stalledMs: number): void {
     const { clock, log } = this.#options;
     this.#stallCount++;
-    log.warn({ event: "coordinator-held-up", stalledMs: Math.round(stalledMs) });
+    log.warn({ event: "coordinator-stalled", stalledMs: Math.round(stalledMs) });
     const nowMs = clock.monotonicMs();
     for (const session of this.#live.values()) session.lastHeartbeatMs = nowMs;
     this.#liveness.recordStall(stalledMs);

@@ -23,7 +23,7 @@ test("delays writes until each Ready node has connected, and logs these nodes", 
   assert.deepEqual(
     lines.map((line) => JSON.parse(line)).map(({ event, nodes }) => [event, nodes]),
     [
-      ["decisions-held-back", ["a", "b"]],
+      ["decisions-delayed", ["a", "b"]],
       ["decisions-begin", undefined],
     ],
   );

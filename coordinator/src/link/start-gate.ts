@@ -46,7 +46,7 @@ export class StartGate {
     else this.check();
     if (this.#over) return;
     const nodes = [...this.#awaited];
-    log.info({ event: "decisions-held-back", nodes: nodes.slice(0, LOGGED_NODES_MAX), count: nodes.length });
+    log.info({ event: "decisions-delayed", nodes: nodes.slice(0, LOGGED_NODES_MAX), count: nodes.length });
   }
 
   /** Reports whether the start is over, so that writes are no longer delayed. */

@@ -66,7 +66,7 @@ test("a node that was lost, returned and is lost again needs a new token of the 
     view.state.setNodeHealth("n1", { ...GONE, ready: true, sinceMs: view.clock.nowMs() }, true);
     await until("its taint is gone", () => view.state.node("n1")?.record.unreachableSince === undefined);
   }
-  await until("it waits for its turn", () => held.includes("eviction-held-back"));
+  await until("it waits for its turn", () => held.includes("eviction-paused"));
   assert.equal(stopped("third"), false);
 });
 

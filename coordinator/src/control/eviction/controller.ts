@@ -178,7 +178,7 @@ export class EvictionController {
     const { events, log } = this.#options;
     this.#paused.add(name);
     const disruption = disruptionOf(fleet);
-    log.warn({ event: "eviction-held-back", node: name, ...fleet, disruption, waitMs });
+    log.warn({ event: "eviction-paused", node: name, ...fleet, disruption, waitMs });
     if (disruption === "none") return;
     const cause =
       disruption === "full" ? "no node is reachable" : "so many nodes are rarely lost at the same time";
