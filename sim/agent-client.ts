@@ -7,14 +7,14 @@ import {
   Metadata,
   status,
 } from "@grpc/grpc-js";
-import type { Answering } from "./fleet/fleet-node.ts";
+import type { AcceptingCoordinator } from "./fleet/fleet-node.ts";
 import type { Way } from "./fleet/network.ts";
 import { type CoordinatorMessage, SimStream } from "./fleet/stream.ts";
 
 export interface SimulatedChannel {
   readonly way: Way;
   /** Returns the coordinator that accepts calls, if there is one. */
-  readonly dial: () => Answering | undefined;
+  readonly dial: () => AcceptingCoordinator | undefined;
   /** Calls `notice` at the time when the coordinator notices that a stream has ended. */
   readonly noticed: (notice: () => void) => void;
   /** Calls `run` after the delay, unless the agent is dead. */

@@ -212,7 +212,7 @@ class UnreadLogs implements NodeLogs {
     this.files = files;
   }
 
-  async takeOver(): Promise<void> {}
+  async adopt(): Promise<void> {}
 
   findKept(): undefined {}
 

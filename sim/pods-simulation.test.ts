@@ -97,11 +97,11 @@ class World {
   assertConverged(): void {
     const living = [...this.assigned.values()].filter((pod) => !pod.stopping);
     const serving = living.filter((pod) => pod.restartPolicy === "Always" && !this.#evicted.has(pod.uid));
-    const wanted = serving.flatMap((pod) => pod.containers.map((it) => `${pod.uid}/${it.name}`)).sort();
-    assert.deepEqual(this.host.running().map(keyOf).sort(), wanted, "what runs");
+    const desired = serving.flatMap((pod) => pod.containers.map((it) => `${pod.uid}/${it.name}`)).sort();
+    assert.deepEqual(this.host.running().map(keyOf).sort(), desired, "what runs");
     const over = new Set(living.filter((pod) => !serving.includes(pod)).map(({ uid }) => uid));
     const others = [...this.host.containers.values()].filter((it) => !over.has(podOf(it)));
-    assert.equal(others.length, wanted.length, "nothing dead is left");
+    assert.equal(others.length, desired.length, "nothing dead is left");
     const least = serving.map(({ uid }) => uid);
     this.#assertKept("sandboxes", this.host.network.sandboxes, least);
     this.#assertKept("published", this.host.network.published, least);
@@ -116,9 +116,9 @@ class World {
     for (const pod of this.assigned.values()) this.#assertStatus(pod);
     assert.deepEqual([...this.disk.states.keys()].sort(), [...this.assigned.keys()].sort(), "memories");
     for (const pod of serving) {
-      const wanted = desiredPorts(pod).map((it) => it.containerPort);
+      const desired = desiredPorts(pod).map((it) => it.containerPort);
       const published = this.host.network.published.get(pod.uid)?.map((it) => it.containerPort);
-      assert.deepEqual(published, wanted, `ports of ${pod.uid}`);
+      assert.deepEqual(published, desired, `ports of ${pod.uid}`);
     }
     const hostPorts = [...this.host.network.published.values()].flat().map((it) => it.hostPort);
     assert.equal(new Set(hostPorts).size, hostPorts.length, "host ports are used once");

@@ -188,8 +188,8 @@ class Soaked {
     const apply =
       (bundle: string, ...resources: readonly Resource[]) =>
       async (context: CallContext, applyId: string): Promise<void> => {
-        const wanted = resources.map((it) => ForageResource.fromPartial(it));
-        const { rolloutId } = await forage.applyResources(aRequest(applyId, wanted, { bundle }), context);
+        const items = resources.map((it) => ForageResource.fromPartial(it));
+        const { rolloutId } = await forage.applyResources(aRequest(applyId, items, { bundle }), context);
         void this.#watch(rolloutId);
       };
     const remove = (bundle: string) => (context: CallContext) =>

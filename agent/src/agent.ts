@@ -125,7 +125,7 @@ export class Agent {
     // The gateway does not need containerd.
     options.gateway.start();
     // The hello contains all these pods, so they must be known before it is sent.
-    this.ready = this.#takeOver(recordedPods(journal, this.#reader));
+    this.ready = this.#adopt(recordedPods(journal, this.#reader));
     const { signal } = this.#closing;
     this.#running = [
       this.#linkOnceTakenOver(signal),
@@ -179,8 +179,8 @@ export class Agent {
     await this.#journal.close();
   }
 
-  async #takeOver(recorded: readonly RecordedPod[]): Promise<void> {
-    await this.#logs.takeOver();
+  async #adopt(recorded: readonly RecordedPod[]): Promise<void> {
+    await this.#logs.adopt();
     await this.#supervisor.start(recorded);
   }
 

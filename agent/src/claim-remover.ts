@@ -26,7 +26,7 @@ const RETRY: BackOff = { baseMs: 1_000, capMs: 60_000 };
  */
 export class ClaimRemover {
   readonly #options: ClaimRemoverOptions;
-  readonly #wanted = new Map<string, ClaimName>();
+  readonly #removals = new Map<string, ClaimName>();
   #wake: (() => void) | undefined;
   /** Ends the pause after a failure when another claim is requested. One failing claim therefore delays no other. */
   #retryNow = new AbortController();
@@ -38,8 +38,8 @@ export class ClaimRemover {
   remove(claims: readonly ClaimName[]): void {
     for (const claim of claims) {
       const key = `${claim.namespace}/${claim.name}`;
-      if (!this.#wanted.has(key)) this.#retryNow.abort();
-      this.#wanted.set(key, claim);
+      if (!this.#removals.has(key)) this.#retryNow.abort();
+      this.#removals.set(key, claim);
     }
     this.#wake?.();
   }
@@ -63,21 +63,21 @@ export class ClaimRemover {
   /** Reports whether all claims are removed. */
   async #removeAll(signal: AbortSignal): Promise<boolean> {
     const { volumes, removed, failed } = this.#options;
-    for (const [key, claim] of [...this.#wanted]) {
+    for (const [key, claim] of [...this.#removals]) {
       try {
         await volumes.removeClaim(claim.namespace, claim.name, signal);
-        this.#wanted.delete(key);
+        this.#removals.delete(key);
         removed(claim);
       } catch (error) {
         if (signal.aborted) return false;
         failed(claim, error);
       }
     }
-    return this.#wanted.size === 0;
+    return this.#removals.size === 0;
   }
 
   async #workAvailable(signal: AbortSignal): Promise<void> {
-    if (this.#wanted.size > 0 || signal.aborted) return;
+    if (this.#removals.size > 0 || signal.aborted) return;
     await new Promise<void>((resolve) => {
       this.#wake = resolve;
     });

@@ -53,12 +53,12 @@ export class DiskReserve {
     const { bytes, clock, onEvent } = this.#options;
     if (bytes === 0) return;
     while (!signal.aborted) {
-      await this.#take().catch((err: unknown) => onEvent("disk-reserve-not-taken", { err }));
+      await this.#allocate().catch((err: unknown) => onEvent("disk-reserve-not-taken", { err }));
       await pause(clock, CHECK_INTERVAL_MS, signal);
     }
   }
 
-  async #take(): Promise<void> {
+  async #allocate(): Promise<void> {
     const { path, bytes } = this.#options;
     if ((await sizeOf(path)) === bytes) return;
     if ((await freeBytesAt(path)) < ROOM_FACTOR * bytes) return;

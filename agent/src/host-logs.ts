@@ -82,9 +82,9 @@ export class HostLogs implements NodeLogs {
     });
   }
 
-  async takeOver(): Promise<void> {
-    await this.#kept.takeOver();
-    await this.files.takeOver().catch((err) => this.#options.log.error({ event: "logs-not-bounded", err }));
+  async adopt(): Promise<void> {
+    await this.#kept.adopt();
+    await this.files.adopt().catch((err) => this.#options.log.error({ event: "logs-not-bounded", err }));
     // The disk may have been full while the agent was not running.
     this.#upkeep.suspect();
   }

@@ -8,7 +8,7 @@ export interface NodeLogs {
   /** The logs of containers, for readers. */
   readonly containers: Pick<ContainerLogs, "read" | "podChanged">;
   /** Adopts the logs of an earlier agent. */
-  takeOver(): Promise<void>;
+  adopt(): Promise<void>;
   /** Finds a container of a removed pod whose logs are kept. */
   findKept(podUid: string, container: string): FoundContainer | undefined;
   /** Must be called when the disk's free space or size changed. */

@@ -150,13 +150,13 @@ function testPorts(check: Check): void {
   check("a pod on the host's network has its own ports, which take precedence", async (host, t) => {
     const network = await started(host, t);
     const own = { ...WEB, containerPort: CONTRACT_HOST_PORTS.first };
-    assert.deepEqual(await network.takeHostPorts("h", [own, DNS]), [
+    assert.deepEqual(await network.acquireHostPorts("h", [own, DNS]), [
       { ...own, hostPort: own.containerPort },
       { ...DNS, hostPort: DNS.containerPort },
     ]);
-    assert.equal((await network.takeHostPorts("h", [own, DNS])).length, 2, "again");
-    await assert.rejects(network.takeHostPorts("i", [WEB, own]), failsWith("NO_PORT_LEFT"));
-    assert.equal((await network.takeHostPorts("j", [WEB])).length, 1, "i has none");
+    assert.equal((await network.acquireHostPorts("h", [own, DNS])).length, 2, "again");
+    await assert.rejects(network.acquireHostPorts("i", [WEB, own]), failsWith("NO_PORT_LEFT"));
+    assert.equal((await network.acquireHostPorts("j", [WEB])).length, 1, "i has none");
     const { first, last } = CONTRACT_HOST_PORTS;
     const all = Array.from({ length: last - first + 1 }, (_, index) => ({
       ...WEB,

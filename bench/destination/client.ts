@@ -16,12 +16,12 @@ const FRAME_HEADER_BYTES = 5;
 const STREAMS: Stream[] = [];
 let startedNs = 0n;
 let complete = 0;
-let wanted = 1;
+let expected = 1;
 
 answerLines((message: ToClient) => {
   if (message.type === "open") void open(message);
-  wanted = message.type === "await" ? message.messages : 1;
-  complete = STREAMS.filter((stream) => stream.messages >= wanted).length;
+  expected = message.type === "await" ? message.messages : 1;
+  complete = STREAMS.filter((stream) => stream.messages >= expected).length;
   report();
 });
 
@@ -66,7 +66,7 @@ function start(session: ClientHttp2Session, body: Buffer, stream: Stream): void 
 function countMessage(stream: Stream): void {
   stream.messages++;
   stream.atNs = process.hrtime.bigint();
-  if (stream.messages !== wanted) return;
+  if (stream.messages !== expected) return;
   complete++;
   report();
 }

@@ -35,7 +35,7 @@ export function latencies(nodes: number): Latencies {
       );
     }
   }
-  const wanted = { ...podOf("wanted", "app-1", "900m", "5Gi"), priority: 10 };
+  const waiting = { ...podOf("waiting", "app-1", "900m", "5Gi"), priority: 10 };
   const topologySpread = [
     {
       topologyKey: "topology.kubernetes.io/zone",
@@ -46,9 +46,9 @@ export function latencies(nodes: number): Latencies {
   ];
   return {
     nodes,
-    explainCpuMs: cpuOf(() => fleet.explain(wanted)),
-    preemptCpuMs: cpuOf(() => fleet.preempt(wanted)),
-    preemptSpreadCpuMs: cpuOf(() => fleet.preempt({ ...wanted, topologySpread })),
+    explainCpuMs: cpuOf(() => fleet.explain(waiting)),
+    preemptCpuMs: cpuOf(() => fleet.preempt(waiting)),
+    preemptSpreadCpuMs: cpuOf(() => fleet.preempt({ ...waiting, topologySpread })),
   };
 }
 

@@ -15,28 +15,28 @@ export async function main(): Promise<void> {
     allowPositionals: true,
     options: { nodes: { type: "string", default: "1000,5000,50000" } },
   });
-  const wanted = (part: (typeof PARTS)[number]) => positionals.length === 0 || positionals.includes(part);
+  const isSelected = (part: (typeof PARTS)[number]) => positionals.length === 0 || positionals.includes(part);
   const report: Record<string, unknown> = {
     bench: "scheduler",
     node: process.version,
     loadBefore: loadavg()[0],
   };
-  if (wanted("throughput")) {
+  if (isSelected("throughput")) {
     const counts = values.nodes.split(",").map(Number) as NodeCount[];
     report.throughput = counts.flatMap((nodes) => throughput("pack", nodes));
     report.throughputKube = throughput("kube-most", 5_000);
     show("Pods a second of cpu (pack), every node considered", report.throughput);
     show("The same with kube-scheduler's own scores (kube-most)", report.throughputKube);
   }
-  if (wanted("packing")) {
+  if (isSelected("packing")) {
     report.packing = packing(["pack", "kube-most", "kube-least"]);
     show("Packing: used over the lower bound", report.packing);
   }
-  if (wanted("latency")) {
+  if (isSelected("latency")) {
     report.latency = latencies(5_000);
     show("Explanation and preemption, ms of cpu (median)", [report.latency]);
   }
-  if (wanted("memory")) {
+  if (isSelected("memory")) {
     report.memory = memory(5_000, 50_000);
     show("Memory, bytes", [report.memory]);
   }

@@ -57,8 +57,8 @@ export function tshirt(seed: number): PackingWorkload {
  */
 export function devices(seed: number): PackingWorkload {
   const random = randomOf(seed);
-  const wanted = [...repeat(8, 80), ...repeat(4, 40), ...repeat(2, 60), ...repeat(1, 58)];
-  const pods = wanted.map((gpu) => ({
+  const counts = [...repeat(8, 80), ...repeat(4, 40), ...repeat(2, 60), ...repeat(1, 58)];
+  const pods = counts.map((gpu) => ({
     cpu: random.pick([1_000, 2_000, 4_000, 8_000]) * gpu,
     memoryMi: random.pick([4, 8, 16, 32]) * GI * gpu,
     gpu,

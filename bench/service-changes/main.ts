@@ -117,20 +117,20 @@ function change(
   atOnce: number,
 ): Map<string, number> {
   const ready = index % 2 === 1;
-  const wanted = new Map<string, number>();
+  const expected = new Map<string, number>();
   const first = Math.floor(index / 2) * STRIDE;
-  for (let step = 0; wanted.size < atOnce; step++) {
+  for (let step = 0; expected.size < atOnce; step++) {
     const agent = (first + step) % count;
     const nth = Math.floor(step / count);
     if (nth > MAX_PODS_LOOKED_AT) throw new Error(`there are no pods of ${atOnce} services`);
     const pod = agents.podOf(agent, nth);
     if (pod === undefined) continue;
     const key = `${pod.namespace}/${pod.workloadName}`;
-    if (wanted.has(key)) continue;
-    wanted.set(key, ready ? endpoints : endpoints - 1);
+    if (expected.has(key)) continue;
+    expected.set(key, ready ? endpoints : endpoints - 1);
     agents.setReady(agent, pod, ready);
   }
-  return wanted;
+  return expected;
 }
 
 function resultOf(what: string, rounds: readonly Round[]): Result {

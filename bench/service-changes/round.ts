@@ -12,23 +12,23 @@ export class Round {
   bytes = 0;
   readonly #startMs: number;
   /** The number of endpoints that these services should have. */
-  readonly #wanted: ReadonlyMap<string, number>;
+  readonly #expected: ReadonlyMap<string, number>;
   /** The changes that each agent hasn't received yet. */
   readonly #lacking: Map<string, Set<string>>;
 
   /** `startMs` is a time of this machine's monotonic clock. */
   constructor(
     startMs: number,
-    wanted: ReadonlyMap<string, number>,
+    expected: ReadonlyMap<string, number>,
     { agents, kernels }: { readonly agents: number; readonly kernels: number },
   ) {
     this.#startMs = startMs;
-    this.#wanted = wanted;
+    this.#expected = expected;
     const names = [
       ...Array.from({ length: agents }, (_, index) => `n${index}`),
       ...Array.from({ length: kernels }, (_, index) => `k${index}`),
     ];
-    this.#lacking = new Map(names.map((name) => [name, new Set(wanted.keys())]));
+    this.#lacking = new Map(names.map((name) => [name, new Set(expected.keys())]));
   }
 
   received(agent: string, update: ServiceUpdate): void {
@@ -58,7 +58,7 @@ export class Round {
 
   #note(agent: string, key: string, endpoints: number, times: number[], atMs: number): void {
     const lacking = this.#lacking.get(agent);
-    if (lacking === undefined || this.#wanted.get(key) !== endpoints || !lacking.delete(key)) return;
+    if (lacking === undefined || this.#expected.get(key) !== endpoints || !lacking.delete(key)) return;
     if (lacking.size > 0) return;
     this.#lacking.delete(agent);
     times.push(atMs - this.#startMs);

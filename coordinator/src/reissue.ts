@@ -3,7 +3,7 @@ import type { TlsMaterial } from "@forage/identity/tls-server";
 import type { Clock } from "./time/clock.ts";
 
 /** A point in time by both clocks. */
-export interface Moment {
+export interface ClockReading {
   readonly wallMs: number;
   readonly monotonicMs: number;
 }
@@ -25,7 +25,7 @@ const CLOCK_SET_MS = 60_000;
  * Reports whether the server certificate must be issued again: half of its lifetime is over, or the
  * wall clock was set since. After that, the certificate may not be valid yet, or may expire early.
  */
-export function isReissueDue(issued: Moment, now: Moment): boolean {
+export function isReissueDue(issued: ClockReading, now: ClockReading): boolean {
   const passedMs = now.monotonicMs - issued.monotonicMs;
   return passedMs >= RENEW_MS || Math.abs(now.wallMs - issued.wallMs - passedMs) >= CLOCK_SET_MS;
 }
@@ -43,7 +43,7 @@ export interface ReissueOptions {
  * this.
  */
 export function keepReissued({ issue, reload, clock, log }: ReissueOptions): () => void {
-  const now = (): Moment => ({ wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() });
+  const now = (): ClockReading => ({ wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() });
   let cancel = (): void => {};
   let isOver = false;
   let issued = now();

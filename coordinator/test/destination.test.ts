@@ -52,9 +52,9 @@ test("removes a stopping pod, and adds its replacement", LIMIT, async (t) => {
   const before = found.pods();
   const container = { name: "main", image: "registry.example/team/app:v2", ports: [{ containerPort: 8080 }] };
   await apply(world, [aService("web", "web"), aContainerService("web", { container })]);
-  const wanted = (): string[] =>
+  const expected = (): string[] =>
     [...agent.assignments.values()].filter(({ stopping }) => !stopping).map(({ name }) => name);
-  await found.until(() => found.pods().join() === wanted().sort().join());
+  await found.until(() => found.pods().join() === expected().sort().join());
   assert.equal(found.pods().filter((pod) => before.includes(pod)).length, 0);
 });
 

@@ -256,11 +256,11 @@ function serve(
 function startExec(
   world: World,
   pod: string,
-  wanted: { command: string[]; stdin?: boolean; tty?: boolean; size?: { columns: number; rows: number } },
+  options: { command: string[]; stdin?: boolean; tty?: boolean; size?: { columns: number; rows: number } },
 ): ClientDuplexStream<ExecRequest, ExecResponse> {
   const call = world.operator().exec();
   call.on("error", () => {});
-  const value = { stdin: false, tty: false, size: undefined, ...wanted };
+  const value = { stdin: false, tty: false, size: undefined, ...options };
   call.write({ frame: { $case: "start", value: { namespace: "shop", pod, container: "", options: value } } });
   return call;
 }

@@ -45,10 +45,10 @@ test("packages install from a bundle, run, upgrade, downgrade and handle configu
   for (const completion of ["bash-completion/completions/forage", "zsh/vendor-completions/_forage"])
     assert.ok(existsSync(host.path(join("usr/share", completion))), completion);
   assert.ok(existsSync(host.path("usr/share/fish/vendor_completions.d/forage.fish")));
-  const wanted = "etc/systemd/system/multi-user.target.wants";
-  assert.ok(host.has(join(wanted, "forage-coordinator.service")));
+  const links = "etc/systemd/system/multi-user.target.wants";
+  assert.ok(host.has(join(links, "forage-coordinator.service")));
   // The agent must not start before the host has joined a fleet.
-  assert.ok(!host.has(join(wanted, "forage-agent.service")));
+  assert.ok(!host.has(join(links, "forage-agent.service")));
 
   const agentConfig = host.path("etc/forage/agent.yaml");
   writeFileSync(agentConfig, `${readFileSync(agentConfig, "utf8")}# mine\n`);

@@ -41,7 +41,7 @@ async function bringUpLocked({ root, flags, progress, signal }: BringUpOptions):
   await step("Debian packages", (report) => installMissing(TOOLS, { report, signal }));
   const nerdctl = await step("nerdctl", (report) => ensureNerdctl({ report, signal }));
   const envoy = await step("Envoy", (report) => envoyIfThereIsOne(report, signal));
-  const etcd = await etcdIfWanted(flags, progress, signal);
+  const etcd = await etcdIfRequested(flags, progress, signal);
   await step("programs bundled", () => bundleAll(root));
   let instance = await step("settings", () => settleInstance(flags, nerdctl, envoy, etcd));
   writeInstance(instance);
@@ -93,14 +93,14 @@ async function envoyIfThereIsOne(
 }
 
 /** Compiles etcd for a new instance with etcd, and finds it for an existing one. */
-async function etcdIfWanted(
+async function etcdIfRequested(
   flags: UpFlags,
   { step }: Progress,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const before = readInstance(flags.dataDir);
-  const isWanted = before === undefined ? flags.store === "etcd" : before.etcd !== undefined;
-  return isWanted ? step("etcd", (report) => ensureEtcd({ report, signal })) : undefined;
+  const isRequested = before === undefined ? flags.store === "etcd" : before.etcd !== undefined;
+  return isRequested ? step("etcd", (report) => ensureEtcd({ report, signal })) : undefined;
 }
 
 async function bundleAll(root: string): Promise<void> {

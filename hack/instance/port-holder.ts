@@ -50,11 +50,11 @@ function findHolder(port: number): { pid: number; name: string } | undefined {
 
 function listeningInodes(table: string, port: number): string[] {
   const LISTEN = "0A";
-  const wanted = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
   const lines = readFileSync(table, "utf8").split("\n").slice(1);
   return lines.flatMap((line) => {
     const fields = line.trim().split(/\s+/);
-    return fields[1]?.endsWith(wanted) && fields[3] === LISTEN ? (fields[9] ?? []) : [];
+    return fields[1]?.endsWith(suffix) && fields[3] === LISTEN ? (fields[9] ?? []) : [];
   });
 }
 

@@ -30,9 +30,9 @@ export async function runPrograms(options: ProgramsOptions, plan: readonly Progr
     return false;
   await endSupervisor(dir);
   for (const name of listRecords(dir)) {
-    const wanted = plan.find((spec) => spec.name === name);
+    const desired = plan.find((spec) => spec.name === name);
     const running = readRunning(dir, name);
-    if (running && running.spec.digest === wanted?.digest) continue;
+    if (running && running.spec.digest === desired?.digest) continue;
     if (running) await endProcess(running.identity, { graceMs: GRACE_MS });
     // Earlier deaths of a program don't mean a fault now.
     forgetProgram(dir, name);

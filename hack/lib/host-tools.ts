@@ -12,7 +12,7 @@ export interface HostTool {
   readonly package: string;
   readonly isThere: () => boolean;
   /** A service that the package starts although it isn't needed. It is disabled after the installation. */
-  readonly unwantedUnit?: string;
+  readonly disabledUnit?: string;
   /** Free space in MiB that the package needs beyond what is reserved for all of them. */
   readonly extraMebibytes?: number;
 }
@@ -44,7 +44,7 @@ export const TEST_TOOLS: readonly HostTool[] = [
   {
     package: "docker-registry",
     isThere: () => isOnPath("docker-registry"),
-    unwantedUnit: "docker-registry.service",
+    disabledUnit: "docker-registry.service",
   },
   { package: "pebble", isThere: () => isOnPath("pebble") && isOnPath("pebble-challtestsrv") },
   { package: "openssh-client", isThere: () => isOnPath("ssh") && isOnPath("sftp") },
@@ -54,7 +54,7 @@ export const TEST_TOOLS: readonly HostTool[] = [
   {
     package: "prometheus",
     isThere: () => isOnPath("prometheus") && isOnPath("promtool"),
-    unwantedUnit: "prometheus.service",
+    disabledUnit: "prometheus.service",
   },
   // Checks hack/Vagrantfile.
   { package: "vagrant", isThere: () => isOnPath("vagrant") },
@@ -124,9 +124,9 @@ export async function installMissing(
         cause,
       });
     });
-  for (const { unwantedUnit } of missing) {
-    if (!unwantedUnit || !existsSync("/run/systemd/system")) continue;
-    await run("systemctl", ["disable", "--now", unwantedUnit], { allowFailure: true });
+  for (const { disabledUnit } of missing) {
+    if (!disabledUnit || !existsSync("/run/systemd/system")) continue;
+    await run("systemctl", ["disable", "--now", disabledUnit], { allowFailure: true });
   }
   return packages;
 }

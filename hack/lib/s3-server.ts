@@ -41,7 +41,7 @@ const VOLUME_LIMIT_MB = 64;
 /** Deleted objects use space until the server compacts its volumes. */
 const DEFAULT_CAPACITY_MB = 3_200;
 const LOG_END = 4_000;
-/** A folder never has more entries in the tests of a file. */
+/** The most entries of a folder that one request lists. No test makes more. */
 const MAX_FOLDER_ENTRIES = 10_000;
 /** The highest of 32 bits, which marks folders in the modes of entries. */
 const FOLDER_MODE = 2 ** 31;

@@ -75,7 +75,7 @@ export async function removeStaleTestHosts(): Promise<void> {
   if (!existsSync(TEST_HOSTS)) return;
   for (const file of readdirSync(TEST_HOSTS)) {
     const name = /^(t[a-z0-9]{7})\.json$/.exec(file)?.[1];
-    if (name && isStale(name) && takeOver(name)) await removeTestHost(name);
+    if (name && isStale(name) && claim(name)) await removeTestHost(name);
   }
 }
 
@@ -89,7 +89,7 @@ function isStale(name: string): boolean {
 }
 
 // If several processes see the same stale marker, the rename succeeds in only one of them.
-function takeOver(name: string): boolean {
+function claim(name: string): boolean {
   const taken = `${markerPath(name)}.${process.pid}`;
   try {
     renameSync(markerPath(name), taken);

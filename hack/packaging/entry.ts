@@ -27,19 +27,19 @@ export function compressedEntry(path: string, text: string): Entry {
   return { path: `${path}.gz`, mode: 0o644, source: { type: "compressed-text", text } };
 }
 
-/** Returns all files below `from` for which `isWanted` returns true, sorted by name. */
+/** Returns all files below `from` for which `isIncluded` returns true, sorted by name. */
 export function directoryEntries(
   path: string,
   from: string,
-  isWanted: (path: string) => boolean = () => true,
+  isIncluded: (path: string) => boolean = () => true,
 ): Entry[] {
   if (!existsSync(from)) return [];
   return readdirSync(from, { withFileTypes: true })
     .sort((a, b) => (a.name < b.name ? -1 : 1))
     .flatMap((child) => {
       const source = join(from, child.name);
-      if (!isWanted(source)) return [];
-      if (child.isDirectory()) return directoryEntries(`${path}/${child.name}`, source, isWanted);
+      if (!isIncluded(source)) return [];
+      if (child.isDirectory()) return directoryEntries(`${path}/${child.name}`, source, isIncluded);
       return child.isFile() ? [fileEntry(`${path}/${child.name}`, source)] : [];
     });
 }

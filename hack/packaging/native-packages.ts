@@ -26,9 +26,9 @@ export function nativePackageEntries(lib: string, name: string, inputs: NativePa
     const useless = USELESS.map((part) => join(from, part));
     const builds = join(from, "prebuilds") + sep;
     const own = join(builds, `linux-${NODE_ARCHITECTURE[inputs.architecture]}`);
-    const isWanted = (path: string): boolean =>
+    const isIncluded = (path: string): boolean =>
       !useless.includes(path) && (!path.startsWith(builds) || path.startsWith(own));
-    return directoryEntries(`${lib}/node_modules/${found}`, from, isWanted);
+    return directoryEntries(`${lib}/node_modules/${found}`, from, isIncluded);
   });
 }
 

@@ -5,14 +5,14 @@ import { gzipSync } from "node:zlib";
 import type { Entry } from "./entry.ts";
 
 /** The written files, for the records of the package. */
-export interface Staged {
+export interface StagedFiles {
   readonly bytes: number;
   /** MD5 checksums by path, in the format of dpkg. */
   readonly sums: string;
 }
 
 /** Writes the entries below `dir`. */
-export function stageEntries(dir: string, entries: readonly Entry[]): Staged {
+export function stageEntries(dir: string, entries: readonly Entry[]): StagedFiles {
   let bytes = 0;
   const sums: string[] = [];
   for (const { path, mode, source } of entries) {

@@ -135,13 +135,13 @@ export class FleetLab {
    */
   async looksUp(place: Place, name: string, addresses: readonly string[]): Promise<void> {
     let seen: string | readonly string[] = [];
-    const wanted = [...addresses].sort().join();
+    const desired = [...addresses].sort().join();
     await waitFor(
       async () => {
         seen = await this.lookUp(place, name);
-        return Array.isArray(seen) && [...seen].sort().join() === wanted;
+        return Array.isArray(seen) && [...seen].sort().join() === desired;
       },
-      { what: `${name} has the addresses ${wanted}`, limitMs: LIMIT_MS, explain: () => String(seen) },
+      { what: `${name} has the addresses ${desired}`, limitMs: LIMIT_MS, explain: () => String(seen) },
     );
   }
 
@@ -166,14 +166,14 @@ export class FleetLab {
   /** Waits until exactly these answer over many connections. */
   async onlyAnswers(place: Place, address: string, port: number, expected: readonly string[]): Promise<void> {
     let seen: readonly string[] = [];
-    const wanted = [...expected].sort().join();
+    const desired = [...expected].sort().join();
     await waitFor(
       async () => {
         seen = distinct(await ask(place, "tcp", address, port, { times: 8 * expected.length }));
-        return seen.join() === wanted;
+        return seen.join() === desired;
       },
       {
-        what: `${address}:${port} is answered by ${wanted} only`,
+        what: `${address}:${port} is answered by ${desired} only`,
         limitMs: LIMIT_MS,
         explain: () => seen.join(),
       },

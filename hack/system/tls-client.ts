@@ -71,9 +71,9 @@ export class SteadyClient {
 
   /** Waits for `more` further answers. */
   async answered(more: number): Promise<void> {
-    const wanted = this.#count + more;
+    const target = this.#count + more;
     const untilMs = performance.now() + 60_000;
-    while (this.#count < wanted && this.failures.length === 0) {
+    while (this.#count < target && this.failures.length === 0) {
       if (performance.now() > untilMs) throw new Error(`no ${more} answers within a minute`);
       await delay(20);
     }

@@ -73,8 +73,8 @@ export function authorize(
   if (caller.type !== "user") return denied("USERS_ONLY");
   const able = caller.grants.filter(({ role }) => INCLUDES[role]?.includes(requirement.role));
   if (able.length === 0) return denied("MISSING_ROLE");
-  const wanted = requirement.scope === "cluster" ? undefined : namespace;
-  return able.some((grant) => covers(grant, wanted)) ? ALLOWED : denied("WRONG_NAMESPACE");
+  const required = requirement.scope === "cluster" ? undefined : namespace;
+  return able.some((grant) => covers(grant, required)) ? ALLOWED : denied("WRONG_NAMESPACE");
 }
 
 /** Reports whether the text, from a user or a file, is the name of a role. */

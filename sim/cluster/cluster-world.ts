@@ -11,7 +11,7 @@ import { prefixed } from "../../coordinator/src/store/etcd/prefixed.ts";
 import type { Op } from "../../coordinator/src/store/index.ts";
 import { Clients } from "../fleet/clients.ts";
 import type { Fleet } from "../fleet/convergence.ts";
-import type { Answering, FleetNode, NodeOptions } from "../fleet/fleet-node.ts";
+import type { AcceptingCoordinator, FleetNode, NodeOptions } from "../fleet/fleet-node.ts";
 import { HostRules } from "../fleet/host-rules.ts";
 import { clockOf } from "../fleet/process-clock.ts";
 import type { Secrets, SimCoordinator } from "../fleet/sim-coordinator.ts";
@@ -219,7 +219,7 @@ export class ClusterWorld implements Fleet {
     });
   }
 
-  #dial(node: string): Answering | undefined {
+  #dial(node: string): AcceptingCoordinator | undefined {
     const reachable = this.members.filter(({ agents }) => !agents.signal.aborted);
     const first = this.#routes.pick(reachable.length === 0 ? this.members : reachable);
     const target = reachable.length === 0 ? undefined : this.#passedOn(first);

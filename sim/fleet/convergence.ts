@@ -36,10 +36,10 @@ export function whatIsOpen(world: Fleet): string | undefined {
   if (kept !== undefined) return kept;
   for (const node of nodes) {
     if (node === world.lost) continue;
-    const wanted = state.podsOnNode(node.name).map(({ record }) => record.uid);
+    const desired = state.podsOnNode(node.name).map(({ record }) => record.uid);
     const { pods } = node;
-    if (wanted.length !== pods.size || wanted.some((uid) => !pods.has(uid)))
-      return `node ${node.name} has ${pods.size} pods, ${wanted.length} are desired`;
+    if (desired.length !== pods.size || desired.some((uid) => !pods.has(uid)))
+      return `node ${node.name} has ${pods.size} pods, ${desired.length} are desired`;
     if (node.ending > 0) return `${node.ending} containers of node ${node.name} have yet to end`;
     if (node.endedUnnoticed > 0)
       return `the agent of ${node.name} has yet to notice the end of ${node.endedUnnoticed} containers`;

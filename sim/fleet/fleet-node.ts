@@ -13,14 +13,14 @@ export interface NodeOptions {
   readonly random: Random;
   readonly skewMs: number;
   /** Returns the living coordinator if it accepts calls. */
-  readonly dial: (node: string) => Answering | undefined;
+  readonly dial: (node: string) => AcceptingCoordinator | undefined;
   readonly registryUp: () => boolean;
   readonly witness: NodeWitness;
   readonly note: (what: string) => void;
 }
 
 /** A coordinator that accepts calls. */
-export interface Answering {
+export interface AcceptingCoordinator {
   readonly handler: Handler;
   readonly dead: AbortSignal;
   readonly gate: ProcessGate;

@@ -53,14 +53,14 @@ export class JobRules {
   }
 
   #checkStatus(namespace: string, name: string, before: JobStatus | undefined, after: JobStatus): void {
-    const wanted = completionsOf(this.#configOf(namespace, name));
-    if (wanted !== undefined && after.succeeded > wanted)
-      this.#blame(`job ${name} has ${after.succeeded} completions, ${wanted} are desired`);
+    const desired = completionsOf(this.#configOf(namespace, name));
+    if (desired !== undefined && after.succeeded > desired)
+      this.#blame(`job ${name} has ${after.succeeded} completions, ${desired} are desired`);
     const really = this.#done.get(after.run)?.size ?? 0;
     if (after.succeeded > really)
       this.#blame(`job ${name} counts ${after.succeeded} completions, and ${really} pods have ended well`);
-    if (after.condition === "Complete" && wanted !== undefined && after.succeeded !== wanted)
-      this.#blame(`job ${name} is complete with ${after.succeeded} of ${wanted}`);
+    if (after.condition === "Complete" && desired !== undefined && after.succeeded !== desired)
+      this.#blame(`job ${name} is complete with ${after.succeeded} of ${desired}`);
     if (before?.run !== after.run) return;
     if (after.succeeded < before.succeeded) this.#blame(`job ${name} has lost a completion`);
     if (before.condition !== "" && before.condition !== after.condition)
@@ -84,10 +84,10 @@ export class JobRules {
     const atOnce = config.parallelism || 1;
     if (open.length > atOnce)
       this.#blame(`job ${workloadName} runs ${open.length} pods, ${atOnce} at a time are desired`);
-    const wanted = completionsOf(config);
-    if (wanted !== undefined && open.length + status.succeeded > wanted)
+    const desired = completionsOf(config);
+    if (desired !== undefined && open.length + status.succeeded > desired)
       this.#blame(
-        `job ${workloadName} has ${status.succeeded} completions and runs ${open.length} pods, ${wanted} are desired`,
+        `job ${workloadName} has ${status.succeeded} completions and runs ${open.length} pods, ${desired} are desired`,
       );
     const twice = open.filter((pod) => job.index !== undefined && pod.record.job?.index === job.index);
     if (twice.length > 1) this.#blame(`job ${workloadName} runs index ${job.index} twice`);

@@ -251,10 +251,10 @@ export class World {
   }
 
   async #follow(): Promise<void> {
-    for await (const batch of this.durable.watch("", 1, this.#end.signal)) this.#take(batch);
+    for await (const batch of this.durable.watch("", 1, this.#end.signal)) this.#apply(batch);
   }
 
-  #take({ events, revision }: WatchBatch): void {
+  #apply({ events, revision }: WatchBatch): void {
     const keyOf = (event: (typeof events)[number]): string =>
       event.type === "put" ? event.record.key : event.key;
     const sound = events.filter((event) => !this.#poisoned.has(keyOf(event)) && !isOfPoison(keyOf(event)));

@@ -16,7 +16,7 @@ export function simNetwork(host: SimHost, line: SimLine, hostPorts?: PortRange):
     findLost: (sandboxes) => network.findLost(sandboxes),
     detach: (podUid, signal) => call(() => network.detach(podUid, signal)),
     allocatePorts: (podUid, desired) => network.allocatePorts(podUid, desired),
-    takeHostPorts: (podUid, desired) => network.takeHostPorts(podUid, desired),
+    acquireHostPorts: (podUid, desired) => network.acquireHostPorts(podUid, desired),
     publish: (sandbox, mappings, signal) => call(() => network.publish(sandbox, mappings, signal)),
     keepPorts: (podUid, mappings) => network.keepPorts(podUid, mappings),
     unpublish: (podUid, signal) => call(() => network.unpublish(podUid, signal)),

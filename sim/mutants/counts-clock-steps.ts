@@ -1,12 +1,12 @@
 import {
   type ActingTimeOptions,
-  type Moment,
   ActingTime as Real,
+  type TimeReading,
 } from "../../coordinator/src/acting-time/acting-time.ts";
 
 /** Compares stored times with the wall clock. */
 export class ActingTime extends Real {
-  override readonly now: () => Moment;
+  override readonly now: () => TimeReading;
 
   constructor(options: ActingTimeOptions) {
     super(options);

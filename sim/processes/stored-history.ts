@@ -46,14 +46,14 @@ export class StoredHistory {
 
   async #follow(watch: (signal: AbortSignal) => AsyncIterable<WatchBatch>): Promise<void> {
     try {
-      for await (const batch of watch(this.#end.signal)) this.#take(batch);
+      for await (const batch of watch(this.#end.signal)) this.#apply(batch);
     } catch (error) {
       if (error instanceof StoreError && this.#end.signal.aborted) return;
       this.broken.push(`the history can't be followed: ${error}`);
     }
   }
 
-  #take(batch: WatchBatch): void {
+  #apply(batch: WatchBatch): void {
     if (batch.revision !== this.revision + 1 && this.revision > 0)
       this.broken.push(`revision ${batch.revision} follows ${this.revision}`);
     this.revision = batch.revision;

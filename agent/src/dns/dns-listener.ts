@@ -7,7 +7,10 @@ export interface DnsListenerOptions extends DnsServerOptions {
   readonly onProblem: (event: string, error: unknown) => void;
 }
 
-/** After a boot, the bridge's address exists only once the network has been set up. */
+/**
+ * The time after which a failed listen is repeated. After a boot, the bridge's address is missing until the network is set
+ * up.
+ */
 const AGAIN_MS = 250;
 const AGAIN_CAP_MS = 10_000;
 

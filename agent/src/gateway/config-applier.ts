@@ -111,7 +111,7 @@ export class ConfigApplier {
   }
 
   #desiredOf(view: GatewayView): Desired {
-    const desired = wantedOf(view, this.#certificates);
+    const desired = desiredOf(view, this.#certificates);
     this.#certificates = desired.certificates;
     return desired;
   }
@@ -166,7 +166,7 @@ function isOfRoutes(outcome: Outcome): boolean {
   return outcome.type === "refused" && (outcome.subscription === "http" || outcome.subscription === "https");
 }
 
-function wantedOf(view: GatewayView, former: ReadonlyMap<string, GatewayCertificate>): Desired {
+function desiredOf(view: GatewayView, former: ReadonlyMap<string, GatewayCertificate>): Desired {
   const problems: Problem[] = [];
   const hosts = new Map<string, GatewayHost>();
   const certificates = new Map<string, GatewayCertificate>();

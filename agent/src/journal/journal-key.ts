@@ -80,9 +80,9 @@ export class JournalKey {
 
 /** The record may be intact, but was encrypted with another key. */
 export class WrongKeyError extends Error {
-  constructor(wantedId: string, key: JournalKey) {
+  constructor(requiredId: string, key: JournalKey) {
     super(
-      `it is encrypted with key ${wantedId}, and this is key ${key.id} (${key.source}): ` +
+      `it is encrypted with key ${requiredId}, and this is key ${key.id} (${key.source}): ` +
         "put the former key back and restart, or wait until the coordinator sends the pod again",
     );
     this.name = "WrongKeyError";

@@ -43,15 +43,19 @@ export class AssignmentIntake {
   }
 
   /** Applies a snapshot. Rejects with a LinkError if the coordinator's assignments must not be applied. */
-  takeSnapshot(snapshot: AssignmentSnapshot, clusterId: string, lineage: string | undefined): Promise<void> {
+  receiveSnapshot(
+    snapshot: AssignmentSnapshot,
+    clusterId: string,
+    lineage: string | undefined,
+  ): Promise<void> {
     const pods = this.#withoutRefused(snapshot.pods);
-    return this.#take(() => fromSnapshot({ ...snapshot, pods }, clusterId, lineage));
+    return this.#enqueue(() => fromSnapshot({ ...snapshot, pods }, clusterId, lineage));
   }
 
   /** Applies a delta. Rejects with a LinkError if the coordinator's assignments must not be applied. */
-  takeDelta(delta: AssignmentDelta, lineage: string | undefined): Promise<void> {
+  receiveDelta(delta: AssignmentDelta, lineage: string | undefined): Promise<void> {
     const upserts = this.#withoutRefused(delta.upserts);
-    return this.#take((held) => {
+    return this.#enqueue((held) => {
       // Two connections overlap while a certificate is renewed, so the other one may have delivered this change
       // already.
       if (delta.revision <= (held ?? this.#options.journal).revision) return held;
@@ -76,7 +80,7 @@ export class AssignmentIntake {
     this.#cancelRetry?.();
   }
 
-  #take(merge: (held: Unwritten | undefined) => Unwritten | undefined): Promise<void> {
+  #enqueue(merge: (held: Unwritten | undefined) => Unwritten | undefined): Promise<void> {
     const taken = this.#work.then(() => {
       this.#unwritten = merge(this.#unwritten);
       return this.#write();

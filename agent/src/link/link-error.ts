@@ -24,7 +24,7 @@ export class LinkError extends Error {
   readonly code: LinkErrorCode;
   /** Whether the same call may succeed soon without any change by the operator. */
   readonly retryable: boolean;
-  /** Whether only the leader fails and the called coordinator works. Another coordinator would not help then. */
+  /** Whether the leader failed while the called coordinator works. Then a call to another coordinator fails as well. */
   readonly isOfLeader: boolean;
 
   constructor(

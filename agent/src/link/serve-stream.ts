@@ -71,7 +71,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
         case "snapshot":
         case "delta": {
           const whole = parts.add(message);
-          if (whole !== undefined) await takeAssignment(whole, connection, intake, options);
+          if (whole !== undefined) await receiveAssignment(whole, connection, intake, options);
           break;
         }
         case "session":
@@ -87,7 +87,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
           options.learnCoordinators(message.value.addresses);
           break;
         case "identityTokens":
-          takeTokens(message.value, intake, options);
+          receiveTokens(message.value, intake, options);
           break;
         case "podMetrics":
           options.meter.ask(message.value, connection);
@@ -127,7 +127,7 @@ function reportGateway(connection: Connection, gateway: Gateway): () => void {
   return gateway.subscribe(report);
 }
 
-async function takeAssignment(
+async function receiveAssignment(
   message: AssignmentMessage,
   connection: Connection,
   intake: AssignmentIntake,
@@ -135,14 +135,18 @@ async function takeAssignment(
 ): Promise<void> {
   const { clusterId, lineage } = connection.welcome;
   if (message.$case === "snapshot")
-    await intake.takeSnapshot(message.value, clusterId, message.value.lineage ?? lineage);
-  else await intake.takeDelta(message.value, message.value.lineage ?? lineage);
+    await intake.receiveSnapshot(message.value, clusterId, message.value.lineage ?? lineage);
+  else await intake.receiveDelta(message.value, message.value.lineage ?? lineage);
   // The pods that may still use the claims have been ordered to end before.
   options.removeClaims(message.value.claimRemovals);
 }
 
 /** Stores the tokens and passes them to the pods. Pods that are no longer assigned are skipped. */
-function takeTokens(tokens: IdentityTokens, intake: AssignmentIntake, { pods, reader }: StreamOptions): void {
+function receiveTokens(
+  tokens: IdentityTokens,
+  intake: AssignmentIntake,
+  { pods, reader }: StreamOptions,
+): void {
   const renewed = reader.renew(tokens, intake.assigned());
   if (renewed.length > 0) pods.apply(renewed, []);
 }

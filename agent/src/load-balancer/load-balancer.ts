@@ -120,7 +120,7 @@ export class LoadBalancer {
       this.#again = false;
       this.#cancelRenewal?.();
       this.#cancelRenewal = undefined;
-      if (this.#wanted().length === 0 && this.#options.held.held.length === 0) {
+      if (this.#desired().length === 0 && this.#options.held.held.length === 0) {
         this.#problems = [];
         this.#yielded.clear();
         continue;
@@ -135,7 +135,7 @@ export class LoadBalancer {
     }
   }
 
-  #wanted(): DesiredAddress[] {
+  #desired(): DesiredAddress[] {
     const { services, servicesLost, held, node, families } = this.#options;
     if (servicesLost?.()) return held.held.map(({ ip }) => ({ ip, alone: false }));
     const isOurs = (ip: string): boolean => families.some((family) => isOfFamily(ip, family));
@@ -154,16 +154,16 @@ export class LoadBalancer {
     if (this.#isCurrent) {
       this.#yielded.clear();
       this.#unprobed.clear();
-    } else await this.#probeOtherOwners(this.#wanted(), links);
+    } else await this.#probeOtherOwners(this.#desired(), links);
     const { steps, problems } = planAddresses({
-      desired: this.#wanted(),
+      desired: this.#desired(),
       links,
       held: this.#options.held.held,
       interface: setting,
       yielded: new Set(this.#yielded.keys()),
       started: this.#started,
     });
-    const failures = await this.#takeAll(steps);
+    const failures = await this.#runAll(steps);
     const unprobed = [...this.#unprobed].map((ip) => `load balancer ${ip}: ${HOW_TO_PROBE}`);
     const found = [...problems, ...failures, ...unprobed];
     for (const problem of found.filter((it) => !this.#problems.includes(it)))
@@ -172,7 +172,7 @@ export class LoadBalancer {
   }
 
   /** Runs the steps and returns their errors. The next renewal repeats failed steps. */
-  async #takeAll(steps: readonly AddressStep[]): Promise<string[]> {
+  async #runAll(steps: readonly AddressStep[]): Promise<string[]> {
     const failures: string[] = [];
     const fresh: HeldAddress[] = [];
     const holds = steps.flatMap((step) => (step.type === "hold" ? [step.held] : []));
@@ -183,7 +183,7 @@ export class LoadBalancer {
       // An address that can't be recorded is not added. Addresses that the host already has are renewed.
       if (step.type === "hold" && !this.#options.held.has(step.held)) continue;
       try {
-        await this.#take(step);
+        await this.#run(step);
         if (step.type === "hold" && step.isNew) fresh.push(step.held);
       } catch (error) {
         failures.push(`load balancer ${step.held.ip}: ${errorTextOf(error)}`);
@@ -197,7 +197,7 @@ export class LoadBalancer {
     return failures;
   }
 
-  async #take(step: AddressStep): Promise<void> {
+  async #run(step: AddressStep): Promise<void> {
     const { run, onEvent } = this.#options;
     const { held } = step;
     if (step.type === "hold") {

@@ -6,34 +6,34 @@ import { type AddressPlanInput, type AddressStep, planAddresses } from "./plan-a
 const IP = "192.0.2.50";
 const bare = [link("eth0", "192.0.2.7/24"), link("eth1", "198.51.100.7/24")];
 const holding = [link("eth0", "192.0.2.7/24", `${IP}/32`), link("eth1", "198.51.100.7/24")];
-const WANTED = [{ ip: IP, alone: false }];
+const DESIRED = [{ ip: IP, alone: false }];
 const HELD = [{ ip: IP, interface: "eth0" }];
 
 describe("plans the steps for a host's addresses", () => {
   for (const [what, fields, expected, problem] of [
     ["none", {}, []],
-    ["a new one", { desired: WANTED }, [`hold ${IP} eth0 for 30 s, new`]],
+    ["a new one", { desired: DESIRED }, [`hold ${IP} eth0 for 30 s, new`]],
     [
       "a new one that no other node could take",
       { desired: [{ ip: IP, alone: true }] },
       [`hold ${IP} eth0, new`],
     ],
-    ["one that it has", { desired: WANTED, held: HELD, links: holding }, [`hold ${IP} eth0 for 30 s`]],
+    ["one that it has", { desired: DESIRED, held: HELD, links: holding }, [`hold ${IP} eth0 for 30 s`]],
     [
       "one that someone took off the interface",
-      { desired: WANTED, held: HELD },
+      { desired: DESIRED, held: HELD },
       [`hold ${IP} eth0 for 30 s, new`],
     ],
     ["one that goes elsewhere", { held: HELD, links: holding }, [`drop ${IP} eth0`]],
     ["one that is gone already", { held: HELD }, [`forget ${IP} eth0`]],
     [
       "one that another host has by now",
-      { desired: WANTED, held: HELD, links: holding, yielded: new Set([IP]) },
+      { desired: DESIRED, held: HELD, links: holding, yielded: new Set([IP]) },
       [`drop ${IP} eth0`],
     ],
     [
       "one for which the operator names another interface",
-      { desired: WANTED, held: HELD, links: holding, interface: "eth1" },
+      { desired: DESIRED, held: HELD, links: holding, interface: "eth1" },
       [`drop ${IP} eth0`, `hold ${IP} eth1 for 30 s, new`],
     ],
     [
@@ -42,24 +42,24 @@ describe("plans the steps for a host's addresses", () => {
       [],
       /loadBalancer\.interface/,
     ],
-    ["one that is the host's own", { desired: WANTED, links: holding }, [], /as its own/],
+    ["one that is the host's own", { desired: DESIRED, links: holding }, [], /as its own/],
     [
       "one that is the host's own, beside one that the agent has added",
       {
-        desired: WANTED,
+        desired: DESIRED,
         held: [{ ip: "192.0.2.51", interface: "eth0" }],
         links: [link("eth0", "192.0.2.7/24", `${IP}/32`, "192.0.2.51/32")],
       },
       ["drop 192.0.2.51 eth0"],
       /as its own/,
     ],
-    ["a new one before the rules are there", { desired: WANTED, started: false }, []],
+    ["a new one before the rules are there", { desired: DESIRED, started: false }, []],
     [
       "one that it has, before that",
-      { desired: WANTED, held: HELD, links: holding, started: false },
+      { desired: DESIRED, held: HELD, links: holding, started: false },
       [`hold ${IP} eth0 for 30 s`],
     ],
-    ["one that it had before a reboot, before that", { desired: WANTED, held: HELD, started: false }, []],
+    ["one that it had before a reboot, before that", { desired: DESIRED, held: HELD, started: false }, []],
     [
       "one that went elsewhere, before that",
       { held: HELD, links: holding, started: false },

@@ -36,7 +36,7 @@ async function main(): Promise<void> {
     }),
   });
   // No container starts without the agent, so there are no other logs than these.
-  await files.takeOver();
+  await files.adopt();
   say("log-guard-started", {});
   const watching = setInterval(() => undefined, 2 ** 30);
   for (const signal of ["SIGTERM", "SIGINT"] as const)

@@ -46,7 +46,7 @@ export class EntryLines {
     let at = 0;
     for (let next = bytes.indexOf(LINE_BREAK); next >= 0; next = bytes.indexOf(LINE_BREAK, at)) {
       // An interrupted write may have left an empty entry.
-      if (next > at) this.#take(decodeEntry(bytes.subarray(at, next)), start, out);
+      if (next > at) this.#add(decodeEntry(bytes.subarray(at, next)), start, out);
       start += next + 1 - at;
       at = next + 1;
     }
@@ -61,7 +61,7 @@ export class EntryLines {
     return Buffer.concat(out);
   }
 
-  #take({ stream, stamp, whole, text }: LogEntry, position: number, out: Uint8Array[]): void {
+  #add({ stream, stamp, whole, text }: LogEntry, position: number, out: Uint8Array[]): void {
     const { stream: desired, from } = this.#options;
     if (desired !== undefined && stream !== desired) return;
     if (from !== undefined && position < from[stream]) return;

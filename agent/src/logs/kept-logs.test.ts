@@ -13,7 +13,7 @@ test("keeps a pod's logs until they expire, also over a restart of the agent", a
   await open().keep("p1", podDir("p1", { main: [1, 2], side: [1] }), HOUR_MS);
   assert.ok(!existsSync(join(dir, "pods", "p1")));
   const kept = open();
-  await kept.takeOver();
+  await kept.adopt();
   assert.deepEqual(kept.find("p1", "main"), { container: "main", attempt: 2 });
   assert.deepEqual(kept.find("p1", "side"), { container: "side", attempt: 1 });
   assert.equal(kept.find("p1", "other"), undefined);
@@ -30,7 +30,7 @@ test("deletes logs at its start that expired while no agent ran", async (t) => {
   await before.keep("p1", podDir("p1", { main: [1] }), HOUR_MS);
   before.close();
   clock.jumpWall(2 * HOUR_MS);
-  await open().takeOver();
+  await open().adopt();
   assert.deepEqual(keptIn(dir), []);
 });
 
@@ -39,7 +39,7 @@ test("deletes directories with foreign names, and names from a wrong clock", asy
   const ahead = `${Math.round(clock.nowMs()) + 48 * HOUR_MS}-p1`;
   for (const name of ["foreign", ahead]) mkdirSync(join(dir, "kept-logs", name), { recursive: true });
   const kept = open();
-  await kept.takeOver();
+  await kept.adopt();
   assert.deepEqual(keptIn(dir), []);
 });
 
@@ -53,7 +53,7 @@ test("limits the number of pods and bytes, and deletes the oldest first", async 
   assert.equal(kept.find("p1", "main"), undefined);
   assert.equal(keptIn(dir).length, 2);
   const many = open();
-  await many.takeOver();
+  await many.adopt();
   for (let n = 0; n < 40; n++) await many.keep(`m${n}`, podDir(`m${n}`, { main: [1] }), HOUR_MS + n);
   assert.equal(keptIn(dir).length, 32);
 });

@@ -57,7 +57,7 @@ export class KeptLogs {
   }
 
   /** Adopts the logs that an earlier agent kept, and deletes expired ones. Never rejects. */
-  async takeOver(): Promise<void> {
+  async adopt(): Promise<void> {
     try {
       for (const name of await list(this.#dir)) await this.#add(name);
       await this.#clean();

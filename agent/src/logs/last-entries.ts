@@ -50,7 +50,7 @@ function lookBack(bytes: Buffer, first: number, position: number, search: Search
 
 class Search {
   readonly #count: number;
-  readonly #wanted: readonly LogStream[];
+  readonly #desired: readonly LogStream[];
   readonly #from = new Map<LogStream, number>();
   readonly #seen = new Set<LogStream>();
   #lines = 0;
@@ -59,18 +59,18 @@ class Search {
 
   constructor(count: number, desired: readonly LogStream[], end: number) {
     this.#count = count;
-    this.#wanted = desired;
+    this.#desired = desired;
     this.#position = end;
   }
 
   get done(): boolean {
-    return this.#from.size === this.#wanted.length || this.#position < this.#limit || this.#count <= 0;
+    return this.#from.size === this.#desired.length || this.#position < this.#limit || this.#count <= 0;
   }
 
   /** Processes the entry before those processed so far, which extends from `begin` to `end`. */
   see({ stream, whole }: LogEntry, begin: number, end: number): void {
     this.#position = begin;
-    if (!this.#wanted.includes(stream) || this.#from.has(stream)) return;
+    if (!this.#desired.includes(stream) || this.#from.has(stream)) return;
     const endsLine = whole || !this.#seen.has(stream);
     this.#seen.add(stream);
     if (!endsLine) return;

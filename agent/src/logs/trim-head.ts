@@ -10,7 +10,7 @@ import { streamsDir } from "./stream-places.ts";
  */
 export type TrimMode = "collapse" | "punch" | "truncate";
 
-export interface Trimmed {
+export interface TrimResult {
   readonly mode: TrimMode;
   /** The number of bytes by which offsets have decreased. */
   readonly shiftBytes: number;
@@ -35,7 +35,7 @@ export async function trimHead(
   path: string,
   rotatedPath: string,
   options: { readonly startOffset: number; readonly keepBytes: number; readonly from: TrimMode },
-): Promise<Trimmed | undefined> {
+): Promise<TrimResult | undefined> {
   const { startOffset, keepBytes, from } = options;
   const blockBytes = Math.max(BLOCK_BYTES_MIN, (await statfs(path)).bsize);
   await using file = await open(path, "r");
@@ -130,7 +130,7 @@ async function empty(
   kept: FileHandle,
   copied: number,
   publish: () => Promise<void>,
-): Promise<Trimmed> {
+): Promise<TrimResult> {
   await publish().catch(ignoreMissing);
   let offset = copied;
   for (let end = offset + 1; end > offset; ) {

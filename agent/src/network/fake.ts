@@ -121,7 +121,7 @@ export class FakeNetwork implements PodNetwork {
     return this.#ports.allocate(podUid, desired);
   }
 
-  async takeHostPorts(podUid: string, desired: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+  async acquireHostPorts(podUid: string, desired: readonly PortRequest[]): Promise<readonly PortMapping[]> {
     this.#enter("allocatePorts");
     return this.#ports.allocateOwn(podUid, desired);
   }

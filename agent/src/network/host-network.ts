@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { containsIp, familyOf } from "@forage/common/ip";
 import { messageOf } from "@forage/common/message-of";
 import { AccessTable } from "./access-table.ts";
+import { adoptSandboxes, findForgotten, sandboxOf } from "./adopt-sandboxes.ts";
 import { assertPlugin, Cni } from "./cni.ts";
 import { tablesDroppingForwards } from "./forward-policy.ts";
 import { assertNoOverlap, ensureBridge, listLinks, listRoutes, uplinkMtu } from "./host-links.ts";
@@ -37,7 +38,6 @@ import { repairSpare } from "./repair-spare.ts";
 import { SandboxMaker } from "./sandbox-maker.ts";
 import { SandboxPool } from "./sandbox-pool.ts";
 import { type SandboxRecord, SandboxRecords } from "./sandbox-records.ts";
-import { findForgotten, sandboxOf, takeOverSandboxes } from "./take-over-sandboxes.ts";
 
 export type { HostNetworkDependencies, HostNetworkOptions } from "./host-network-options.ts";
 
@@ -101,7 +101,7 @@ export class HostNetwork implements PodNetwork {
   async start(known: readonly KnownPod[], signal: AbortSignal): Promise<readonly FoundPod[]> {
     const maker = await this.#setUpHost(signal);
     const { run, noteDamage } = this.#dependencies;
-    const { claims, spare, removed } = await takeOverSandboxes(known, {
+    const { claims, spare, removed } = await adoptSandboxes(known, {
       ...{ names: this.#names, run, records: this.#records, maker, noteDamage },
       asReachable: (record) => this.#asReachable(record),
       isIpv6: this.#podCidr6 !== undefined,
@@ -112,7 +112,7 @@ export class HostNetwork implements PodNetwork {
     const found = await findForgotten(known, claims, { run, table: this.#names.table });
     const foundPorts = new Map(found.map(({ podUid, ports = [] }) => [podUid, ports]));
     for (const pod of known)
-      this.#takeOverPorts({ ...pod, ports: [...pod.ports, ...(foundPorts.get(pod.podUid) ?? [])] });
+      this.#adoptPorts({ ...pod, ports: [...pod.ports, ...(foundPorts.get(pod.podUid) ?? [])] });
     await this.#table.replace();
     const { access } = this.#options;
     const gateways = this.#podCidrs.map(({ gateway }) => gateway);
@@ -192,7 +192,7 @@ export class HostNetwork implements PodNetwork {
     return this.#ports.allocate(podUid, desired);
   }
 
-  takeHostPorts(podUid: string, desired: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+  acquireHostPorts(podUid: string, desired: readonly PortRequest[]): Promise<readonly PortMapping[]> {
     return this.#ports.allocateOwn(podUid, desired);
   }
 
@@ -309,7 +309,7 @@ export class HostNetwork implements PodNetwork {
     return undefined;
   }
 
-  #takeOverPorts({ podUid, ports }: KnownPod): void {
+  #adoptPorts({ podUid, ports }: KnownPod): void {
     const taken = this.#ports.hold(podUid, ports);
     if (taken.length > 0)
       this.#dependencies.log.warn({ event: "host-ports-held-twice", podUid, ports: taken });

@@ -24,7 +24,7 @@ export interface PodNetwork {
    * Reserves host ports for a pod on the host's own network, for which this network makes no sandbox. Reserves all or none;
    * NO_PORT_LEFT names the port that another pod has.
    */
-  takeHostPorts(podUid: string, desired: readonly PortRequest[]): Promise<readonly PortMapping[]>;
+  acquireHostPorts(podUid: string, desired: readonly PortRequest[]): Promise<readonly PortMapping[]>;
   /** Removes the pod's namespace, lease and host ports. Accepts unknown uids. */
   detach(podUid: string, signal: AbortSignal): Promise<void>;
   /** Allocates free host ports from the configured range, all or none. The pod keeps ports that it already holds. */

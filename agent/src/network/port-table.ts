@@ -22,7 +22,7 @@ export interface PortTableOptions extends PortTableShape {
  */
 export class PortTable {
   readonly #options: PortTableOptions;
-  readonly #wanted = new Map<string, readonly [key: string, target: string][]>();
+  readonly #desired = new Map<string, readonly [key: string, target: string][]>();
   /** The kernel's current elements. Undefined if unknown; the whole table is then replaced. */
   #present: PortElements | undefined;
   #replaceNext = false;
@@ -39,7 +39,7 @@ export class PortTable {
 
   /** Adds an entry to the content of the first replacement. */
   preset(podUid: string, address: string, mappings: readonly PortMapping[]): void {
-    this.#wanted.set(podUid, portElements(address, mappings));
+    this.#desired.set(podUid, portElements(address, mappings));
   }
 
   /** Replaces the whole table atomically. */
@@ -49,12 +49,12 @@ export class PortTable {
   }
 
   set(podUid: string, address: string, mappings: readonly PortMapping[]): Promise<void> {
-    this.#wanted.set(podUid, portElements(address, mappings));
+    this.#desired.set(podUid, portElements(address, mappings));
     return this.#apply();
   }
 
   async delete(podUid: string): Promise<void> {
-    if (this.#wanted.delete(podUid)) await this.#apply();
+    if (this.#desired.delete(podUid)) await this.#apply();
   }
 
   /** Restores the table if another program removed it. Returns whether it was missing. */
@@ -91,7 +91,7 @@ export class PortTable {
   async #commit(): Promise<void> {
     const before = this.#replaceNext ? undefined : this.#present;
     this.#replaceNext = false;
-    const desired: PortElements = new Map([...this.#wanted.values()].flat());
+    const desired: PortElements = new Map([...this.#desired.values()].flat());
     this.#present = undefined; // Unknown until the kernel has accepted the change.
     if (before === undefined) await this.#load(tableText(this.#options, desired));
     else await this.#loadDelta(before, desired);

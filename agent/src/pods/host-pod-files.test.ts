@@ -31,7 +31,7 @@ test("bounds logs that an earlier agent left", async (t) => {
   const rotator = new LogRotator({ clock: systemClock, maxBytes: 1024 });
   t.after(() => rotator.close());
   writeFileSync(logFile, "x".repeat(5_000));
-  await new HostPodFiles(dir, rotator).takeOver();
+  await new HostPodFiles(dir, rotator).adopt();
   await rotator.check();
   assert.ok(existsSync(`${logFile}.1`), "the log was trimmed");
 });
@@ -52,7 +52,7 @@ test("continues to read the separate streams of current runs after a restart of 
   const { files, dir, rotator } = podFiles(t);
   for (const attempt of [1, 2]) await files.prepare("p1", "main", attempt);
   const streams = new RecordedStreams();
-  await new HostPodFiles(dir, rotator, { streams }).takeOver();
+  await new HostPodFiles(dir, rotator, { streams }).adopt();
   assert.deepEqual(streams.calls, ["sync 2.log"]);
 });
 
@@ -130,7 +130,7 @@ test("log growth alone triggers the limit", async (t) => {
     limitBytes: 200_000,
     onLimit: (logs) => removed.push(...logs.map(({ path }) => path)),
   });
-  await files.takeOver();
+  await files.adopt();
   for (const attempt of [1, 2]) {
     writeFileSync((await files.prepare("p1", "main", attempt)).logFile, "x\n".repeat(60_000));
     await rotator.check();

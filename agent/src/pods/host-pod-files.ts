@@ -55,7 +55,7 @@ export class HostPodFiles implements PodFiles {
   }
 
   /** Bounds the logs that an earlier agent left. Their containers may have written more in the meantime. */
-  async takeOver(): Promise<void> {
+  async adopt(): Promise<void> {
     for (const { path, superseded } of await this.#stored()) {
       if (superseded) continue;
       this.#logs.keep(path);

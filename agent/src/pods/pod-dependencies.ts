@@ -31,8 +31,9 @@ export interface PodDependencies {
   readonly probes: ProbeRunner;
   readonly hooks: HookOptions;
   readonly host: HostFacts;
-  /** Limit how many containers start at the same time, and how many are stopped or removed. */
+  /** Limits how many containers start at the same time. */
   readonly startGate: Semaphore;
+  /** Limits how many containers are stopped or removed at the same time. */
   readonly stopGate: Semaphore;
   readonly restartLimits: RestartLimits;
   readonly faultBackOff: BackOff;

@@ -14,7 +14,7 @@ import { type Fault, type ImageState, memoryOf, type Pod, type PodMemory } from 
 import { allContainers } from "./pod-containers.ts";
 import type { PodDependencies } from "./pod-dependencies.ts";
 import { PodProbes } from "./pod-probes.ts";
-import { type Found, hasForgotten, recoveredMemory } from "./recover-memory.ts";
+import { hasForgotten, type PodOnHost, recoveredMemory } from "./recover-memory.ts";
 import { withHealth, withTimes } from "./remember-status.ts";
 import { type BackgroundStep, isBackgroundStep, type Step, stepKey } from "./step.ts";
 import { type Change, StartBlockedError, type StepContext, type StepEffect } from "./step-context.ts";
@@ -114,7 +114,7 @@ export class PodLoop {
   }
 
   /** The network still has a sandbox that the pod does not remember. Does nothing if no container runs in it. */
-  recover(found: Omit<Found, "containers">): void {
+  recover(found: Omit<PodOnHost, "containers">): void {
     const containers = this.#dependencies.observer.containersOf(this.#pod.uid);
     if (!hasForgotten(this.#pod, this.#memory, containers)) return;
     const nowMs = this.#dependencies.clock.nowMs();

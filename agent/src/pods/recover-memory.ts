@@ -14,7 +14,7 @@ import {
 import { allContainers, initContainersOf, roleOf } from "./pod-containers.ts";
 
 /** The parts of a pod on the host whose memory was lost. */
-export interface Found {
+export interface PodOnHost {
   readonly containers: readonly ObservedContainer[];
   readonly sandbox: PodSandbox;
   /** Undefined if unknown. */
@@ -30,7 +30,7 @@ export function hasForgotten(pod: Pod, memory: PodMemory, containers: readonly O
  * Rebuilds the memory of a pod from its running containers. They count as started and their hooks as done: running a
  * hook twice would do more harm than not finishing a hook that the agent's end had interrupted.
  */
-export function recoveredMemory(pod: Pod, lost: PodMemory, found: Found, nowMs: number): PodMemory {
+export function recoveredMemory(pod: Pod, lost: PodMemory, found: PodOnHost, nowMs: number): PodMemory {
   const { sandbox, ports, containers } = found;
   let memory: PodMemory = { ...lost, sandbox, ...(ports && { ports }) };
   for (const spec of allContainers(pod)) {

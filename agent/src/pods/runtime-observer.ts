@@ -114,7 +114,7 @@ export class RuntimeObserver {
     const { runtime, clock, signal, onEvents } = this.#options;
     while (!signal.aborted) {
       try {
-        for await (const event of runtime.events(signal)) this.#take(event);
+        for await (const event of runtime.events(signal)) this.#handle(event);
       } catch (error) {
         if (!signal.aborted) onEvents(error);
       }
@@ -137,7 +137,7 @@ export class RuntimeObserver {
     }
   }
 
-  #take(event: RuntimeEvent): void {
+  #handle(event: RuntimeEvent): void {
     switch (event.type) {
       case "listening":
         // Events don't include what happened before the subscription, but the list does.
@@ -200,11 +200,11 @@ export class RuntimeObserver {
     for (const [id, known] of this.#known) {
       if (!ids.has(id) && known.touched < began) this.#forget(id);
     }
-    for (const container of listed) this.#takeListed(container, began);
+    for (const container of listed) this.#applyListed(container, began);
     for (const [id, at] of this.#removed) if (at < began) this.#removed.delete(id);
   }
 
-  #takeListed(container: RuntimeContainer, began: number): void {
+  #applyListed(container: RuntimeContainer, began: number): void {
     const podUid = podUidOf(container.labels);
     // The container belongs to no pod; other parts of the agent may run containers of their own.
     if (podUid === undefined) return;

@@ -39,7 +39,7 @@ export interface ServiceRulesOptions {
 export class ServiceRules {
   readonly #options: ServiceRulesOptions;
   /** Rules by id. */
-  readonly #wanted = new Map<string, ServicePortRules>();
+  readonly #desired = new Map<string, ServicePortRules>();
   /** Rule ids by service. */
   readonly #idsOf = new Map<string, readonly string[]>();
   /** The kernel's current rules. Undefined if unknown; the whole table is then replaced. */
@@ -105,14 +105,14 @@ export class ServiceRules {
     const { services, viewpoint } = this.#options;
     const service: ServiceState | undefined = services.services.get(key);
     const rules = service === undefined ? [] : rulesOf(service, viewpoint, this.#family);
-    for (const id of this.#idsOf.get(key) ?? []) this.#wanted.delete(id);
+    for (const id of this.#idsOf.get(key) ?? []) this.#desired.delete(id);
     if (rules.length === 0) this.#idsOf.delete(key);
     else
       this.#idsOf.set(
         key,
         rules.map(({ id }) => id),
       );
-    for (const rule of rules) this.#wanted.set(rule.id, rule);
+    for (const rule of rules) this.#desired.set(rule.id, rule);
   }
 
   #apply(): Promise<void> {
@@ -141,7 +141,7 @@ export class ServiceRules {
     const sameRanges = ranges.join() === this.#ranges.join();
     const before = this.#present;
     this.#present = undefined; // Unknown until the kernel has accepted the change.
-    const desired = withoutConflicts(this.#wanted);
+    const desired = withoutConflicts(this.#desired);
     const balancersBefore = this.#balancerIps;
     this.#balancerIps = balancerIps(this.#options.services, this.#family);
     if (before === undefined || !sameRanges) {

@@ -15,7 +15,7 @@ const FILE_TYPES: ReadonlyMap<number, string> = new Map([
   [constants.S_IFSOCK, "a socket"],
 ]);
 
-const WANTED: Readonly<Record<HostPathType, string | undefined>> = {
+const EXPECTED: Readonly<Record<HostPathType, string | undefined>> = {
   "": undefined,
   Directory: "a directory",
   DirectoryOrCreate: "a directory",
@@ -44,9 +44,9 @@ export async function prepareHostPath(
 
 /** Checks the type of a host path. @throws VolumeError WRONG_TYPE if it differs from the declared type. */
 export function checkHostPathType(path: string, type: HostPathType, found: string | undefined): void {
-  const desired = WANTED[type];
-  if (desired !== undefined && found !== desired)
-    throw new VolumeError("WRONG_TYPE", `host path ${path} is ${found ?? "nothing"}, not ${desired}`);
+  const expected = EXPECTED[type];
+  if (expected !== undefined && found !== expected)
+    throw new VolumeError("WRONG_TYPE", `host path ${path} is ${found ?? "nothing"}, not ${expected}`);
 }
 
 /**
@@ -87,7 +87,7 @@ async function create(
     default:
       throw new VolumeError(
         "SOURCE_MISSING",
-        `host path ${path} doesn't exist; it should be ${WANTED[type]}`,
+        `host path ${path} doesn't exist; it should be ${EXPECTED[type]}`,
       );
   }
 }

@@ -24,9 +24,9 @@ test("kills a child that times out or is cancelled, without waiting for it", asy
   const children = new ChildRunner();
   const abort = new AbortController();
   const late = children.run("sleep", ["60"], { timeoutMs: 50 });
-  const unwanted = children.run("sleep", ["60"], { signal: abort.signal });
+  const cancelled = children.run("sleep", ["60"], { signal: abort.signal });
   abort.abort();
-  await assert.rejects(unwanted, failsWith("ABORTED"));
+  await assert.rejects(cancelled, failsWith("ABORTED"));
   await assert.rejects(late, failsWith("UNAVAILABLE", "sleep: did not end within 50 ms"));
   await assert.rejects(children.run("true", [], { signal: abort.signal }), failsWith("ABORTED"));
 });

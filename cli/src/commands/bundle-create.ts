@@ -178,8 +178,10 @@ async function findImage(
 }
 
 function isImage({ entry: { names, digest } }: Candidate, name: string): boolean {
-  const wanted = digestIn(name);
-  return (wanted !== undefined && wanted === digest) || names.some((each) => tryFullName(each) === name);
+  const requested = digestIn(name);
+  return (
+    (requested !== undefined && requested === digest) || names.some((each) => tryFullName(each) === name)
+  );
 }
 
 function tryFullName(name: string): string | undefined {

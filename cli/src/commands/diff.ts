@@ -53,16 +53,16 @@ function describe(
   bundles: readonly Bundle[],
 ): string {
   const parts = plans.flatMap(({ resources }, index) => {
-    const { namespace = "", resources: wanted = [] } = bundles[index]?.request ?? {};
+    const { namespace = "", resources: desired = [] } = bundles[index]?.request ?? {};
     return resources.flatMap((resource) => {
       if (resource.action === "unchanged") return [];
       if (format === "name") return [`${resource.kind}/${resource.name}\n`];
-      return [describeDifference(namespace, resource, find(wanted, resource.kind, resource.name), paint)];
+      return [describeDifference(namespace, resource, find(desired, resource.kind, resource.name), paint)];
     });
   });
   return parts.join("");
 }
 
-function find(wanted: readonly ForageResource[], kind: string, name: string): ForageResource | undefined {
-  return wanted.find((each) => each.name === name && kindOf(each.spec?.$case) === kind);
+function find(desired: readonly ForageResource[], kind: string, name: string): ForageResource | undefined {
+  return desired.find((each) => each.name === name && kindOf(each.spec?.$case) === kind);
 }

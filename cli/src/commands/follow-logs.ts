@@ -12,7 +12,7 @@ import { Lines, prefixLines } from "../session/lines.ts";
 import { write } from "../session/write.ts";
 import { findPodsOf } from "./find.ts";
 
-export interface Following {
+export interface FollowLogsOptions {
   readonly context: Context;
   readonly coordinator: Coordinator;
   readonly container: string;
@@ -33,7 +33,7 @@ const MAX_FOLLOWED = 50;
 const LOOK_AGAIN_MS = 2_000;
 
 /** Follows the log of one container of a pod until the container ends. */
-export async function followPod(following: Following, pod: Pod): Promise<void> {
+export async function followPod(following: FollowLogsOptions, pod: Pod): Promise<void> {
   const { stdout } = following.context.world;
   await follow(following, pod, { restarts: false }, (data) => write(stdout, data, following.context.signal));
 }
@@ -43,7 +43,7 @@ export async function followPod(following: Following, pod: Pod): Promise<void> {
  * write.
  */
 export async function followWorkload(
-  following: Following,
+  following: FollowLogsOptions,
   workload: Workload,
   first: readonly Pod[],
 ): Promise<void> {
@@ -83,7 +83,7 @@ async function listed(
 }
 
 class Followers {
-  readonly #following: Following;
+  readonly #following: FollowLogsOptions;
   readonly #width: number;
   readonly #open = new Map<string, Promise<void>>();
   /** The last message about each pod by uid, and the last message about all pods without a uid. */
@@ -92,7 +92,7 @@ class Followers {
   readonly #done = new Set<string>();
   failure: unknown;
 
-  constructor(following: Following, width: number) {
+  constructor(following: FollowLogsOptions, width: number) {
     this.#following = following;
     this.#width = width;
   }
@@ -150,7 +150,7 @@ class Followers {
 }
 
 function follow(
-  { context, coordinator, container, options }: Following,
+  { context, coordinator, container, options }: FollowLogsOptions,
   { namespace, name, uid }: Pod,
   { restarts }: { readonly restarts: boolean },
   show: (data: Uint8Array) => Promise<void>,

@@ -87,7 +87,7 @@ class PortForward {
   async run(address: string, ports: readonly Ports[]): Promise<never> {
     let target = await this.#find();
     // Ports that the service lacks are reported before any listener is opened.
-    const wanted = ports.map(({ local, remote }) => ({ local, remote, inPod: target.portOf(remote) }));
+    const requested = ports.map(({ local, remote }) => ({ local, remote, inPod: target.portOf(remote) }));
     const connection = async (socket: Socket, port: number): Promise<void> => {
       const outcome = await this.#forward(socket, target.pod, port);
       if (!(outcome instanceof CallError)) return;
@@ -107,7 +107,7 @@ class PortForward {
       if (signal.aborted) resolve();
     });
     try {
-      for (const { local, inPod } of wanted) {
+      for (const { local, inPod } of requested) {
         listeners.push(
           await listen(
             { address, port: local },
@@ -121,7 +121,7 @@ class PortForward {
       this.#announce(
         address,
         target.pod,
-        wanted.map(({ remote }, i) => ({ local: listeners[i]?.port ?? 0, remote })),
+        requested.map(({ remote }, i) => ({ local: listeners[i]?.port ?? 0, remote })),
       );
       await interrupted;
     } finally {

@@ -7,7 +7,7 @@ import type { Bundle } from "../manifest/bundles.ts";
 import { findResource } from "./find.ts";
 import { sendBundle } from "./send-bundle.ts";
 
-export interface Changed {
+export interface ChangedResource {
   readonly resource: ForageResource;
   readonly labels: Readonly<Record<string, string>>;
   /** The bundle from which the resource was read, for the positions in messages. */
@@ -22,7 +22,7 @@ export async function sendChanged(
   context: Context,
   coordinator: Coordinator,
   read: Resource,
-  { resource, labels, bundle }: Changed,
+  { resource, labels, bundle }: ChangedResource,
 ): Promise<string> {
   const { namespace, kind, name, generation, owner } = read;
   if (owner !== "")

@@ -6,7 +6,7 @@ import {
   NO_SCOPE,
   noEffect,
   part,
-  type Read,
+  type ReadField,
   type Rules,
   readFields,
   text,
@@ -36,7 +36,7 @@ export const NAMED_METRIC_FIELDS: Rules = {
   target: part(METRIC_TARGET_FIELDS),
 };
 
-const named: Read = (field, into, _key, scope) => {
+const named: ReadField = (field, into, _key, scope) => {
   const { metric, target } = readFields(field, NAMED_METRIC_FIELDS, scope) as Record<
     string,
     Draft | undefined

@@ -9,7 +9,7 @@ import {
   oneOf,
   part,
   port,
-  type Read,
+  type ReadField,
   type Rules,
   readFields,
   type Scope,
@@ -77,7 +77,7 @@ export const SECCOMP_FIELDS: Rules = {
 };
 
 /** Converts a seccomp profile: its kind, or the profile's path on the host. */
-export const seccomp: Read = (field, into, _key, scope) => {
+export const seccomp: ReadField = (field, into, _key, scope) => {
   const { type, path } = readFields(field, SECCOMP_FIELDS, scope);
   if (type === "Localhost" && typeof path === "string" && !path.startsWith("/"))
     field.lose("names a file below a kubelet's directory: write the profile's whole path on the host");
@@ -122,7 +122,7 @@ export const POD_SECURITY_FIELDS: Rules = {
 };
 
 /** Reads a list of resources. Names with a domain are extended resources. */
-const amounts: Read = (field, into, key) => {
+const amounts: ReadField = (field, into, key) => {
   const found: Draft = {};
   const extended: Record<string, string> = {};
   for (const [name, value] of field.entries()) {
@@ -158,7 +158,7 @@ export const MOUNT_FIELDS: Rules = {
   subPathExpr: lost("has no counterpart: write the path out as subPath"),
 };
 
-const mounts: Read = (field, into, _key, scope) => {
+const mounts: ReadField = (field, into, _key, scope) => {
   into.volume_mounts = field
     .items()
     .filter((item) => !scope.lostVolumes.has(item.get("name")?.text() ?? ""))

@@ -8,7 +8,7 @@ import {
   noEffect,
   oneOf,
   part,
-  type Read,
+  type ReadField,
   type Rules,
   readFields,
   snakeCase,
@@ -29,7 +29,7 @@ export const MATCH_FIELDS: Rules = {
 export const HEADER_VALUE_FIELDS: Rules = { name: text, value: text };
 
 /** Converts a list of names and values to a mapping. */
-const headers: Read = (field, into, key, scope) => {
+const headers: ReadField = (field, into, key, scope) => {
   const pairs = field.items().map((item) => readFields(item, HEADER_VALUE_FIELDS, scope));
   into[key] = Object.fromEntries(pairs.map(({ name, value }) => [String(name), String(value ?? "")]));
 };
@@ -105,7 +105,7 @@ export const ROUTE_BACKEND_FIELDS: Rules = {
 };
 
 /** Converts a duration such as `1m30s` to seconds. */
-const duration: Read = (field, into, key) => {
+const duration: ReadField = (field, into, key) => {
   const parts = [...field.text().matchAll(/(\d{1,5})(h|ms|m|s)/g)];
   if (parts.length === 0 || parts.map(([each]) => each).join("") !== field.text()) {
     field.fail("must be a duration such as 1m30s");

@@ -8,7 +8,7 @@ import {
   NO_SCOPE,
   noEffect,
   part,
-  type Read,
+  type ReadField,
   type Rules,
   readFields,
   text,
@@ -29,7 +29,7 @@ export const BACKEND_FIELDS: Rules = {
   service: part(BACKEND_SERVICE_FIELDS),
 };
 
-const backend: Read = (field, into) => {
+const backend: ReadField = (field, into) => {
   into.backend = field;
 };
 

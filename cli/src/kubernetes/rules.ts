@@ -6,7 +6,7 @@ export type Draft = Record<string, unknown>;
 
 /** The parts of the files to which other parts refer. */
 export interface Scope {
-  /** The numbers of the ports that the pod's containers name. */
+  /** The port numbers by the names that the pod's containers give them. */
   readonly ports: ReadonlyMap<string, number>;
   /** The name of the container that is being read. */
   readonly container: string;
@@ -25,11 +25,11 @@ export const NO_SCOPE: Scope = {
 };
 
 /** Reads a field into the draft. `key` is the field name of the contract. */
-export type Read = (field: Field, into: Draft, key: string, scope: Scope) => void;
+export type ReadField = (field: Field, into: Draft, key: string, scope: Scope) => void;
 
 /** The rule for one field: how it is converted, or the reason why it is not. */
 export type Rule =
-  | Read
+  | ReadField
   /** The field can't be converted. `false`, 0 and empty values are ignored. */
   | { readonly lost: string }
   /** The field has no effect in Forage. The reason is for readers of the table. */
@@ -60,23 +60,23 @@ function isEmpty(field: Field): boolean {
   return ["", "0", "false"].includes(field.text());
 }
 
-export const text: Read = (field, into, key) => {
+export const text: ReadField = (field, into, key) => {
   into[snakeCase(key)] = field.text();
 };
 
-export const whole: Read = (field, into, key) => {
+export const whole: ReadField = (field, into, key) => {
   into[snakeCase(key)] = field.whole();
 };
 
-export const flag: Read = (field, into, key) => {
+export const flag: ReadField = (field, into, key) => {
   into[snakeCase(key)] = field.switch();
 };
 
-export const texts: Read = (field, into, key) => {
+export const texts: ReadField = (field, into, key) => {
   into[snakeCase(key)] = field.items().map((item) => item.text());
 };
 
-export const textMap: Read = (field, into, key) => {
+export const textMap: ReadField = (field, into, key) => {
   into[snakeCase(key)] = textsOf(field);
 };
 
@@ -84,7 +84,7 @@ export const textMap: Read = (field, into, key) => {
  * Reads a whole number other than 0, because a manifest does not distinguish 0 from an unset
  * number.
  */
-export function nonZero(meaningOfNone: string): Read {
+export function nonZero(meaningOfNone: string): ReadField {
   return (field, into, key) => {
     const number = field.whole();
     if (number === 0) field.lose(`can't be 0: that means ${meaningOfNone} here`);
@@ -93,21 +93,21 @@ export function nonZero(meaningOfNone: string): Read {
 }
 
 /** Reads a mapping by its own rules. */
-export function part(rules: Rules): Read {
+export function part(rules: Rules): ReadField {
   return (field, into, key, scope) => {
     into[snakeCase(key)] = readFields(field, rules, scope);
   };
 }
 
 /** Reads a list of mappings by their own rules. */
-export function list(rules: Rules): Read {
+export function list(rules: Rules): ReadField {
   return (field, into, key, scope) => {
     into[snakeCase(key)] = field.items().map((item) => readFields(item, rules, scope));
   };
 }
 
 /** Reads a field under another name of the contract. */
-export function as(name: string, read: Read): Read {
+export function as(name: string, read: ReadField): ReadField {
   return (field, into, _key, scope) => read(field, into, name, scope);
 }
 
@@ -115,7 +115,7 @@ export function as(name: string, read: Read): Read {
  * Reads one of the given texts; reports others with the reason. With `isDefault`, the texts
  * describe what Forage does anyway, and are omitted.
  */
-export function oneOf(values: readonly string[], reason: string, isDefault = false): Read {
+export function oneOf(values: readonly string[], reason: string, isDefault = false): ReadField {
   return (field, into, key) => {
     const value = field.text();
     if (!values.includes(value)) field.lose(`"${value}" ${reason}`);
@@ -124,7 +124,7 @@ export function oneOf(values: readonly string[], reason: string, isDefault = fal
 }
 
 /** Reads a port number, or the name that a container gives to a port. */
-export const port: Read = (field, into, key, { ports }) => {
+export const port: ReadField = (field, into, key, { ports }) => {
   const written = field.text();
   const number = /^\d+$/.test(written) ? Number(written) : ports.get(written);
   if (number === undefined) field.fail(`"${written}" is not the name of a container's port`);

@@ -122,12 +122,12 @@ function targetOf(item: Item, spec: Field, workloads: readonly Workload[]): Work
       .get("type")
       ?.lose("ExternalName has no counterpart: the service is left out; use the name itself");
   const selector = spec.get("selector");
-  const wanted = selector === undefined ? {} : textsOf(selector);
-  if (selector === undefined || Object.keys(wanted).length === 0)
+  const required = selector === undefined ? {} : textsOf(selector);
+  if (selector === undefined || Object.keys(required).length === 0)
     return spec.lose("has no selector: endpoints are the pods of a workload, and the service is left out");
   const found = workloads.filter(
     ({ item: { namespace }, template: { labels } }) =>
-      namespace === item.namespace && Object.entries(wanted).every(([key, value]) => labels[key] === value),
+      namespace === item.namespace && Object.entries(required).every(([key, value]) => labels[key] === value),
   );
   const [first, ...more] = found;
   if (first === undefined)

@@ -6,7 +6,7 @@ import {
   lost,
   oneOf,
   part,
-  type Read,
+  type ReadField,
   type Rule,
   type Rules,
   readFields,
@@ -15,7 +15,7 @@ import {
 } from "./rules.ts";
 
 /** Reads permission bits: octal with a leading 0, else decimal, as Kubernetes reads YAML. */
-const mode: Read = (field, into, key) => {
+const mode: ReadField = (field, into, key) => {
   const written = field.text();
   const [, octal] = /^0o?([0-7]{1,4})$/.exec(written) ?? [];
   const name = key === "mode" ? "mode" : "default_mode";

@@ -170,10 +170,10 @@ function onePerNode(pod: Draft, { labels }: Template): Draft {
 
 /** Reports a selector that does not select the workload's own pods. */
 function checkSelector(spec: Field, { selector }: Draft, { labels }: Template): void {
-  const { match_labels: wanted = {} } = (selector ?? {}) as {
+  const { match_labels: required = {} } = (selector ?? {}) as {
     readonly match_labels?: Readonly<Record<string, string>>;
   };
-  if (Object.entries(wanted).some(([key, value]) => labels[key] !== value))
+  if (Object.entries(required).some(([key, value]) => labels[key] !== value))
     spec.get("selector")?.fail("does not select the labels of the template");
 }
 

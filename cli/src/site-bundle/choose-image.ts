@@ -23,20 +23,20 @@ const OCI = "application/vnd.oci.image";
 
 /**
  * Chooses the platforms of an image from all archives that have it; the first archive has
- * precedence. Without `wanted`, all complete platforms are chosen. Throws REFUSED if a platform is
+ * precedence. Without `requested`, all complete platforms are chosen. Throws REFUSED if a platform is
  * missing, or if the digest differs from that in the name.
  */
 export async function chooseImage(
   name: string,
   candidates: readonly Candidate[],
-  wanted: readonly string[],
+  requested: readonly string[],
 ): Promise<ChosenImage> {
   const platforms = new Map<string, Candidate & { readonly image: ArchiveImage }>();
   for (const candidate of candidates)
     for (const architecture of await candidate.entry.architectures())
-      if (!platforms.has(architecture) && (wanted.length === 0 || wanted.includes(architecture)))
+      if (!platforms.has(architecture) && (requested.length === 0 || requested.includes(architecture)))
         platforms.set(architecture, { ...candidate, image: await candidate.entry.read(architecture) });
-  const missing = wanted.filter((architecture) => !platforms.has(architecture));
+  const missing = requested.filter((architecture) => !platforms.has(architecture));
   if (missing.length > 0 || platforms.size === 0)
     throw new CliError(
       "REFUSED",

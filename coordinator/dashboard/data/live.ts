@@ -78,7 +78,7 @@ export class Live {
 
   start(): () => void {
     return followStream("live", {
-      onMessage: (data) => this.#take(JSON.parse(data) as LiveMessage),
+      onMessage: (data) => this.#handle(JSON.parse(data) as LiveMessage),
       onLost: () => this.#set("lost"),
       retryMs: RETRY_MS,
     });
@@ -101,7 +101,7 @@ export class Live {
     return () => this.#listeners.delete(listener);
   }
 
-  #take(message: LiveMessage): void {
+  #handle(message: LiveMessage): void {
     if (message.reset) {
       for (const topic of TOPICS) this.#tables[topic].clear();
       this.#set("connecting");

@@ -9,7 +9,7 @@ export interface ActingTimeOptions {
 }
 
 /** A reading of the time. All times are wall-clock times in milliseconds since the epoch. */
-export interface Moment {
+export interface TimeReading {
   readonly nowMs: number;
   /** The current time minus the time for which this process could act. */
   readonly upSinceMs: number;
@@ -38,7 +38,7 @@ const STANDSTILL_CHECK_MS = 1_000;
  * nodes after a start, while the process is blocked, and while the store doesn't complete writes. Deadlines that end in an
  * action use it, so that a fault of the coordinator itself fails no rollout, evicts no pod and stops no workspace.
  *
- * Records hold wall-clock times. A `Moment` translates them, even if the wall clock was changed in the meantime. A time
+ * Records hold wall-clock times. A `TimeReading` translates them, even if the wall clock was changed in the meantime. A time
  * that may have been recorded before or after the clock was set back counts as the later one.
  */
 export class ActingTime {
@@ -68,7 +68,7 @@ export class ActingTime {
     return this.#actedMs;
   };
 
-  readonly now = (): Moment => {
+  readonly now = (): TimeReading => {
     const actedMs = this.monotonicMs();
     const nowMs = this.#clock.nowMs();
     const since = (atMs: number): number => nowMs - (actedMs - this.#spans.actedAt(atMs, nowMs));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { certificateFor, type Known } from "./certificate-for.ts";
+import { type CertificateInputs, certificateFor } from "./certificate-for.ts";
 import { type CertificateState, emptyCertificateState } from "./certificate-state.ts";
 import { certificateView } from "./view.ts";
 
@@ -18,7 +18,7 @@ const pause = { failures: 1, error: "out of reach", untilMs: nowMs + 60_000, isR
 
 interface Case {
   readonly name: string;
-  readonly known: Partial<Known>;
+  readonly known: Partial<CertificateInputs>;
   /** The reason and message of a pending certificate, or the warning about an issued one. */
   readonly answer: readonly [string, RegExp] | "issued" | RegExp;
   readonly state: string;
@@ -114,7 +114,7 @@ const cases: readonly Case[] = [
 
 for (const { name, known, answer, state } of cases)
   test(name, () => {
-    const all: Known = {
+    const all: CertificateInputs = {
       ...{ state: undefined, refusal: undefined, running: false, pause: undefined },
       ...{ issuerName: "ACME", nowMs },
       ...known,
@@ -129,7 +129,7 @@ for (const { name, known, answer, state } of cases)
       if (answer instanceof RegExp) assert.match(got.warning ?? "", answer);
       else assert.deepEqual([answer, got.warning], ["issued", undefined]);
     }
-    const view = certificateView({ ...all, hostname: "a.test", wanted: true });
+    const view = certificateView({ ...all, hostname: "a.test", requested: true });
     assert.equal(view.state, state);
     assert.ok(
       !JSON.stringify(view, (_, value) => (typeof value === "bigint" ? String(value) : value)).includes(
@@ -140,7 +140,7 @@ for (const { name, known, answer, state } of cases)
 
 test("keeps a certificate that no route requests any more, and shows it as unused", () => {
   const view = certificateView({
-    ...{ hostname: "a.test", state: held, wanted: false, running: false, refusal: undefined },
+    ...{ hostname: "a.test", state: held, requested: false, running: false, refusal: undefined },
     ...{ pause, issuerName: "ACME", nowMs },
   });
   assert.deepEqual([view.state, view.message], ["unused", "no route needs it any more"]);

@@ -2,7 +2,7 @@ import type { SourcedCertificate } from "../gateway/certificate-source.ts";
 import type { CertificateState, Pause } from "./certificate-state.ts";
 
 /** The inputs that decide whether a hostname has a certificate. */
-export interface Known {
+export interface CertificateInputs {
   readonly state: CertificateState | undefined;
   readonly refusal: string | undefined;
   readonly running: boolean;
@@ -19,7 +19,7 @@ export function certificateFor({
   pause,
   issuerName,
   nowMs,
-}: Known): SourcedCertificate {
+}: CertificateInputs): SourcedCertificate {
   const failure = failureCauseOf(state, refusal, pause, nowMs);
   const certificate = state?.certificate;
   if (certificate !== undefined) {

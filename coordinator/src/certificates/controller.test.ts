@@ -128,10 +128,10 @@ test("issues certificates for other hostnames when the issuer can't evaluate one
   await controller.close();
 });
 
-async function kind(controller: CertificateController, hostname: string, wanted: string): Promise<void> {
-  await until(`${hostname} is ${wanted}`, () => {
+async function kind(controller: CertificateController, hostname: string, expected: string): Promise<void> {
+  await until(`${hostname} is ${expected}`, () => {
     const answer = controller.certificateFor(hostname);
-    return answer.type === wanted || (answer.type === "pending" && answer.reason === wanted);
+    return answer.type === expected || (answer.type === "pending" && answer.reason === expected);
   });
 }
 

@@ -56,7 +56,7 @@ export class CertificateController implements CertificateSource {
   readonly #unsaved = new Set<string>();
   #pause: Pause | undefined;
   #pauseSaved = true;
-  #wanted: ReadonlySet<string> = new Set();
+  #requested: ReadonlySet<string> = new Set();
   #counts: AttemptCounts = { succeeded: 0, failed: 0 };
   #closed = false;
 
@@ -83,7 +83,7 @@ export class CertificateController implements CertificateSource {
   }
 
   setHostnames(hostnames: ReadonlySet<string>): void {
-    this.#wanted = new Set(hostnames);
+    this.#requested = new Set(hostnames);
     this.#loop.wake(KEY);
   }
 
@@ -112,8 +112,8 @@ export class CertificateController implements CertificateSource {
     return () => this.#listeners.delete(changed);
   }
 
-  get wanted(): ReadonlySet<string> {
-    return this.#wanted;
+  get requested(): ReadonlySet<string> {
+    return this.#requested;
   }
 
   get issuer(): Pick<Issuer, "id" | "name" | "refusalOf"> {
@@ -171,7 +171,7 @@ export class CertificateController implements CertificateSource {
     const issuer = this.#issuer;
     const nowMs = clock.nowMs();
     const { start, stop, forget, nextMs } = planCertificates({
-      wanted: this.#wanted,
+      requested: this.#requested,
       states: this.#states,
       running: new Set(this.#running.keys()),
       issuer,

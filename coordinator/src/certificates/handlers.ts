@@ -52,7 +52,7 @@ export function certificateViews({ certificates, clock }: CertificateHandlerOpti
   return {
     hostnames: (): string[] => (certificates === undefined ? [] : hostnamesOf(certificates)),
     viewOf: (hostname: string): Certificate | undefined => {
-      const isKnown = certificates?.wanted.has(hostname) || certificates?.state(hostname) !== undefined;
+      const isKnown = certificates?.requested.has(hostname) || certificates?.state(hostname) !== undefined;
       return certificates && isKnown ? viewOf(hostname, certificates, clock) : undefined;
     },
   };
@@ -60,7 +60,7 @@ export function certificateViews({ certificates, clock }: CertificateHandlerOpti
 
 function hostnamesOf(certificates: CertificateController): string[] {
   const held = certificates.states().map(({ hostname }) => hostname);
-  return [...new Set([...certificates.wanted, ...held])].sort();
+  return [...new Set([...certificates.requested, ...held])].sort();
 }
 
 function viewOf(hostname: string, certificates: CertificateController, { nowMs }: Clock): Certificate {
@@ -68,7 +68,7 @@ function viewOf(hostname: string, certificates: CertificateController, { nowMs }
 }
 
 function assertRenewable(hostname: string, certificates: CertificateController, { nowMs }: Clock): void {
-  if (!certificates.wanted.has(hostname))
+  if (!certificates.requested.has(hostname))
     throw new CoordinatorError(
       "NOT_FOUND",
       `no route needs a certificate for "${hostname}": \`forage certificate ls\` lists those that do`,

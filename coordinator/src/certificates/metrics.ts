@@ -17,7 +17,7 @@ export function certificateMetrics(
     collect() {
       const ends = certificates
         .states()
-        .filter(({ hostname }) => certificates.wanted.has(hostname))
+        .filter(({ hostname }) => certificates.requested.has(hostname))
         .flatMap(({ certificate }) => (certificate === undefined ? [] : [certificate.notAfterMs]));
       this.set(ends.length === 0 ? 0 : ends.reduce((a, b) => Math.min(a, b)) / 1000);
     },
@@ -30,7 +30,7 @@ export function certificateMetrics(
     collect() {
       this.reset();
       for (const state of ["ready", "issuing", "failed", "refused", "expired"]) this.set({ state }, 0);
-      for (const hostname of certificates.wanted)
+      for (const hostname of certificates.requested)
         this.inc({ state: certificateView(stateViewOf(hostname, certificates, nowMs())).state });
     },
   });

@@ -27,12 +27,12 @@ function held(
 }
 
 function plan(
-  wanted: readonly string[],
+  requested: readonly string[],
   states: readonly CertificateState[],
   changes: Partial<PlanInput> = {},
 ): Plan {
   return planCertificates({
-    wanted: new Set(wanted),
+    requested: new Set(requested),
     states: new Map(states.map((state) => [state.hostname, state])),
     running: new Set(),
     issuer: ISSUER,

@@ -1,14 +1,14 @@
 import type { CertificateState } from "./certificate-state.ts";
 
-export type Why = "new" | "renewal" | "requested" | "other-issuer";
+export type AttemptReason = "new" | "renewal" | "requested" | "other-issuer";
 
 export interface Attempt {
   readonly hostname: string;
-  readonly why: Why;
+  readonly why: AttemptReason;
 }
 
 export interface PlanInput {
-  readonly wanted: ReadonlySet<string>;
+  readonly requested: ReadonlySet<string>;
   readonly states: ReadonlyMap<string, CertificateState>;
   /** The hostnames with attempts in progress. */
   readonly running: ReadonlySet<string>;
@@ -40,25 +40,25 @@ const REMEMBER_FAILURE_MS = 7 * 24 * 3_600_000;
  * certificate expires first.
  */
 export function planCertificates(input: PlanInput): Plan {
-  const { wanted, states, running, issuer, nowMs } = input;
+  const { requested, states, running, issuer, nowMs } = input;
   const pausedUntilMs = input.pausedUntilMs ?? 0;
-  const waiting = [...wanted]
+  const waiting = [...requested]
     .filter((hostname) => !running.has(hostname) && !input.isRefused(hostname))
     .map((hostname) => dueOf(hostname, states.get(hostname), issuer.id, pausedUntilMs));
   const due = waiting.filter(({ atMs }) => atMs <= nowMs).sort(byUrgency);
   const start = due.slice(0, Math.max(issuer.atOnce - running.size, 0));
-  const unwanted = [...states.values()].filter(
-    ({ hostname }) => !wanted.has(hostname) && !running.has(hostname),
+  const unused = [...states.values()].filter(
+    ({ hostname }) => !requested.has(hostname) && !running.has(hostname),
   );
-  const forget = unwanted.filter((state) => forgetAtMs(state) <= nowMs);
+  const forget = unused.filter((state) => forgetAtMs(state) <= nowMs);
   const times = [
     // Attempts that are already due wait for the end of another attempt, which triggers a new plan.
     ...waiting.filter(({ atMs }) => atMs > nowMs).map(({ atMs }) => atMs),
-    ...unwanted.map(forgetAtMs).filter((atMs) => atMs > nowMs),
+    ...unused.map(forgetAtMs).filter((atMs) => atMs > nowMs),
   ];
   return {
     start: start.map(({ hostname, why }) => ({ hostname, why })),
-    stop: [...running].filter((hostname) => !wanted.has(hostname)),
+    stop: [...running].filter((hostname) => !requested.has(hostname)),
     forget: forget.map(({ hostname }) => hostname),
     nextMs: times.length === 0 ? undefined : times.reduce((a, b) => Math.min(a, b)),
   };
@@ -77,7 +77,7 @@ function dueOf(
   pausedUntilMs: number,
 ): Due {
   const retryAtMs = Math.max(state?.retryAtMs ?? 0, pausedUntilMs);
-  const due = (why: Why, atMs: number): Due => {
+  const due = (why: AttemptReason, atMs: number): Due => {
     const endsMs = state?.certificate?.notAfterMs ?? 0;
     return { hostname, why, atMs: Math.max(atMs, retryAtMs), endsMs };
   };

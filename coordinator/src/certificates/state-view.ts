@@ -10,7 +10,7 @@ export function stateViewOf(
   return {
     hostname,
     state: certificates.state(hostname),
-    wanted: certificates.wanted.has(hostname),
+    requested: certificates.requested.has(hostname),
     running: certificates.isRunning(hostname),
     refusal: certificates.issuer.refusalOf(hostname),
     pause: certificates.pause,

@@ -7,7 +7,7 @@ import type { CertificateState, Pause } from "./certificate-state.ts";
 export interface CertificateView {
   readonly hostname: string;
   readonly state: CertificateState | undefined;
-  readonly wanted: boolean;
+  readonly requested: boolean;
   readonly running: boolean;
   readonly refusal: string | undefined;
   readonly pause: Pause | undefined;
@@ -36,18 +36,18 @@ export function certificateView(shown: CertificateView): Certificate {
   };
 }
 
-function stateOf({ state, wanted, running, refusal, pause, nowMs }: CertificateView): {
+function stateOf({ state, requested, running, refusal, pause, nowMs }: CertificateView): {
   readonly state: string;
   readonly message: string;
 } {
-  const failure = wanted ? failureCauseOf(state, refusal, pause, nowMs) : undefined;
+  const failure = requested ? failureCauseOf(state, refusal, pause, nowMs) : undefined;
   const endsMs = state?.certificate?.notAfterMs;
   const message = failure?.message ?? "";
   if (endsMs !== undefined && endsMs <= nowMs) return { state: "expired", message };
-  if (endsMs !== undefined && !wanted) return { state: "unused", message: "no route needs it any more" };
+  if (endsMs !== undefined && !requested) return { state: "unused", message: "no route needs it any more" };
   // A pending renewal is not a state of its own: the certificate remains ready.
   if (endsMs !== undefined) return { state: "ready", message };
-  if (!wanted) return { state: "unused", message: state?.error ?? "" };
+  if (!requested) return { state: "unused", message: state?.error ?? "" };
   if (failure?.reason === "Refused") return { state: "refused", message };
   if (running || failure === undefined) return { state: "issuing", message };
   return { state: "failed", message };

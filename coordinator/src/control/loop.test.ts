@@ -139,12 +139,12 @@ test("close waits for the running key and starts no other", async () => {
 test("under random wakes, no wake is lost and one key runs at a time", async () => {
   for (let seed = 0; seed < 30; seed++) {
     const random = randomOf(seed);
-    const wanted = new Map<string, number>();
+    const newest = new Map<string, number>();
     const seen = new Map<string, number>();
     let running = 0;
     const { loop, clock } = start(async (key) => {
       assert.equal(++running, 1);
-      const version = wanted.get(key) ?? 0;
+      const version = newest.get(key) ?? 0;
       for (let waits = 0; waits < random.below(3); waits++) await settled();
       running--;
       if (random.chance(0.2)) throw new Error("no");
@@ -153,7 +153,7 @@ test("under random wakes, no wake is lost and one key runs at a time", async () 
     });
     for (let step = 0; step < 100; step++) {
       const key = `k${random.below(4)}`;
-      wanted.set(key, (wanted.get(key) ?? 0) + 1);
+      newest.set(key, (newest.get(key) ?? 0) + 1);
       loop.wake(key);
       if (random.chance(0.3)) await settled();
     }
@@ -161,7 +161,7 @@ test("under random wakes, no wake is lost and one key runs at a time", async () 
       clock.advance(30_000);
       for (let waits = 0; waits < 20; waits++) await settled();
     }
-    assert.deepEqual([...seen].sort(), [...wanted].sort(), `seed ${seed}`);
+    assert.deepEqual([...seen].sort(), [...newest].sort(), `seed ${seed}`);
     await loop.close();
   }
 });

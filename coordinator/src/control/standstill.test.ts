@@ -218,7 +218,7 @@ function attemptState(state: ClusterView): AttemptState | undefined {
 }
 
 function readyPods() {
-  const hash = aWorkloadEntry().wanted?.templateHash ?? "";
+  const hash = aWorkloadEntry().applied?.templateHash ?? "";
   const status = { phase: PodPhase.RUNNING, ready: true };
   return ["a", "b"].map((name) => aPod({ name, hash, status, observedAtMs: START_MS }));
 }

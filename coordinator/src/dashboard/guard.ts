@@ -12,7 +12,7 @@ export const OWN_HEADER = "x-forage-dashboard";
 /** The path prefix of the dashboard. */
 export const BASE_PATH = "/dashboard";
 
-export interface Identified {
+export interface IdentifiedSession {
   readonly session: DashboardSession;
   readonly caller: Caller;
 }
@@ -71,7 +71,7 @@ function assertOwnPage(c: Bound): void {
 }
 
 /** Returns the session of the request's cookie. Throws UNAUTHENTICATED. */
-export function identified(c: Bound, sessions: DashboardSessions): Identified {
+export function identified(c: Bound, sessions: DashboardSessions): IdentifiedSession {
   const id = cookieOf(c);
   const found = id === undefined ? undefined : sessions.find(id);
   if (found !== undefined) return found;

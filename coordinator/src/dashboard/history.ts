@@ -67,12 +67,12 @@ export class History {
 
   #later(delayMs: number): void {
     this.#cancel = this.#options.clock.schedule(delayMs, () => {
-      this.#take();
+      this.#sample();
       this.#later(INTERVAL_MS);
     });
   }
 
-  #take(): void {
+  #sample(): void {
     const { state, clock } = this.#options;
     const nowMs = clock.nowMs();
     this.#restartCounts = restartCounts(state, this.#restartCounts);

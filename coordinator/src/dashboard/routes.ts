@@ -17,7 +17,7 @@ import {
   cookieHeader,
   cookieOf,
   guard,
-  type Identified,
+  type IdentifiedSession,
   identified,
   securityHeaders,
 } from "./guard.ts";
@@ -178,7 +178,7 @@ async function logout(c: Bound, { sessions, storedSessions }: DashboardRouteOpti
  * Describes the token to the page, which hides what the token does not permit. The coordinator
  * still checks each call.
  */
-function me({ caller }: Identified, { cluster, issuer, podPorts }: DashboardRouteOptions) {
+function me({ caller }: IdentifiedSession, { cluster, issuer, podPorts }: DashboardRouteOptions) {
   const grants = caller.type === "user" ? caller.grants : [];
   return { cluster, issuer, opensPorts: podPorts !== undefined, token: caller.tokenId ?? "", grants };
 }

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Caller } from "../rpc/caller.ts";
-import type { Identified } from "./guard.ts";
+import type { IdentifiedSession } from "./guard.ts";
 import { MAX_STREAMS, MAX_STREAMS_OF_SESSION, Streams } from "./streams.ts";
 
 const caller: Caller = { type: "user", name: "token:a", grants: [], tokenId: "a" };
 
-function aSession(of: Caller = caller): Identified & { readonly ending: AbortController } {
+function aSession(of: Caller = caller): IdentifiedSession & { readonly ending: AbortController } {
   const ending = new AbortController();
   return { caller: of, ending, session: { tokenId: "a", key: "0a", signal: ending.signal } };
 }

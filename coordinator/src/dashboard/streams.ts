@@ -3,7 +3,7 @@ import { CoordinatorError } from "../errors.ts";
 import { callerName } from "../rpc/caller.ts";
 import { Shares } from "../rpc/shares.ts";
 import type { TokenWatch } from "../rpc/token-watch.ts";
-import type { Identified } from "./guard.ts";
+import type { IdentifiedSession } from "./guard.ts";
 
 export interface StreamsOptions {
   /** Ends streams when the token of their caller ends. */
@@ -56,7 +56,7 @@ export class Streams {
    * Acquires a slot for a stream. Throws RESOURCE_EXHAUSTED. `gone` aborts when the client
    * disconnects.
    */
-  begin({ session, caller }: Identified, gone: AbortSignal): OpenStream {
+  begin({ session, caller }: IdentifiedSession, gone: AbortSignal): OpenStream {
     const own = this.#open.get(session.signal) ?? 0;
     if (own >= MAX_STREAMS_OF_SESSION)
       throw new CoordinatorError(

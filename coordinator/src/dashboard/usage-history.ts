@@ -77,12 +77,12 @@ export class UsageHistory {
 
   #later(): void {
     this.#cancel = this.#options.clock.schedule(INTERVAL_MS, () => {
-      this.#take();
+      this.#sample();
       this.#later();
     });
   }
 
-  #take(): void {
+  #sample(): void {
     const { state, clock, usage, maxNodes = MAX_NODES, maxPods = MAX_PODS } = this.#options;
     const nowMs = clock.nowMs();
     const nodes = state.nodes().map((node) => [node.name, sampleOf(nodeUsage(node.health))] as const);

@@ -92,8 +92,8 @@ test("always reaches the full set by the updates in order, regardless of the sta
       const updates = updatesBetween(sent, set);
       if (sent === undefined) assert.equal(updates.length, 1, "the first message is complete");
       assert.ok(["noEndpoints", "add", "remove", "remove,add", ""].includes(casesOf(updates).join()));
-      const wanted = [...set.addresses.values()].map(({ wire }) => textOf(wire.addr));
-      for (const update of updates) client.apply(update, wanted);
+      const expected = [...set.addresses.values()].map(({ wire }) => textOf(wire.addr));
+      for (const update of updates) client.apply(update, expected);
       assert.deepEqual(client.known(), describedSet(set), `seed ${seed} step ${step}`);
       assert.equal(client.exists, set.addresses.size > 0 || exists);
       sent = set;

@@ -10,7 +10,7 @@ const node: Caller = { type: "node", nodeId: nodeId("n1") };
 function grantsOf(caller: Caller, namespace?: string) {
   const metadata = new Metadata();
   if (namespace !== undefined) metadata.set(RELAY_NAMESPACE_KEY, namespace);
-  const counted = relayCaller(caller, metadata, (name, wanted) => name === "n1" && wanted === "shop");
+  const counted = relayCaller(caller, metadata, (name, its) => name === "n1" && its === "shop");
   return counted.type === "user" ? counted.grants : counted.type;
 }
 

@@ -3,7 +3,7 @@ import type { EventInput } from "../model/event.ts";
 import { COALESCE_MS, MAX_COALESCED } from "./limits.ts";
 
 /** A stored event record with its size. */
-export interface Written {
+export interface WrittenEvent {
   readonly record: EventRecord;
   readonly bytes: number;
 }
@@ -18,7 +18,7 @@ export function coalesceKey(event: EventInput | EventRecord): string {
 }
 
 interface Recent {
-  readonly written: Written;
+  readonly written: WrittenEvent;
   /** The monotonic time of the last repetition. */
   readonly atMs: number;
 }
@@ -35,13 +35,13 @@ export class RecentEvents {
     return this.#byText.size;
   }
 
-  find(key: string, nowMs: number): Written | undefined {
+  find(key: string, nowMs: number): WrittenEvent | undefined {
     const found = this.#byText.get(key);
     return found !== undefined && isRecent(found, nowMs) ? found.written : undefined;
   }
 
   /** Adds a record that was written `agoMs` ago. */
-  note(written: Written, nowMs: number, agoMs = 0): void {
+  note(written: WrittenEvent, nowMs: number, agoMs = 0): void {
     const key = coalesceKey(written.record);
     this.#byText.delete(key);
     this.#byText.set(key, { written, atMs: nowMs - agoMs });

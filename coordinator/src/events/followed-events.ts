@@ -72,7 +72,7 @@ export class FollowedEvents implements EventLog {
       try {
         for await (const batch of this.#store.watch(PREFIXES.events, after + 1, signal)) {
           after = batch.revision;
-          this.#take(batch);
+          this.#apply(batch);
         }
       } catch (error) {
         if (signal.aborted || isCode(error, "CLOSED")) return;
@@ -83,7 +83,7 @@ export class FollowedEvents implements EventLog {
     }
   }
 
-  #take({ events }: WatchBatch): void {
+  #apply({ events }: WatchBatch): void {
     let removed = 0;
     let isWritten = false;
     for (const event of events) {

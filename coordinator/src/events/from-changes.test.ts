@@ -297,8 +297,8 @@ test("does not record a rollback as a change of secrets", () => {
   const { workload } = web;
   const back = { ...web, workload: workload && { ...workload, templateHash: "of-an-earlier-revision" } };
   assert.deepEqual(lines({ type: "resource", before: web, after: back }), []);
-  const { wanted } = web;
-  const changed = { ...web, wanted: wanted && { ...wanted, templateHash: "with-other-contents" } };
+  const { applied } = web;
+  const changed = { ...web, applied: applied && { ...applied, templateHash: "with-other-contents" } };
   assert.match(
     lines({ type: "resource", before: web, after: changed }).join(),
     /contents of a secret or config map/,

@@ -50,7 +50,7 @@ function resourceEvents(before: ResourceEntry | undefined, after: ResourceEntry 
   if (before.record.specHash !== after.record.specHash || before.record.rolloutId !== rolloutId)
     return oneEvent("Changed", `changed${by}${inRollout}`);
   // Compares the applied workload, which a rollback does not change, unlike the effective one.
-  if (before.wanted?.templateHash !== after.wanted?.templateHash)
+  if (before.applied?.templateHash !== after.applied?.templateHash)
     return oneEvent("Changed", "the contents of a secret or config map that its pods use have changed");
   return [];
 }

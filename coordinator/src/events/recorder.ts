@@ -7,7 +7,7 @@ import { eventKey } from "../model/keys.ts";
 import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { Op, Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
-import { coalesceKey, RecentEvents, type Written } from "./coalesce.ts";
+import { coalesceKey, RecentEvents, type WrittenEvent } from "./coalesce.ts";
 import type { EventLog, EventPage } from "./event-log.ts";
 import {
   BURST_PER_OBJECT,
@@ -233,9 +233,9 @@ export class EventStore implements EventRecorder, EventLog {
 
   async #put(
     batch: readonly (readonly [string, Waiting])[],
-  ): Promise<{ readonly entry: Written; readonly before: Written | undefined }[]> {
+  ): Promise<{ readonly entry: WrittenEvent; readonly before: WrittenEvent | undefined }[]> {
     const ops: Op[] = [];
-    const written: { readonly entry: Written; readonly before: Written | undefined }[] = [];
+    const written: { readonly entry: WrittenEvent; readonly before: WrittenEvent | undefined }[] = [];
     for (const [key, waiting] of batch) {
       const before = this.#recent.find(key, this.#options.clock.monotonicMs());
       const record = recordOf(waiting, before?.record, this.#newest + 1 + written.length);

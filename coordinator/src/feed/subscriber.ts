@@ -1,6 +1,6 @@
 import type { Sink } from "../rpc/push.ts";
 import type { Subject } from "./topic.ts";
-import type { Reading, TopicRegistry } from "./topic-registry.ts";
+import type { TopicHandle, TopicRegistry } from "./topic-registry.ts";
 
 export interface SubscriberOptions<S> {
   /**
@@ -29,7 +29,7 @@ export class Subscriber<S> {
     this.#advance();
   };
   #subject: Subject<S>;
-  #reading: Reading<S>;
+  #reading: TopicHandle<S>;
   #lastSent: S | undefined;
   #left: readonly Buffer[] = [];
   #sending = false;

@@ -12,7 +12,7 @@ export interface TopicRegistryOptions {
   readonly maxReaders?: number;
 }
 
-export interface Reading<S> {
+export interface TopicHandle<S> {
   readonly topic: Topic<S>;
   close(): void;
 }
@@ -60,7 +60,7 @@ export class TopicRegistry {
    * Subscribes to the topic of the subject. `wake` is called, never synchronously, when the state may have changed. @throws
    * CoordinatorError RESOURCE_EXHAUSTED if there are too many streams.
    */
-  read<S>(subject: Subject<S>, wake: () => void): Reading<S> {
+  read<S>(subject: Subject<S>, wake: () => void): TopicHandle<S> {
     if (this.#readers >= this.#options.maxReaders) {
       throw new CoordinatorError("RESOURCE_EXHAUSTED", `more than ${this.#readers} streams; try again later`);
     }

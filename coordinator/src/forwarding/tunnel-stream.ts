@@ -64,7 +64,7 @@ export class TunnelStream extends SocketLikeStream {
         if (this.destroyed) return;
         if (frame?.$case === "stdout") this.#moved?.("out", frame.value.length);
         if (frame?.$case === "stdout" && frame.value.length > 0 && !this.push(frame.value))
-          await this.#wanted();
+          await this.#readable();
         if (frame?.$case === "stdoutClosed") end();
         if (frame?.$case !== "end") continue;
         if (frame.value.error !== "") throw new CoordinatorError("FAILED_PRECONDITION", frame.value.error);
@@ -79,7 +79,7 @@ export class TunnelStream extends SocketLikeStream {
     }
   }
 
-  #wanted(): Promise<void> {
+  #readable(): Promise<void> {
     return new Promise((resolve) => {
       this.#resume = () => {
         this.#resume = undefined;

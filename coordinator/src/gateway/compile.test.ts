@@ -260,12 +260,12 @@ test("requests certificates for hostnames without a secret as long as a route ne
     createdMs: 500,
     spec: { hostnames: ["a.org"], tls: { mode: "Passthrough" } },
   });
-  const wanted = (routes: readonly Route[], states = {}) => [...compile(routes, states).wanted];
-  assert.deepEqual(wanted([issued]), ["a.org", "b.org"]);
-  assert.deepEqual(wanted([issued], { "issued/a.org": "ready" }), ["a.org", "b.org"]);
-  assert.deepEqual(wanted([issued, secret], { "secret/shop/b": "ready" }), ["a.org"]);
-  assert.deepEqual(wanted([issued, secret]), ["a.org", "b.org"]);
-  assert.deepEqual(wanted([issued, handsOn]), ["b.org"]);
+  const requested = (routes: readonly Route[], states = {}) => [...compile(routes, states).requested];
+  assert.deepEqual(requested([issued]), ["a.org", "b.org"]);
+  assert.deepEqual(requested([issued], { "issued/a.org": "ready" }), ["a.org", "b.org"]);
+  assert.deepEqual(requested([issued, secret], { "secret/shop/b": "ready" }), ["a.org"]);
+  assert.deepEqual(requested([issued, secret]), ["a.org", "b.org"]);
+  assert.deepEqual(requested([issued, handsOn]), ["b.org"]);
 });
 
 function compile(routes: readonly Route[], states: Readonly<Record<string, "ready">> = {}) {

@@ -17,7 +17,7 @@ export interface CompileInput {
 }
 
 /** The configuration of one gateway. */
-export interface Compiled {
+export interface CompiledGateway {
   /** The hosts by hostname. */
   readonly hosts: ReadonlyMap<string, GatewayHost>;
   /** The certificates by id. */
@@ -25,7 +25,7 @@ export interface Compiled {
   /** The findings by key of the route. */
   readonly findings: ReadonlyMap<string, RouteFindings>;
   /** The hostnames that need a certificate of the cluster's issuer. */
-  readonly wanted: ReadonlySet<string>;
+  readonly requested: ReadonlySet<string>;
 }
 
 /** The declarations for one hostname itself, without those of wildcards that cover it. */
@@ -36,7 +36,7 @@ interface Own {
 }
 
 /** Compiles all routes of a gateway. Their order does not matter. */
-export function compileGateway(input: CompileInput): Compiled {
+export function compileGateway(input: CompileInput): CompiledGateway {
   const { routes, portsOf, certificateOf, resolve = resolveRoute } = input;
   const findings = new Findings(routes);
   const resolved = new Map(routes.map((route) => [routeKey(route), resolve(route, portsOf)] as const));
@@ -75,7 +75,7 @@ export function compileGateway(input: CompileInput): Compiled {
     });
     findings.host(hostname, { ...declared, effective: entries, serving: tls });
   }
-  return { hosts, certificates, findings: findings.all(), wanted: wantedOf(own) };
+  return { hosts, certificates, findings: findings.all(), requested: requestedHostnames(own) };
 }
 
 function byHostname(routes: readonly Route[]): Map<string, Route[]> {
@@ -113,8 +113,8 @@ function ruleOf({ route, rule }: Entry, encrypted: boolean): GatewayHost["rules"
   return { ...rule, backends: [], filters: [], timeoutMs: 0n };
 }
 
-function wantedOf(own: ReadonlyMap<string, Own>): ReadonlySet<string> {
-  const wanted = new Set<string>();
+function requestedHostnames(own: ReadonlyMap<string, Own>): ReadonlySet<string> {
+  const requested = new Set<string>();
   for (const [hostname, { routes, tls }] of own) {
     if (tls.tls.mode !== "Terminate") continue;
     const { certificate } = tls.tls;
@@ -122,7 +122,7 @@ function wantedOf(own: ReadonlyMap<string, Own>): ReadonlySet<string> {
     const asked = routes.some(
       (route) => route.tls?.mode === "Terminate" && certificateIdOf(route, hostname) === issued,
     );
-    if (asked && (certificate === undefined || certificate.id === issued)) wanted.add(hostname);
+    if (asked && (certificate === undefined || certificate.id === issued)) requested.add(hostname);
   }
-  return wanted;
+  return requested;
 }

@@ -6,7 +6,7 @@ import {
   GatewayUpdate,
 } from "@forage/proto/forage/agent/v1/agent";
 import { type Delta, DeltaLog } from "../feed/delta-log.ts";
-import type { Compiled } from "./compile.ts";
+import type { CompiledGateway } from "./compile.ts";
 
 type Item =
   | { readonly type: "host"; readonly host: GatewayHost }
@@ -46,7 +46,7 @@ export class GatewayLog {
 
   /** Replaces the entries. Reports whether any changed. */
   set(
-    { hosts, certificates }: Pick<Compiled, "hosts" | "certificates">,
+    { hosts, certificates }: Pick<CompiledGateway, "hosts" | "certificates">,
     challenges: readonly GatewayChallenge[],
   ): boolean {
     this.#challenges = challenges;

@@ -223,7 +223,7 @@ test("passes requested hostnames to the issuer, and the challenges that every ga
     routes: [{ name: "a", spec: { hostnames: ["a.org"], tls: {} } }],
   });
   const [one, edge] = [session("g1"), session("edge1")];
-  assert.deepEqual(source.wanted, ["a.org"]);
+  assert.deepEqual(source.requested, ["a.org"]);
   assert.match(problemText(status("route", "a").conditions), /^Issuing: a\.org: wait/);
   say(edge);
   source.set([{ hostname: "a.org", token: "t1", keyAuthorization: "t1.k" }]);
@@ -243,7 +243,7 @@ test("passes requested hostnames to the issuer, and the challenges that every ga
   assert.equal(one.received.certificates.get("issued/a.org")?.keyPem, "key");
   assert.equal(status("route", "a").hostnames[0]?.expiresMs, 5);
   fed.remove("resources/shop/route/a");
-  assert.deepEqual(source.wanted, []);
+  assert.deepEqual(source.requested, []);
   table.close();
   assert.equal(source.listeners.size, 0);
 });

@@ -7,7 +7,7 @@ import type { ClusterView } from "../state/cluster-view.ts";
 import type { Change } from "../state/entries.ts";
 import type { Clock } from "../time/clock.ts";
 import type { CertificateSource } from "./certificate-source.ts";
-import { type Compiled, compileGateway } from "./compile.ts";
+import { type CompiledGateway, compileGateway } from "./compile.ts";
 import { type Condition, conditionsOf, type GatewayNodeView } from "./conditions.ts";
 import type { HostnameFindings, RouteFindings } from "./findings.ts";
 import { gatewayOfNode } from "./gateway-label.ts";
@@ -65,7 +65,7 @@ export class GatewayTable {
   /** The newest session of each node. */
   readonly #readers = new Map<string, GatewayReader>();
   readonly #stops: (() => void)[];
-  #wanted: ReadonlySet<string> = new Set();
+  #requested: ReadonlySet<string> = new Set();
   #served = "";
   #started = false;
   #dirty = true;
@@ -173,17 +173,17 @@ export class GatewayTable {
     const gateways = new Set([...this.#members.keys(), ...routes.keys()]);
     for (const name of this.#logs.keys()) if (!gateways.has(name)) this.#logs.delete(name);
     this.#findings.clear();
-    const wanted = new Set<string>();
+    const requested = new Set<string>();
     this.#certificates.begin();
     const changed = new Set<string>();
     for (const gateway of gateways) {
       const compiled = this.#compileSound(routes.get(gateway) ?? []);
       for (const [key, findings] of compiled.findings) this.#findings.set(key, findings);
-      for (const hostname of compiled.wanted) wanted.add(hostname);
+      for (const hostname of compiled.requested) requested.add(hostname);
       if (this.#log(gateway).set(compiled, source.challenges())) changed.add(gateway);
     }
     this.#certificates.keep(this.#routes.secrets);
-    this.#setHostnames(wanted);
+    this.#setHostnames(requested);
     this.#wakeAt(this.#certificates.nextMs);
     for (const reader of this.#readers.values()) {
       const gateway = gatewayOfNode(state.node(reader.node));
@@ -206,7 +206,7 @@ export class GatewayTable {
    * Compiles the routes. A route that causes an error is omitted with the error as its reason, and
    * the others are served.
    */
-  #compileSound(routes: readonly Route[]): Compiled {
+  #compileSound(routes: readonly Route[]): CompiledGateway {
     try {
       return this.#compile(routes);
     } catch (error) {
@@ -223,7 +223,7 @@ export class GatewayTable {
     }
   }
 
-  #compile(routes: readonly Route[]): Compiled {
+  #compile(routes: readonly Route[]): CompiledGateway {
     const nowMs = this.#options.clock.nowMs();
     return compileGateway({
       routes,
@@ -243,11 +243,12 @@ export class GatewayTable {
     return log;
   }
 
-  #setHostnames(wanted: ReadonlySet<string>): void {
-    const same = wanted.size === this.#wanted.size && [...wanted].every((name) => this.#wanted.has(name));
+  #setHostnames(requested: ReadonlySet<string>): void {
+    const same =
+      requested.size === this.#requested.size && [...requested].every((name) => this.#requested.has(name));
     if (same) return;
-    this.#wanted = wanted;
-    this.#options.source.setHostnames(wanted);
+    this.#requested = requested;
+    this.#options.source.setHostnames(requested);
   }
 
   #wakeAt(atMs: number | undefined): void {

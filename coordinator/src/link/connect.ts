@@ -185,11 +185,11 @@ async function* sendLoop(
   const prefetching = prefetches.sessionOf(node);
   const revision = (): bigint => assignmentRevision(epoch, state.revision);
   const markOf = (sent: bigint): string => history.markFor(node, sent);
-  const wanted = (): RequestedState => {
+  const requested = (): RequestedState => {
     return { pods: state.podsOnNode(node), claimRemovals: state.objects.claimRemovals(node) };
   };
   if (signal.aborted) return;
-  for (const value of outbox.snapshot(wanted(), revision()))
+  for (const value of outbox.snapshot(requested(), revision()))
     yield { message: { $case: "snapshot", value: { ...value, lineage: markOf(value.revision) } } };
   let servicesSent: number | undefined;
   let renewal: string | undefined;
@@ -207,7 +207,7 @@ async function* sendLoop(
       // Services change for all nodes at once. If only they have changed, pods are not evaluated.
       if (session.podsChanged) {
         session.podsChanged = false;
-        for (const value of outbox.delta(wanted(), revision()))
+        for (const value of outbox.delta(requested(), revision()))
           yield { message: { $case: "delta", value: { ...value, lineage: markOf(value.revision) } } };
         const byPodUid = outbox.dueTokens(state.podsOnNode(node));
         if (byPodUid !== undefined) yield { message: { $case: "identityTokens", value: { byPodUid } } };

@@ -39,8 +39,8 @@ test("a snapshot and the deltas after it add up to the assigned state, in parts 
     for (let step = 0; step < 20; step++) {
       const before = claims;
       for (let i = 0; i < random.below(4); i++) change();
-      const wanted = { pods, claimRemovals: claims };
-      const deltas = [...outbox.delta(wanted, BigInt(revision))];
+      const requested = { pods, claimRemovals: claims };
+      const deltas = [...outbox.delta(requested, BigInt(revision))];
       agent.apply(deltas);
       const expected = pods.map(({ record }) => [record.uid, record.stoppingSince !== undefined]);
       const has = [...agent.pods.values()].map(({ uid, stopping }) => [uid, stopping]);
@@ -48,7 +48,7 @@ test("a snapshot and the deltas after it add up to the assigned state, in parts 
       const fresh = claims.filter((it) => !before.includes(it)).map(({ key }) => key);
       const sent = deltas.flatMap(({ claimRemovals }) => claimRemovals.map(({ name }) => name));
       assert.deepEqual(sent.sort(), fresh.sort(), `seed ${seed} step ${step}: claim removals are sent once`);
-      assert.deepEqual([...outbox.delta(wanted, BigInt(revision))], [], "nothing is sent twice");
+      assert.deepEqual([...outbox.delta(requested, BigInt(revision))], [], "nothing is sent twice");
     }
   }
 });

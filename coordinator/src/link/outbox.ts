@@ -159,8 +159,8 @@ export class Outbox {
     }
   }
 
-  #forgetClaims(wanted: readonly ObjectEntry[]): void {
-    const orders = new Set(wanted.map(orderOf));
+  #forgetClaims(removals: readonly ObjectEntry[]): void {
+    const orders = new Set(removals.map(orderOf));
     for (const order of this.#claims) if (!orders.has(order)) this.#claims.delete(order);
   }
 }

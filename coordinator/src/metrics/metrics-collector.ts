@@ -52,7 +52,7 @@ export class MetricsCollector {
   readonly usage: PodMetrics;
   readonly #options: MetricsCollectorOptions;
   /** The demand by workload. */
-  readonly #wanted = new Map<string, MetricsDemand>();
+  readonly #demands = new Map<string, MetricsDemand>();
   /** The callbacks by node. */
   readonly #readers = new Map<string, Set<() => void>>();
   readonly #unsubscribe: () => void;
@@ -90,7 +90,7 @@ export class MetricsCollector {
   requestsFor(node: string): PodMetricsRequests | undefined {
     const { state, intervalMs, usageOfAllPods = false } = this.#options;
     const pods =
-      this.#wanted.size > 0 ? state.podsOnNode(node).flatMap((pod) => this.#requestFor(pod) ?? []) : [];
+      this.#demands.size > 0 ? state.podsOnNode(node).flatMap((pod) => this.#requestFor(pod) ?? []) : [];
     return pods.length === 0 && !usageOfAllPods ? undefined : { pods, intervalMs, usageOfAllPods };
   }
 
@@ -109,7 +109,7 @@ export class MetricsCollector {
     for (const sample of pods) {
       const pod = state.podByUid(sample.podUid);
       if (pod?.record.node !== node) continue;
-      if (this.#wanted.has(pod.workloadKey)) this.pods.record(sample);
+      if (this.#demands.has(pod.workloadKey)) this.pods.record(sample);
       if (usageOfAllPods) this.usage.record({ ...sample, values: {}, problem: "" });
     }
   }
@@ -120,12 +120,12 @@ export class MetricsCollector {
   }
 
   #requestFor({ record, workloadKey: key }: PodEntry): PodMetricsRequest | undefined {
-    const wanted = this.#wanted.get(key);
-    if (wanted === undefined || record.stoppingSince !== undefined) return undefined;
-    const target = wanted.names.length === 0 ? undefined : scrapeTargetOf(record.template);
-    if (!wanted.usage && target === undefined) return undefined;
-    const scrape = target && { ...target, names: [...wanted.names] };
-    return { podUid: record.uid, usage: wanted.usage, scrape };
+    const demand = this.#demands.get(key);
+    if (demand === undefined || record.stoppingSince !== undefined) return undefined;
+    const target = demand.names.length === 0 ? undefined : scrapeTargetOf(record.template);
+    if (!demand.usage && target === undefined) return undefined;
+    const scrape = target && { ...target, names: [...demand.names] };
+    return { podUid: record.uid, usage: demand.usage, scrape };
   }
 
   #follow(changes: readonly Change[]): void {
@@ -147,15 +147,15 @@ export class MetricsCollector {
 
   /** Updates the requests of a workload. Reports whether they changed. */
   #note(entry: ResourceEntry | undefined, key: string): boolean {
-    const before = this.#wanted.get(key);
-    const after = entry && wantedOf(entry);
-    if (after === undefined) return this.#wanted.delete(key);
-    this.#wanted.set(key, after);
+    const before = this.#demands.get(key);
+    const after = entry && demandOf(entry);
+    if (after === undefined) return this.#demands.delete(key);
+    this.#demands.set(key, after);
     return before?.usage !== after.usage || before.names.join(" ") !== after.names.join(" ");
   }
 }
 
-function wantedOf({ record }: ResourceEntry): MetricsDemand | undefined {
+function demandOf({ record }: ResourceEntry): MetricsDemand | undefined {
   const spec = record.resource?.spec;
   if (spec?.$case !== "containerService" || record.deleting) return undefined;
   const metrics = autoscalingOf(spec.value)?.metrics;

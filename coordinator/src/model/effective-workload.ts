@@ -10,21 +10,21 @@ import { type Workload, workloadOfRevision } from "./workload.ts";
 export function rolloutAttemptAt(
   status: ContainerServiceStatus | undefined,
   { generation }: Pick<ResourceRecord, "generation">,
-  wanted: Workload,
+  applied: Workload,
 ): RolloutAttempt | undefined {
   const attempt = status?.attempt;
-  const same = attempt?.generation === generation && attempt.templateHash === wanted.templateHash;
+  const same = attempt?.generation === generation && attempt.templateHash === applied.templateHash;
   return same ? attempt : undefined;
 }
 
 /** Returns the workload from which pods are created: that of the resource, or that of the revision of a rollback. */
 export function effectiveWorkload(
   record: ResourceRecord,
-  wanted: Workload,
+  applied: Workload,
   status: ContainerServiceStatus | undefined,
   revisionOf: (number: number) => RevisionRecord | undefined,
 ): Workload {
-  const number = rolloutAttemptAt(status, record, wanted)?.rolledBackTo ?? 0;
+  const number = rolloutAttemptAt(status, record, applied)?.rolledBackTo ?? 0;
   const revision = number === 0 ? undefined : revisionOf(number);
-  return (revision && workloadOfRevision(wanted, revision)) ?? wanted;
+  return (revision && workloadOfRevision(applied, revision)) ?? applied;
 }

@@ -108,15 +108,15 @@ export function effectOf(revision: RevisionRecord): string {
 
 /**
  * Returns the workload with the pod template of an earlier revision. The number of replicas and the update strategy are
- * those of `wanted`.
+ * those of `applied`.
  */
-export function workloadOfRevision(wanted: Workload, revision: RevisionRecord): Workload | undefined {
+export function workloadOfRevision(applied: Workload, revision: RevisionRecord): Workload | undefined {
   const spec = revision.resource?.spec;
   if (spec?.$case !== "containerService") return undefined;
   const unpinned = templateOf(spec.value, revision);
   const { templateHash, objectVersions, labels } = revision;
   return {
-    ...wanted,
+    ...applied,
     template: { ...unpinned, objectVersions },
     templateHash,
     currentHashes: new Set([templateHash]),

@@ -21,13 +21,13 @@ const methods = definitions.flatMap((definition) => Object.values(definition).ma
 const node: Caller = { type: "node", nodeId: nodeId("n1") };
 const ANONYMOUS: Caller = { type: "anonymous" };
 
-type Wanted = Role | "node" | "anyone" | "coordinator" | "cluster admin" | "cluster viewer";
+type Required = Role | "node" | "anyone" | "coordinator" | "cluster admin" | "cluster viewer";
 
 /**
  * The required role of each method, repeated here on purpose, so that a change of rights fails this
  * test.
  */
-const EXPECTED: Readonly<Record<string, Wanted>> = {
+const EXPECTED: Readonly<Record<string, Required>> = {
   "/forest.v1.ForageService/ApplyResources": "editor",
   "/forest.v1.ForageService/WatchRollout": "viewer",
   "/forest.v1.ForageService/DeleteResources": "editor",
@@ -136,35 +136,35 @@ test("has an entry for each served method, and no other entries", () => {
 
 for (const method of methods) {
   describe(method, () => {
-    const wanted = EXPECTED[method] ?? "node";
-    const role = ROLES.find((r) => wanted === r || wanted === `cluster ${r}`);
+    const required = EXPECTED[method] ?? "node";
+    const role = ROLES.find((r) => required === r || required === `cluster ${r}`);
 
     test("allows callers without credentials only if anyone may call it", () => {
-      const code = wanted === "anyone" ? undefined : "UNAUTHENTICATED";
+      const code = required === "anyone" ? undefined : "UNAUTHENTICATED";
       assert.equal(refusal(ANONYMOUS, method, "shop"), code);
     });
     test("allows nodes only if it is for nodes or for anyone", () => {
-      const allowed = wanted === "anyone" || wanted === "node";
+      const allowed = required === "anyone" || required === "node";
       assert.equal(refusal(node, method, "shop"), allowed ? undefined : "PERMISSION_DENIED");
     });
     test("allows other coordinators only if it is for coordinators or for anyone", () => {
       const caller: Caller = { ...ANONYMOUS, forwarded: true, coordinator: "c2" };
-      const allowed = wanted === "anyone" || wanted === "coordinator";
+      const allowed = required === "anyone" || required === "coordinator";
       assert.equal(refusal(caller, method, "shop"), allowed ? undefined : "UNAUTHENTICATED");
     });
     for (const held of ROLES) {
       test(`allows a token with the role ${held} in all namespaces if that role includes the required one`, () => {
-        const enough = wanted === "anyone" || (role !== undefined && includes(held, role));
+        const enough = required === "anyone" || (role !== undefined && includes(held, role));
         assert.equal(refusal(user(held, "*"), method, "shop"), enough ? undefined : "PERMISSION_DENIED");
       });
     }
     test("refuses a token without any role", () => {
-      const code = wanted === "anyone" ? undefined : "PERMISSION_DENIED";
+      const code = required === "anyone" ? undefined : "PERMISSION_DENIED";
       assert.equal(refusal({ type: "user", name: "u", grants: [] }, method, "shop"), code);
     });
     if (role === undefined) return;
     test("allows a token for the namespace unless a role in the cluster is required", () => {
-      const code = wanted.startsWith("cluster") ? "PERMISSION_DENIED" : undefined;
+      const code = required.startsWith("cluster") ? "PERMISSION_DENIED" : undefined;
       assert.equal(refusal(user("admin", ["shop"]), method, "shop"), code);
     });
     test("refuses a token for another namespace", () => {
@@ -226,6 +226,6 @@ function user(role: Role, namespaces: "*" | readonly string[]): Caller {
   return { type: "user", name: "token:1", grants: [{ role, namespaces }] };
 }
 
-function includes(held: Role, wanted: Role): boolean {
-  return ROLES.indexOf(held) >= ROLES.indexOf(wanted);
+function includes(held: Role, required: Role): boolean {
+  return ROLES.indexOf(held) >= ROLES.indexOf(required);
 }

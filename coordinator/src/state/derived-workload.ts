@@ -26,17 +26,17 @@ interface View {
 export function derivedWorkload(
   record: ResourceRecord,
   view: View,
-): Pick<ResourceEntry, "workload" | "wanted" | "fault"> {
+): Pick<ResourceEntry, "workload" | "applied" | "fault"> {
   try {
     return workloadsOf(record, view);
   } catch (error) {
-    return { workload: undefined, wanted: undefined, fault: messageOf(error) };
+    return { workload: undefined, applied: undefined, fault: messageOf(error) };
   }
 }
 
-function workloadsOf(record: ResourceRecord, view: View): Pick<ResourceEntry, "workload" | "wanted"> {
+function workloadsOf(record: ResourceRecord, view: View): Pick<ResourceEntry, "workload" | "applied"> {
   const { namespace, kind, name } = record;
-  const wanted = workloadOf(record, {
+  const applied = workloadOf(record, {
     historyOf: (object) => view.objects.historyOf(object),
     scaled: view.scales.get(scaleKey(namespace, name))?.record.replicas,
   });
@@ -44,5 +44,5 @@ function workloadsOf(record: ResourceRecord, view: View): Pick<ResourceEntry, "w
   const decided = status?.$case === "containerService" ? status.value : undefined;
   const revisionOf = (number: number) =>
     view.revisions.get(revisionKey(namespace, kind, name, number))?.record;
-  return { workload: wanted && effectiveWorkload(record, wanted, decided, revisionOf), wanted };
+  return { workload: applied && effectiveWorkload(record, applied, decided, revisionOf), applied };
 }

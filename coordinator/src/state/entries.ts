@@ -25,11 +25,11 @@ export interface ResourceEntry {
   readonly revision: number;
   readonly record: ResourceRecord;
   /**
-   * The effective workload, from which a container service's pods are created: `wanted`, or that of a rollback's revision.
+   * The effective workload, from which a container service's pods are created: `applied`, or that of a rollback's revision.
    */
   readonly workload: Workload | undefined;
   /** The workload as applied. */
-  readonly wanted: Workload | undefined;
+  readonly applied: Workload | undefined;
   /**
    * The reason why the workload can't be derived from the record. Its pods are not changed then. Undefined: it can be
    * derived.

@@ -8,8 +8,8 @@ import type { PodEntry, ResourceEntry } from "./entries.ts";
 
 /** The names of groups by which entries of the view are found, in addition to their keys. */
 
-export function resourceGroups({ record, workload, wanted }: ResourceEntry): string[] {
-  const found = [...[wanted, workload].flatMap((it) => it?.refs ?? []), ...runRefsOf(record)];
+export function resourceGroups({ record, workload, applied }: ResourceEntry): string[] {
+  const found = [...[applied, workload].flatMap((it) => it?.refs ?? []), ...runRefsOf(record)];
   const refs = [...found, ...certificateRefsOf(record)].map((ref) => `ref:${objectKey(ref)}`);
   const { owner } = record;
   const owners = owner === undefined ? [] : [`owner:${record.namespace}/${owner.kind}/${owner.name}`];

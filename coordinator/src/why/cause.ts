@@ -9,7 +9,7 @@ export interface Cause {
   readonly advice: string;
 }
 
-export interface Explained {
+export interface Diagnosis {
   /** The state in one line. */
   readonly summary: string;
   /** Whether the object is in its desired state. */

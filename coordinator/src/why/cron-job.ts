@@ -1,4 +1,4 @@
-import { type Cause, cause, type Explained } from "./cause.ts";
+import { type Cause, cause, type Diagnosis } from "./cause.ts";
 
 export interface CronJobInput {
   readonly namespace: string;
@@ -20,7 +20,7 @@ export interface EndedRun {
 }
 
 /** Explains why a cron job is unhealthy: it is suspended, or its newest runs failed. */
-export function explainCronJob(input: CronJobInput): Explained {
+export function explainCronJob(input: CronJobInput): Diagnosis {
   const causes = causesOf(input);
   const [first] = causes;
   const healthy = first === undefined;

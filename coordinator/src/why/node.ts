@@ -1,6 +1,6 @@
 import { nodeProblems } from "../model/node-conditions.ts";
 import type { NodeEntry } from "../state/entries.ts";
-import { type Cause, cause, type Explained } from "./cause.ts";
+import { type Cause, cause, type Diagnosis } from "./cause.ts";
 
 export interface NodeInput {
   readonly node: NodeEntry;
@@ -13,7 +13,7 @@ export interface NodeInput {
 }
 
 /** Explains why a node is not ready, or accepts no pods. */
-export function explainNode({ node, pods, drainWaits, nowMs }: NodeInput): Explained {
+export function explainNode({ node, pods, drainWaits, nowMs }: NodeInput): Diagnosis {
   const { name, health, record, report } = node;
   const causes: Cause[] = [];
   if (record.revoked)

@@ -2,7 +2,7 @@ import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import { hint } from "../model/hint.ts";
 import { toEpochMs } from "../model/timestamp.ts";
 import type { NodeEntry, PodEntry } from "../state/entries.ts";
-import { type Cause, cause, type Explained } from "./cause.ts";
+import { type Cause, cause, type Diagnosis } from "./cause.ts";
 import { containerCauses, restartCauses } from "./container.ts";
 
 export interface PodInput {
@@ -44,7 +44,7 @@ const WHOLE_ADVICE: Readonly<Record<string, string>> = {
 };
 
 /** Explains why a pod waits, restarts, is not ready or stops. */
-export function explainPod(input: PodInput): Explained {
+export function explainPod(input: PodInput): Diagnosis {
   const { pod } = input;
   const { name } = pod.record;
   const causes = podCauses(input);
@@ -63,7 +63,7 @@ export function explainPod(input: PodInput): Explained {
 }
 
 /** Explains a failed pod that was removed, and whose status and logs are kept. */
-export function explainKeptPod({ pod, nowMs }: PodInput, keptUntilMs: number): Explained {
+export function explainKeptPod({ pod, nowMs }: PodInput, keptUntilMs: number): Diagnosis {
   const { namespace, name, node, stopReason } = pod.record;
   const containers = pod.status?.containers ?? [];
   const found = containers.flatMap((it) => containerCauses(it, { namespace, pod: name, node, nowMs }));

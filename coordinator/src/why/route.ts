@@ -1,11 +1,11 @@
 import type { Condition } from "../gateway/conditions.ts";
 import type { RouteStatus } from "../gateway/gateway-table.ts";
-import { type Cause, cause, type Explained } from "./cause.ts";
+import { type Cause, cause, type Diagnosis } from "./cause.ts";
 
 /**
  * Explains why a route is served as it is. `status` is undefined for a route that is being removed.
  */
-export function explainRoute(name: string, namespace: string, status: RouteStatus | undefined): Explained {
+export function explainRoute(name: string, namespace: string, status: RouteStatus | undefined): Diagnosis {
   const title = `route/${name}`;
   if (status === undefined) return { summary: `${title} is being removed`, healthy: true, causes: [] };
   const causes = routeCauses(namespace, status);

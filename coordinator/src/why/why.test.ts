@@ -4,7 +4,7 @@ import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import { aNode, aPod, type PodFields } from "../../test/support/entries.ts";
 import { toTimestamp } from "../model/timestamp.ts";
 import type { NodeEntry } from "../state/entries.ts";
-import { cause, type Explained } from "./cause.ts";
+import { cause, type Diagnosis } from "./cause.ts";
 import { explainNode, type NodeInput } from "./node.ts";
 import { explainPod, type PodInput } from "./pod.ts";
 import { explainWorkload, type PodCauses, type WorkloadInput } from "./workload.ts";
@@ -197,9 +197,9 @@ describe("pods", () => {
       };
       const explained = explainPod({ ...input, ...more });
       const found = lines(explained);
-      for (const [index, wanted] of (causes as readonly (string | RegExp)[]).entries()) {
-        if (typeof wanted === "string") assert.equal(found[index], wanted);
-        else assert.match(found[index] ?? "", wanted);
+      for (const [index, cause] of (causes as readonly (string | RegExp)[]).entries()) {
+        if (typeof cause === "string") assert.equal(found[index], cause);
+        else assert.match(found[index] ?? "", cause);
       }
       assert.equal(found.length, causes.length);
       assert.match(explained.summary, summary);
@@ -374,7 +374,7 @@ describe("nodes", () => {
       const explained = explainNode({ ...quiet, ...fields });
       const found = lines(explained);
       assert.equal(found.length, causes.length, found.join("\n"));
-      for (const [index, wanted] of causes.entries()) assert.match(found[index] ?? "", wanted);
+      for (const [index, cause] of causes.entries()) assert.match(found[index] ?? "", cause);
       assert.equal(explained.healthy, healthy);
     });
   }
@@ -391,7 +391,7 @@ test("counts the details beyond the limit", () => {
 });
 
 /** Formats causes as `Reason: message | detail → advice`. */
-function lines({ causes }: Explained): string[] {
+function lines({ causes }: Diagnosis): string[] {
   return causes.map(({ reason, message, details, advice }) => {
     return `${[`${reason}: ${message}`, ...details].join(" | ")}${advice === "" ? "" : ` → ${advice}`}`;
   });

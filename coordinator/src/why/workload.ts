@@ -1,7 +1,7 @@
 import { hint } from "../model/hint.ts";
 import { isImageFailure, onNodes } from "../model/image-failure.ts";
 import type { PodEntry } from "../state/entries.ts";
-import { type Cause, cause, type Explained } from "./cause.ts";
+import { type Cause, cause, type Diagnosis } from "./cause.ts";
 
 /** A pod with its causes; they are empty for a healthy pod. */
 export interface PodCauses {
@@ -49,7 +49,7 @@ export interface WorkloadInput {
 const MAX_NAMED = 3;
 
 /** Explains why a container service or a job is unhealthy. */
-export function explainWorkload(input: WorkloadInput): Explained {
+export function explainWorkload(input: WorkloadInput): Diagnosis {
   const title = `${input.kind}/${input.name}`;
   const ready = input.pods.filter((pod) => pod.ready).length;
   const causes = [...ownCauses(input), ...grouped(input.pods)];

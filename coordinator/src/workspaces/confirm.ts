@@ -16,11 +16,11 @@ import { backupKey, snapshotKey } from "./keys.ts";
 import { withConditions } from "./phase/conditions.ts";
 import { FINAL_TRANSFER } from "./phase/content.ts";
 import { isHeadless } from "./phase/status.ts";
-import type { Writes } from "./writer.ts";
+import type { ExtraWrites } from "./writer.ts";
 
 export interface Confirmation {
   readonly record: InstanceRecord;
-  readonly writes: Writes;
+  readonly writes: ExtraWrites;
 }
 
 export interface ConfirmInput {
@@ -95,7 +95,7 @@ function withFinished(record: InstanceRecord, finished: TransferRecord): Instanc
   return { ...record, transfers: transfers.filter((it) => !dropped.has(it)) };
 }
 
-function snapshotWrites({ record, transfer, nowMs }: ConfirmInput, url: string): Writes {
+function snapshotWrites({ record, transfer, nowMs }: ConfirmInput, url: string): ExtraWrites {
   const snapshot = SnapshotRecord.fromPartial({
     archive: transfer.archive,
     instanceId: record.id,
@@ -105,7 +105,7 @@ function snapshotWrites({ record, transfer, nowMs }: ConfirmInput, url: string):
   return { ops: [{ type: "put", key: snapshotKey(url), value: encodeRecord(SnapshotRecord, snapshot) }] };
 }
 
-function pointerWrites({ record, transfer, backup, generations, nowMs, order }: ConfirmInput): Writes {
+function pointerWrites({ record, transfer, backup, generations, nowMs, order }: ConfirmInput): ExtraWrites {
   const { owner = "", metaId = "" } = record.metadata ?? {};
   const key = backupKey({ owner, metaId });
   const isLate = record.phase === WorkspacePhase.STOPPED;

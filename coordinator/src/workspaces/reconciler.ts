@@ -21,7 +21,7 @@ import { releaseWrites, removalWrites } from "./removal.ts";
 import type { WorkspaceSettings } from "./settings.ts";
 import type { InstanceChange, InstanceEntry, WorkspaceView } from "./view.ts";
 import { WORKSPACE_KIND } from "./workspace-kind.ts";
-import type { WorkspaceWriter, Writes } from "./writer.ts";
+import type { ExtraWrites, WorkspaceWriter } from "./writer.ts";
 
 export interface ReconcilerOptions {
   readonly store: Store;
@@ -167,7 +167,7 @@ export class WorkspaceReconciler {
     // version on.
     const isNewlyGone = entry.record.podGone && entry.record.podGoneVersion === 0n;
     let after = isNewlyGone ? { ...record, podGoneVersion: orderVersion(epoch, entry.revision) } : record;
-    const writes: Writes[] = [];
+    const writes: ExtraWrites[] = [];
     for (const step of steps) {
       switch (step.type) {
         case "create-pod": {

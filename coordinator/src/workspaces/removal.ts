@@ -4,13 +4,13 @@ import type { ClusterView } from "../state/cluster-view.ts";
 import { activityKey, instanceKey, liveKey, secretsKey } from "./keys.ts";
 import { secretNameOf } from "./pod/environment-secret.ts";
 import type { WorkspaceView } from "./view.ts";
-import type { Writes } from "./writer.ts";
+import type { ExtraWrites } from "./writer.ts";
 
 /**
  * Returns the writes that allow another instance of the meta id to start. Empty if another instance
  * already has it.
  */
-export function releaseWrites(record: InstanceRecord, view: WorkspaceView): Writes {
+export function releaseWrites(record: InstanceRecord, view: WorkspaceView): ExtraWrites {
   const metaId = record.metadata?.metaId ?? "";
   const live = view.live(metaId);
   if (live === undefined || live.record.instanceId !== record.id) return {};
@@ -24,7 +24,10 @@ export function releaseWrites(record: InstanceRecord, view: WorkspaceView): Writ
  * Returns the writes that remove a stopped instance and everything that belongs to it alone.
  * Backups and snapshots stay.
  */
-export function removalWrites(record: InstanceRecord, { state }: { readonly state: ClusterView }): Writes {
+export function removalWrites(
+  record: InstanceRecord,
+  { state }: { readonly state: ClusterView },
+): ExtraWrites {
   const { id } = record;
   const secret = secretNameOf(record);
   const hasSecret = state.objects.get(secret) !== undefined;

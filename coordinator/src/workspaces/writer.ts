@@ -14,7 +14,7 @@ export interface WriterOptions {
 }
 
 /** Additional compares and operations of a transaction that changes an instance. */
-export interface Writes {
+export interface ExtraWrites {
   readonly compares?: readonly Compare[];
   readonly ops?: readonly Op[];
 }
@@ -37,7 +37,7 @@ export class WorkspaceWriter {
   async replace(
     before: InstanceEntry,
     after: InstanceRecord,
-    { compares = [], ops = [] }: Writes = {},
+    { compares = [], ops = [] }: ExtraWrites = {},
   ): Promise<boolean> {
     const own = { type: "mod-revision", key: before.key, revision: before.revision } as const;
     const changed = after === before.record ? [] : [instanceWrite(before.record, after, this.#options.epoch)];

@@ -3,7 +3,7 @@ import type { CertificateSource, SourcedCertificate } from "../../src/gateway/ce
 
 /** A source with one certificate for all hostnames, which the test sets. */
 export class FakeSource implements CertificateSource {
-  wanted: string[] = [];
+  requested: string[] = [];
   servedTokens: string[] = [];
   readonly listeners = new Set<() => void>();
   #challenges: readonly GatewayChallenge[] = [];
@@ -16,7 +16,7 @@ export class FakeSource implements CertificateSource {
   }
 
   setHostnames(hostnames: ReadonlySet<string>): void {
-    this.wanted = [...hostnames];
+    this.requested = [...hostnames];
   }
 
   certificateFor(): SourcedCertificate {

@@ -136,10 +136,10 @@ export async function startCertificateWorld(
       return message;
     },
     restart: async (given = settings) => {
-      const wanted = opened.controller.wanted;
+      const requested = opened.controller.requested;
       await opened.close();
       opened = await open(given);
-      opened.controller.setHostnames(wanted);
+      opened.controller.setHostnames(requested);
     },
   };
 }

@@ -112,8 +112,8 @@ function anEntry(kind: string, spec: object, fields: ResourceFields): ResourceEn
     rolloutId: fields.rolloutId ?? "r-1",
     deleting: fields.deleting ?? false,
   });
-  const wanted = workloadOf(record);
-  return { key: `resources/${namespace}/${kind}/${name}`, revision, record, workload: wanted, wanted };
+  const applied = workloadOf(record);
+  return { key: `resources/${namespace}/${kind}/${name}`, revision, record, workload: applied, applied };
 }
 
 export function aNode(

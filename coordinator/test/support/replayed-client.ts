@@ -7,8 +7,8 @@ export class ReplayedClient {
   readonly #addresses = new Map<string, WeightedAddr>();
   exists: boolean | undefined;
 
-  /** Applies an update. `wanted` are the addresses that must not be removed, if known. */
-  apply({ update }: Update, wanted: readonly string[] = []): void {
+  /** Applies an update. `expected` are the addresses that must not be removed, if known. */
+  apply({ update }: Update, expected: readonly string[] = []): void {
     const first = this.exists === undefined;
     switch (update?.$case) {
       case "add":
@@ -20,7 +20,7 @@ export class ReplayedClient {
         assert.ok(!first, "a leading Remove is ignored by proxies");
         for (const addr of update.value.addrs) {
           assert.ok(this.#addresses.delete(textOf(addr)), "only what is known is removed");
-          assert.ok(!wanted.includes(textOf(addr)), "an expected address is never removed");
+          assert.ok(!expected.includes(textOf(addr)), "an expected address is never removed");
         }
         return;
       case "noEndpoints":

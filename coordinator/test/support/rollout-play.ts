@@ -42,9 +42,9 @@ export class RolloutPlay {
   }
 
   get resource(): ResourceEntry {
-    const { record, wanted } = this.#applied;
-    assert.ok(wanted);
-    const workload = effectiveWorkload(record, wanted, this.status, (number) =>
+    const { record, applied } = this.#applied;
+    assert.ok(applied);
+    const workload = effectiveWorkload(record, applied, this.status, (number) =>
       this.revisions.find((revision) => revision.number === number),
     );
     return { ...this.#applied, workload };

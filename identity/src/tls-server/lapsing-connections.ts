@@ -1,6 +1,6 @@
 import { InTurn } from "../in-turn.ts";
 import type { PeerIdentity } from "../peer-identity.ts";
-import type { Connection, Lapsed, Peers } from "./peers.ts";
+import type { Connection, LapsedConnection, Peers } from "./peers.ts";
 
 /** The number of connections that one check visits in turn by default, beside those that are due or named by `recheck`. */
 const SWEPT_AT_ONCE = 1_000;
@@ -23,8 +23,8 @@ export class LapsingConnections {
   }
 
   /** Visits connections, and returns those that were already lapsed at their last visit. */
-  due(atOnce = SWEPT_AT_ONCE): readonly Lapsed[] {
-    const due: Lapsed[] = [];
+  due(atOnce = SWEPT_AT_ONCE): readonly LapsedConnection[] {
+    const due: LapsedConnection[] = [];
     for (const connection of this.#peers.expired()) this.#rechecked.add(connection);
     const visited = new Set([...this.#found, ...this.#rechecked, ...this.#turns.next(atOnce)]);
     this.#rechecked.clear();

@@ -55,7 +55,7 @@ export interface Connection {
 }
 
 /** A connection whose certificate is no longer accepted. */
-export interface Lapsed {
+export interface LapsedConnection {
   readonly connection: Connection;
   readonly problem: CertificateProblem;
 }
@@ -186,7 +186,7 @@ export class Peers {
   }
 
   /** Yields the connections whose certificate expired or was revoked, each with the reason. */
-  *lapsed(): Generator<Lapsed> {
+  *lapsed(): Generator<LapsedConnection> {
     for (const connection of this.#connections) {
       const problem = this.problemOf(connection);
       if (problem !== undefined) yield { connection, problem };

@@ -17,7 +17,7 @@ import { onFirstBytes } from "./first-bytes.ts";
 import { HandshakeGate } from "./handshake-gate.ts";
 import { LapsingConnections } from "./lapsing-connections.ts";
 import { authoritiesOf, secureContextOptions, type TlsMaterial } from "./material.ts";
-import { type Connection, type Lapsed, type Peer, type PeeredCall, Peers } from "./peers.ts";
+import { type Connection, type LapsedConnection, type Peer, type PeeredCall, Peers } from "./peers.ts";
 import { SweepPace } from "./sweep-pace.ts";
 import { DEFAULT_TLS_LIMITS, type TlsLimits } from "./tls-limits.ts";
 import type { RefusalReason, TlsServerOptions, TlsServerStats } from "./tls-options.ts";
@@ -218,7 +218,7 @@ export class TlsServer {
     this.#lapsing.recheck(matches);
   }
 
-  #close(lapsed: readonly Lapsed[]): number {
+  #close(lapsed: readonly LapsedConnection[]): number {
     for (const { connection, problem } of lapsed) this.#closeOne(connection.socket, connection.peer, problem);
     return lapsed.length;
   }

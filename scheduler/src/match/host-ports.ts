@@ -14,12 +14,12 @@ export function hostPortsOf(pod: PodSpec): readonly HostPort[] {
   return ports ?? NONE;
 }
 
-/** Returns the first of the `wanted` ports that conflicts with one of the `taken` ports. */
+/** Returns the first of the `requested` ports that conflicts with one of the `taken` ports. */
 export function conflictingPort(
-  wanted: readonly HostPort[],
+  requested: readonly HostPort[],
   taken: readonly HostPort[],
 ): HostPort | undefined {
-  return wanted.find((port) => taken.some((other) => conflict(port, other)));
+  return requested.find((port) => taken.some((other) => conflict(port, other)));
 }
 
 export function formatPort({ port, protocol, hostIP }: HostPort): string {

@@ -77,11 +77,11 @@ export function deviceWaste(table: NodeTable, { demand }: PodClass, node: number
     const devices = table.columns[column];
     const free = devices?.free[node] ?? 0;
     if (free <= 0) continue;
-    const wanted = demand.extended.find(({ resource }) => resource.column === column);
-    if (wanted === undefined) {
+    const requested = demand.extended.find(({ resource }) => resource.column === column);
+    if (requested === undefined) {
       waste += DEVICES_IDLE;
     } else {
-      const left = free - wanted.amount;
+      const left = free - requested.amount;
       waste += (DEVICES_LEFT * left) / (left + DEVICES_HALF);
     }
   }

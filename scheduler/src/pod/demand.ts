@@ -47,10 +47,10 @@ export function addDemand(table: NodeTable, node: number, demand: Demand, sign: 
   table.defaultedCpu[node] = (table.defaultedCpu[node] ?? 0) + sign * demand.defaultedCpu;
   table.defaultedMemory[node] = (table.defaultedMemory[node] ?? 0) + sign * demand.defaultedMemory;
   table.refile(node);
-  if (demand.ports.length > 0) takePorts(table, node, demand.ports, sign);
+  if (demand.ports.length > 0) countPorts(table, node, demand.ports, sign);
 }
 
-function takePorts(table: NodeTable, node: number, ports: readonly HostPort[], sign: 1 | -1): void {
+function countPorts(table: NodeTable, node: number, ports: readonly HostPort[], sign: 1 | -1): void {
   const taken = table.ports.get(node) ?? [];
   if (sign === 1) {
     taken.push(...ports);

@@ -132,17 +132,18 @@ function spread(pod: PodSpec, node: NodeSpec, cluster: Cluster): Rejection | und
 }
 
 function affinity(pod: PodSpec, node: NodeSpec, cluster: Cluster): Rejection | undefined {
-  const wanted = pod.podAffinity?.required ?? [];
+  const required = pod.podAffinity?.required ?? [];
   const filter = "InterPodAffinity";
-  const all = (other: PodSpec) => wanted.every((term) => match.podTermMatches(term, pod, other));
+  const all = (other: PodSpec) => required.every((term) => match.podTermMatches(term, pod, other));
   const value = (where: NodeSpec, term: PodAffinityTerm) => match.topologyValue(where, term.topologyKey);
-  if (wanted.length > 0) {
+  if (required.length > 0) {
     const partners = cluster.bound.filter((b) => all(b.pod));
-    const lacksKey = wanted.some((term) => value(node, term) === undefined);
+    const lacksKey = required.some((term) => value(node, term) === undefined);
     const together = (term: PodAffinityTerm) =>
       partners.some((b) => value(b.node, term) === value(node, term));
-    const nowhere = partners.every((b) => wanted.every((term) => value(b.node, term) === undefined));
-    if (lacksKey || !(wanted.every(together) || (nowhere && all(pod)))) return { filter, resolvable: false };
+    const nowhere = partners.every((b) => required.every((term) => value(b.node, term) === undefined));
+    if (lacksKey || !(required.every(together) || (nowhere && all(pod))))
+      return { filter, resolvable: false };
   }
   const meets = (term: PodAffinityTerm, where: NodeSpec) =>
     value(where, term) !== undefined && value(where, term) === value(node, term);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Server, ServerCredentials } from "@grpc/grpc-js";
 import type { PluginEnvironment } from "./plugin-environment.ts";
 
-export interface Listening {
+export interface PluginSocket {
   readonly network: "unix" | "tcp";
   readonly address: string;
   /** Removes the socket. */
@@ -23,7 +23,7 @@ export async function listenUnix(
   server: Server,
   credentials: ServerCredentials,
   { socketDir, socketGroup }: Pick<PluginEnvironment, "socketDir" | "socketGroup">,
-): Promise<Listening> {
+): Promise<PluginSocket> {
   const path = join(socketDir ?? tmpdir(), `plugin${randomBytes(8).toString("hex")}`);
   await bindSocket(server, credentials, path);
   if (socketGroup !== undefined) {
@@ -55,7 +55,7 @@ export async function listenTcp(
   server: Server,
   credentials: ServerCredentials,
   { min, max }: PluginEnvironment["ports"],
-): Promise<Listening> {
+): Promise<PluginSocket> {
   for (let port = min; port <= max; port++) {
     const bound = await bind(server, credentials, `${LOOPBACK}:${port}`).catch((error: unknown) => {
       if (port === max) throw new Error(`no port from ${min} to ${max} is free`, { cause: error });

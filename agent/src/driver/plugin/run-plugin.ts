@@ -4,7 +4,7 @@ import type { OnCallError } from "../rpc/handlers.ts";
 import type { DriverLog } from "../tasks/open-task-driver.ts";
 import { addBasePlugin } from "./base-plugin.ts";
 import { formatHandshake } from "./handshake.ts";
-import { type Listening, listenTcp, listenUnix } from "./listen.ts";
+import { listenTcp, listenUnix, type PluginSocket } from "./listen.ts";
 import type { NomadDriver } from "./nomad-driver.ts";
 import type { PluginEnvironment } from "./plugin-environment.ts";
 import { addHealthService, addPluginServices } from "./plugin-services.ts";
@@ -76,7 +76,7 @@ async function openTls({ environment, nowMs }: PluginOptions) {
 
 async function close(
   server: Server,
-  listening: Listening,
+  listening: PluginSocket,
   driver: NomadDriver,
   log: DriverLog,
 ): Promise<void> {

@@ -80,7 +80,7 @@ export class ExitWatch {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       try {
-        for await (const event of runtime.events(signal)) this.#take(event);
+        for await (const event of runtime.events(signal)) this.#handle(event);
       } catch (error) {
         if (!signal.aborted) log("warn", "runtime-events-broken", { error: messageOf(error) });
       }
@@ -103,7 +103,7 @@ export class ExitWatch {
       if (process === undefined || !isAlive(processes, process)) await this.#check(id);
   }
 
-  #take(event: RuntimeEvent): void {
+  #handle(event: RuntimeEvent): void {
     if (event.type === "listening") return void this.#checkAll();
     const watched = this.#watched.get(event.containerId);
     if (watched === undefined) return;

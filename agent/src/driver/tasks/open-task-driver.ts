@@ -71,7 +71,7 @@ export async function openTaskDriver(context: TaskDriverContext): Promise<TaskDr
   const interrupted = await readdir(dependencies.startsDir).catch(() => []);
   // Restores the published ports of running tasks before anything else changes the table.
   await networks
-    .takeOver()
+    .adopt()
     .catch((error: unknown) => log("error", "networks-not-taken-over", { error: String(error) }));
   void removeInterrupted(dependencies, interrupted);
   return new RuntimeTaskDriver(dependencies);

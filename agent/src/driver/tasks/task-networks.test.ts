@@ -37,7 +37,7 @@ test("one damaged record costs a running task neither its network nor its ports"
       await damage();
 
       const { networks, noted } = open();
-      await networks.takeOver();
+      await networks.adopt();
       await networks.close();
 
       const message = `${file} ${what}`;
@@ -56,7 +56,7 @@ test("a task keeps its network if both of its records are damaged", async (t) =>
   for (const name of ["networks", "networks-copies"]) await writeFile(join(dir, name, OWNER), "{");
 
   const { networks, noted } = open();
-  await networks.takeOver();
+  await networks.adopt();
 
   assert.deepEqual([...host.sandboxes], before);
   assert.equal(noted.length, 2);
@@ -75,7 +75,7 @@ test("adopts records of an earlier version, which have no checksums and copies",
   await rm(join(dir, "networks-copies"), { recursive: true });
 
   const { networks, noted } = open();
-  await networks.takeOver();
+  await networks.adopt();
   await networks.close();
 
   assert.deepEqual([...host.published], before);
@@ -89,7 +89,7 @@ test("the next start completes a removal that a crash interrupted", async (t) =>
   await rm(join(dir, "networks", OWNER));
 
   const { networks } = open();
-  await networks.takeOver();
+  await networks.adopt();
   await networks.close();
 
   assert.equal(networks.has(OWNER), false);

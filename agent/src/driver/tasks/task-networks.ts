@@ -70,13 +70,13 @@ export class TaskNetworks {
     await this.#files.remove(owner);
   }
 
-  /** Reports whether the owner has a network. Valid only after `takeOver`. */
+  /** Reports whether the owner has a network. Valid only after `adopt`. */
   has(owner: string): boolean {
     return this.#records.has(owner);
   }
 
   /** Adopts the networks that an earlier plugin has created. */
-  async takeOver(): Promise<void> {
+  async adopt(): Promise<void> {
     if ((await this.#files.owners()).length > 0) await this.#started();
   }
 

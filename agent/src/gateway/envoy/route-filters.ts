@@ -68,10 +68,10 @@ export function redirectOf(redirect: RequestRedirect, at: RequestOrigin): JsonOb
   const { scheme, hostname, port, path, statusCode } = redirect;
   const target = scheme || at.scheme;
   const otherScheme = target !== at.scheme;
-  const portWanted = port || (otherScheme ? defaultPort(target) : hostname ? at.port : 0);
+  const requestedPort = port || (otherScheme ? defaultPort(target) : hostname ? at.port : 0);
   return {
     ...(otherScheme && { scheme_redirect: target }),
-    ...authorityOf(hostname, portWanted, target, at),
+    ...authorityOf(hostname, requestedPort, target, at),
     ...(path && { path_redirect: path }),
     response_code: CODES.get(statusCode) ?? "FOUND",
   };

@@ -116,7 +116,7 @@ function obtainPorts(
   desired: readonly PortRequest[],
 ): Promise<readonly PortMapping[]> {
   return spec?.hostNetwork === true
-    ? network.takeHostPorts(uid, desired)
+    ? network.acquireHostPorts(uid, desired)
     : network.allocatePorts(uid, desired);
 }
 

@@ -130,7 +130,7 @@ async function bindVolumes(
   }
 }
 
-async function takeDevices(
+async function assignDevices(
   { devices }: PodDependencies,
   { pod }: PodView,
   { name, extended = {} }: PodContainer,
@@ -168,7 +168,7 @@ async function runContainer(
     allocatable: dependencies.host.allocatable(),
   });
   if ("missing" in resolved) throw new StartBlockedError("CreateContainerConfigError", resolved.missing);
-  const devices = await takeDevices(dependencies, view, spec);
+  const devices = await assignDevices(dependencies, view, spec);
   const apart = separateStreams(pod, spec, dependencies.host.separateStreams ?? false);
   const { logFile, streamPipes } = await dependencies.files.prepare(pod.uid, spec.name, attempt, apart);
   const networkBinds = await dependencies.networkFiles.binds(pod, spec, podIps);

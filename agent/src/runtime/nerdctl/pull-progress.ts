@@ -16,7 +16,7 @@ export class PullProgress {
   push(text: string): boolean {
     const lines = `${this.#rest}${text}`.split("\n");
     this.#rest = (lines.pop() ?? "").slice(-LINE_MAX_LENGTH);
-    return lines.map((line) => this.#take(line)).includes(true);
+    return lines.map((line) => this.#parse(line)).includes(true);
   }
 
   /** Whether layers are being downloaded. Afterwards they are unpacked, which prints no progress. */
@@ -37,7 +37,7 @@ export class PullProgress {
     };
   }
 
-  #take(line: string): boolean {
+  #parse(line: string): boolean {
     const plain = line.replace(COLOURS, "").replace(CLOCKWORK, "").trim();
     const key = plain.split(" ", 1)[0] ?? "";
     if (plain === "" || this.#lines.get(key) === plain) return false;

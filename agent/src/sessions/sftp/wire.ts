@@ -75,23 +75,23 @@ export class PacketReader {
   }
 
   byte(): number {
-    return this.#take(1).readUInt8();
+    return this.#read(1).readUInt8();
   }
 
   uint32(): number {
-    return this.#take(4).readUInt32BE();
+    return this.#read(4).readUInt32BE();
   }
 
   /** Reads an offset or a size. Throws SftpError above the largest integer that JavaScript represents exactly. */
   uint64(): number {
-    const value = this.#take(8).readBigUInt64BE();
+    const value = this.#read(8).readBigUInt64BE();
     if (value > BigInt(Number.MAX_SAFE_INTEGER))
       throw new SftpError(STATUS.failure, "the number is too large");
     return Number(value);
   }
 
   bytes(): Buffer {
-    return this.#take(this.uint32());
+    return this.#read(this.uint32());
   }
 
   /** Reads a name or a path. */
@@ -101,7 +101,7 @@ export class PacketReader {
     return text;
   }
 
-  #take(count: number): Buffer {
+  #read(count: number): Buffer {
     if (this.#at + count > this.#bytes.length)
       throw new SftpError(STATUS.badMessage, "the packet is too short");
     this.#at += count;

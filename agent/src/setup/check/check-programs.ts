@@ -13,7 +13,7 @@ const NEEDED = [
   ["mkfs.ext4", "e2fsprogs"],
 ] as const;
 /** Programs that only some features need. */
-const WANTED = [
+const PROGRAMS = [
   ["busybox", "busybox", "addresses of load balancers are not checked for other users"],
   ["ndisc6", "ndisc6", "IPv6 addresses of load balancers are not checked for other users"],
   ["ndptool", "libndp-tools", "IPv6 addresses of load balancers are not announced"],
@@ -36,7 +36,7 @@ export const programsCheck: HostCheck = {
     const findings = [];
     for (const [name, debian] of NEEDED)
       if (!(await isThere(name))) findings.push(failure(`${name} is missing`, `apt install ${debian}`));
-    for (const [name, debian, effect] of WANTED)
+    for (const [name, debian, effect] of PROGRAMS)
       if (!(await isThere(name)))
         findings.push(warning(`${name} is missing: ${effect}`, `apt install ${debian}`));
     return findings.length > 0 ? findings : [ok("all programs are installed")];

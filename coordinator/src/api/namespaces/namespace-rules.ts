@@ -123,26 +123,26 @@ export class NamespaceRules {
     for (const resource of ["objects", "bytes"] as const) {
       const text = limits[resource];
       if (text === undefined || change[resource] <= 0) continue;
-      const [wanted, limit] = [used[resource] + change[resource], limitAmount(resource, text)];
-      if (wanted > limit)
+      const [total, limit] = [used[resource] + change[resource], limitAmount(resource, text)];
+      if (total > limit)
         new Field(findings)
           .at("object")
-          .invalid(exceeded(resource, `namespace "${namespace}"`, used[resource], wanted, limit));
+          .invalid(exceeded(resource, `namespace "${namespace}"`, used[resource], total, limit));
     }
     findings.raise();
   }
 
   /**
-   * Checks pods without a resource against the quota. `wanted` is what they need in addition to what is counted already,
+   * Checks pods without a resource against the quota. `needed` is what they need in addition to what is counted already,
    * and `fields` names the field of the request for each amount. Default quotas don't apply, because the component that
    * creates such pods has limits of its own. @throws CoordinatorError INVALID.
    */
-  checkPods(namespace: string, wanted: Partial<Amounts>, fields: Readonly<Record<string, string>>): void {
+  checkPods(namespace: string, needed: Partial<Amounts>, fields: Readonly<Record<string, string>>): void {
     const findings = new Findings();
     const quota: Limits = this.#recordOf(namespace)?.quota ?? {};
     const used = this.usage.ofNamespace(namespace);
     for (const name of QUOTA_RESOURCES) {
-      const [text, change = 0] = [quota[name], wanted[name]];
+      const [text, change = 0] = [quota[name], needed[name]];
       if (text === undefined || change <= 0) continue;
       const [sum, limit] = [used[name] + change, limitAmount(name, text)];
       if (sum > limit)

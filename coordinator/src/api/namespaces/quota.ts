@@ -114,20 +114,20 @@ function report(
   where: (index: number) => Field,
   whose: string,
 ): void {
-  const total = changes.reduce((sum, change) => plus(sum, change), NOTHING);
+  const change = changes.reduce((sum, it) => plus(sum, it), NOTHING);
   for (const name of QUOTA_RESOURCES) {
     const text = limits[name];
     // Stopping pods count as used. Otherwise repeated removals and additions would exceed every limit.
-    const adds = leaving[name] > 0 && changes.some((change) => change[name] > 0);
-    if (text === undefined || (total[name] <= 0 && !adds)) continue;
+    const adds = leaving[name] > 0 && changes.some((it) => it[name] > 0);
+    if (text === undefined || (change[name] <= 0 && !adds)) continue;
     const limit = limitAmount(name, text);
-    const wanted = used[name] + total[name];
-    if (wanted <= limit) continue;
+    const total = used[name] + change[name];
+    if (total <= limit) continue;
     const index = largest(changes, name);
     const resource = items[index]?.resource;
     const field =
-      resource === undefined ? where(index) : fieldOf(resource, name, wanted - limit, where(index));
-    field.invalid(exceeded(name, whose, used[name], wanted, limit));
+      resource === undefined ? where(index) : fieldOf(resource, name, total - limit, where(index));
+    field.invalid(exceeded(name, whose, used[name], total, limit));
   }
 }
 
@@ -158,9 +158,9 @@ export function exceeded(
   name: QuotaResource,
   whose: string,
   used: number,
-  wanted: number,
+  total: number,
   limit: number,
 ): string {
   const text = (amount: number): string => limitText(name, amount);
-  return `exceeds the quota of ${whose} for ${name}: ${text(used)} in use, ${text(wanted)} with this request, at most ${text(limit)}: request less, remove unused resources, or have an admin raise it (\`forage namespace quota set NAMESPACE --${name} LIMIT\`)`;
+  return `exceeds the quota of ${whose} for ${name}: ${text(used)} in use, ${text(total)} with this request, at most ${text(limit)}: request less, remove unused resources, or have an admin raise it (\`forage namespace quota set NAMESPACE --${name} LIMIT\`)`;
 }

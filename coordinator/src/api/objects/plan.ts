@@ -43,9 +43,9 @@ function contentChanges({ name, content = {} }: ObjectDraft, before: Content): F
   const isOpen = name.kind === "config_map";
   const prefix = name.kind === "registry_credential" ? "" : "data.";
   return keysOf(before, content).flatMap((key) => {
-    const [old, wanted] = [valueAt(before, key), valueAt(content, key)];
-    if (old !== undefined && wanted !== undefined && Buffer.compare(old, wanted) === 0) return [];
-    return [{ path: `${prefix}${key}`, before: shown(old, isOpen), after: shown(wanted, isOpen) }];
+    const [old, desired] = [valueAt(before, key), valueAt(content, key)];
+    if (old !== undefined && desired !== undefined && Buffer.compare(old, desired) === 0) return [];
+    return [{ path: `${prefix}${key}`, before: shown(old, isOpen), after: shown(desired, isOpen) }];
   });
 }
 

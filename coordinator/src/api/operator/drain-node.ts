@@ -6,7 +6,7 @@ import {
   WatchDrainResponse,
 } from "@forage/proto/forage/operator/v1/operator";
 import { DrainRecord } from "@forage/proto/forage/store/v1/store";
-import type { Left } from "../../control/drain/drain-plan.ts";
+import type { RemainingPod } from "../../control/drain/drain-plan.ts";
 import { drainStatus, isDrainActive } from "../../control/drain/drain-status.ts";
 import type { UnschedulablePods } from "../../control/placement/unschedulable-pods.ts";
 import { CoordinatorError } from "../../errors.ts";
@@ -112,7 +112,7 @@ function statusOf(name: string, options: DrainOptions, seen: boolean): WatchDrai
   return { drain: drainView(drain), waiting: waiting.map(podView), staying: staying.map(podView) };
 }
 
-function podView({ pod: { record }, why }: Left): DrainPod {
+function podView({ pod: { record }, why }: RemainingPod): DrainPod {
   return { namespace: record.namespace, name: record.name, why };
 }
 

@@ -4,7 +4,11 @@ import type {
   RebalanceResponse,
 } from "@forage/proto/forage/operator/v1/operator";
 import type { Move } from "@forage/scheduler";
-import { type Goal, MOVE_DEADLINE_MS, type RebalanceController } from "../../control/rebalance/controller.ts";
+import {
+  MOVE_DEADLINE_MS,
+  type RebalanceController,
+  type RebalanceGoal,
+} from "../../control/rebalance/controller.ts";
 import { CoordinatorError } from "../../errors.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import { Signal } from "../../state/signal.ts";
@@ -111,7 +115,7 @@ class Run {
 const LEAST_WAIT_MS = 1_000;
 
 function checked({ goal, maxMoves, maxInFlight }: RebalanceRequest) {
-  const goals: Readonly<Record<string, Goal>> = {
+  const goals: Readonly<Record<string, RebalanceGoal>> = {
     "": "restore-spread",
     spread: "restore-spread",
     pack: "empty-nodes",

@@ -66,9 +66,9 @@ export function rolloutChange({ action }: UpdateRolloutRequest, facts: RolloutFa
 function undo(toRevision: number, facts: RolloutFacts): RolloutChange {
   const { entry, status } = facts;
   const target = toRevision === 0 ? earlier(facts) : numbered(toRevision, facts);
-  const attempt = entry.wanted && rolloutAttemptAt(status, entry.record, entry.wanted);
+  const attempt = entry.applied && rolloutAttemptAt(status, entry.record, entry.applied);
   const failed = attempt !== undefined && attempt.rolledBackTo > 0;
-  if (target.templateHash === entry.wanted?.templateHash && !failed)
+  if (target.templateHash === entry.applied?.templateHash && !failed)
     throw refusal(facts, `has revision ${target.number} already`);
   const { labels, resource } = entry.record;
   const present = resource?.spec;
@@ -141,12 +141,12 @@ export function canaryOf({
   status,
   revisions,
 }: Pick<RolloutFacts, "entry" | "status" | "revisions">): number | undefined {
-  const attempt = entry.wanted && rolloutAttemptAt(status, entry.record, entry.wanted);
-  if (attempt === undefined || entry.wanted === undefined) return undefined;
+  const attempt = entry.applied && rolloutAttemptAt(status, entry.record, entry.applied);
+  if (attempt === undefined || entry.applied === undefined) return undefined;
   const good = lastGood(revisions, { number: attempt.revision });
-  const before = good && workloadOfRevision(entry.wanted, good);
+  const before = good && workloadOfRevision(entry.applied, good);
   const unpaused = { ...(status ?? ContainerServiceStatus.fromPartial({})), paused: false };
-  return holdOf(attempt, unpaused, entry.wanted, before).type === "canary" ? attempt.revision : undefined;
+  return holdOf(attempt, unpaused, entry.applied, before).type === "canary" ? attempt.revision : undefined;
 }
 
 /** Restarts the progress deadline, because the rollout could make no progress while it was held. */
@@ -198,7 +198,7 @@ function numbered(number: number, facts: RolloutFacts): RevisionRecord {
 
 /** Returns the revision to which the workload was rolled back. 0: it was not. */
 function backTo({ entry, status }: RolloutFacts): number {
-  return (entry.wanted && rolloutAttemptAt(status, entry.record, entry.wanted)?.rolledBackTo) ?? 0;
+  return (entry.applied && rolloutAttemptAt(status, entry.record, entry.applied)?.rolledBackTo) ?? 0;
 }
 
 function statusOf({ status }: RolloutFacts): ContainerServiceStatus {

@@ -5,11 +5,11 @@ import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 
 /** Returns a message about a container service's rollout. Empty if the effective revision is the applied one. */
-export function rolloutMessage(state: ClusterView, { record, wanted }: ResourceEntry): string {
+export function rolloutMessage(state: ClusterView, { record, applied }: ResourceEntry): string {
   const key = workloadStatusKey(record.namespace, record.kind, record.name);
   const status = state.workloadStatuses.get(key)?.record.status;
-  if (status?.$case !== "containerService" || wanted === undefined) return "";
-  const attempt = rolloutAttemptAt(status.value, record, wanted);
+  if (status?.$case !== "containerService" || applied === undefined) return "";
+  const attempt = rolloutAttemptAt(status.value, record, applied);
   const held = status.value.paused ? ["its rollouts are paused"] : [];
   const back = `revision ${attempt?.rolledBackTo}: ${attempt?.message}`;
   switch (attempt?.state) {

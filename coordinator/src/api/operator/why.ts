@@ -7,7 +7,7 @@ import { newestEvents } from "../../events/query.ts";
 import { hint } from "../../model/hint.ts";
 import { resourceKey } from "../../model/keys.ts";
 import type { Clock } from "../../time/clock.ts";
-import { type Cause, cause, type Explained } from "../../why/cause.ts";
+import { type Cause, cause, type Diagnosis } from "../../why/cause.ts";
 import { explainCronJob } from "../../why/cron-job.ts";
 import {
   cronJobInput,
@@ -63,10 +63,10 @@ export async function why({ namespace, kind, name }: WhyRequest, options: WhyOpt
  * policy stops no pod.
  */
 function withPolicy(
-  explained: Explained,
+  explained: Diagnosis,
   { namespace, kind, name }: WhyRequest,
   options: ExplainOptions,
-): Explained {
+): Diagnosis {
   const { state } = options;
   const workload = kind === "pod" ? state.pod(namespace, name)?.workloadKey : `${namespace}/${kind}/${name}`;
   const [, of = "", called = ""] = workload?.split("/") ?? [];
@@ -87,7 +87,7 @@ function withPolicy(
 function explain(
   { namespace, kind, name }: WhyRequest,
   options: ExplainOptions & Pick<WhyOptions, "gateways">,
-): Explained {
+): Diagnosis {
   const { state } = options;
   if (kind === "pod") {
     const { pod, keptUntilMs } = findPodOrKept(state, namespace, name, options.nowMs);
@@ -129,7 +129,7 @@ function explainService(
   target: string,
   ready: number,
   routeCauses: readonly Cause[],
-): Explained {
+): Diagnosis {
   const [wrong] = routeCauses;
   const routeText = wrong === undefined ? "" : `; its route: ${wrong.message}`;
   if (ready > 0)

@@ -1,7 +1,7 @@
 import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { hostAddresses } from "../../control/addresses/announcing-nodes.ts";
 import { NO_POOL } from "../../control/addresses/load-balancer-ips.ts";
-import { wantedIps } from "../../control/addresses/wanted-ips.ts";
+import { requestedIps } from "../../control/addresses/requested-ips.ts";
 import type { IpRange } from "../../ip/ip-range.ts";
 import { LOAD_BALANCER_IP_ANNOTATION } from "../../service-network/service-state.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
@@ -30,7 +30,7 @@ export function checkLoadBalancerIps(
     }
     const own = `${namespace}/${name}`;
     const annotation = field.at("annotations").key(LOAD_BALANCER_IP_ANNOTATION);
-    for (const ip of wantedIps(spec.value.annotations)) {
+    for (const ip of requestedIps(spec.value.annotations)) {
       if (!pool.some((range) => range.has(ip)))
         annotation.invalid(
           `${ip} is not in the coordinator's pool, ${pool.map(({ text }) => text).join(", ")}`,
@@ -59,7 +59,7 @@ function ownerOf(ip: string, own: string, state: ClusterView): string | undefine
     const spec = record.resource?.spec;
     const owner = `${record.namespace}/${record.name}`;
     if (owner === own || record.deleting || spec?.$case !== "service") continue;
-    if (spec.value.type === "LoadBalancer" && wantedIps(spec.value.annotations).includes(ip)) return owner;
+    if (spec.value.type === "LoadBalancer" && requestedIps(spec.value.annotations).includes(ip)) return owner;
   }
   return undefined;
 }

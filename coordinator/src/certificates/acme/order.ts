@@ -87,8 +87,8 @@ function settledAuthorization(authorization: Authorization | undefined): true | 
   );
 }
 
-function settledOrder(order: Order, wanted: readonly Order["status"][]): Order | undefined {
-  if (wanted.includes(order.status)) return order;
+function settledOrder(order: Order, expected: readonly Order["status"][]): Order | undefined {
+  if (expected.includes(order.status)) return order;
   if (order.status !== "invalid") return undefined;
   const text = problemText(order.error as Problem | undefined, "the authority rejected the order");
   throw new IssueError(text, { blame: "hostname" });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { randomOf } from "@forage/common/random";
-import { type Announced, chooseAnnouncers } from "./announcer.ts";
+import { type AnnouncedService, chooseAnnouncers } from "./announcer.ts";
 import { type AnnouncingNode, NodeNetworks, parseNetwork } from "./node-networks.ts";
 
 const IP = "192.0.2.50";
@@ -81,7 +81,7 @@ test("random node failures: addresses are on ready nodes, move only when their n
     const random = randomOf(seed);
     const names = Array.from({ length: 2 + random.below(5) }, (_, index) => `n${index}`);
     let nodes = names.map((name) => node(name));
-    let services: Announced[] = Array.from({ length: 1 + random.below(20) }, (_, index) => ({
+    let services: AnnouncedService[] = Array.from({ length: 1 + random.below(20) }, (_, index) => ({
       key: `s${index}`,
       ips: [`192.0.2.${index + 1}`],
       before: "",

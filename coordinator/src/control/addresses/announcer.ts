@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { AnnouncingNode, NodeNetworks } from "./node-networks.ts";
 
-export interface Announced {
+export interface AnnouncedService {
   /** The key of the service. */
   readonly key: string;
   /** The service's load balancer addresses, at most one of each family. */
@@ -23,14 +23,14 @@ export interface Announcer {
  * `others` is the number of other services that each node announces. Pure.
  */
 export function chooseAnnouncers(
-  services: readonly Announced[],
+  services: readonly AnnouncedService[],
   nodes: NodeNetworks,
   others: ReadonlyMap<string, number> = new Map(),
 ): ReadonlyMap<string, Announcer> {
   const loads = new Map(others);
   const found = new Map<string, Announcer>();
-  const waiting: { readonly service: Announced; readonly able: ReadonlySet<string> }[] = [];
-  const settle = ({ key }: Announced, able: ReadonlySet<string>, node: string): void => {
+  const waiting: { readonly service: AnnouncedService; readonly able: ReadonlySet<string> }[] = [];
+  const settle = ({ key }: AnnouncedService, able: ReadonlySet<string>, node: string): void => {
     found.set(key, { node, alone: able.size === 0 || (able.size === 1 && able.has(node)) });
     if (node !== "") loads.set(node, (loads.get(node) ?? 0) + 1);
   };
@@ -53,7 +53,7 @@ export function isHealthyNode(node: AnnouncingNode | undefined): boolean {
 }
 
 function choose(
-  { key, before }: Announced,
+  { key, before }: AnnouncedService,
   able: readonly AnnouncingNode[],
   loads: ReadonlyMap<string, number>,
 ): string {

@@ -14,7 +14,7 @@ import { joined, tryWrite } from "../write.ts";
 import { announcingNode, ownAddresses } from "./announcing-nodes.ts";
 import type { AddressedService, AddressRanges, AddressStep } from "./draft.ts";
 import { type AddressPlan, AddressPlanner } from "./planner.ts";
-import { wantedIps } from "./wanted-ips.ts";
+import { requestedIps } from "./requested-ips.ts";
 
 export type { AddressRanges } from "./draft.ts";
 
@@ -187,7 +187,7 @@ function serviceOf(record: ResourceRecord): AddressedService | undefined {
   if (record.deleting || spec?.$case !== "service") return undefined;
   const { namespace, name } = record;
   const { type, ports, annotations } = spec.value;
-  const loadBalancerIps = wantedIps(annotations);
+  const loadBalancerIps = requestedIps(annotations);
   return { namespace, name, type: type === "" ? "ClusterIP" : type, ports, loadBalancerIps };
 }
 

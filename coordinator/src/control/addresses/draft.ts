@@ -125,7 +125,7 @@ export function draftOf(
   const balanced =
     service.type === "LoadBalancer"
       ? loadBalancerIpsFor(
-          { wanted: service.loadBalancerIps, before: before?.loadBalancerIps ?? [], seed },
+          { requested: service.loadBalancerIps, before: before?.loadBalancerIps ?? [], seed },
           input.loadBalancerIps,
           (it) => taken.ownerOf(it, key),
         )
@@ -180,21 +180,23 @@ function nodePortsFor(
     const owner = taken.nodePorts.get(`${port}/${protocol}`);
     return (owner === undefined || owner === own) && !used.has(`${port}/${protocol}`);
   };
-  const nodePorts = ports.flatMap(({ port, protocol: given, nodePort: wanted }): ServiceNodePort[] => {
+  const nodePorts = ports.flatMap(({ port, protocol: given, nodePort: requested }): ServiceNodePort[] => {
     // Load balancers have addresses of their own, so their ports get a node port only on request.
-    if (type === "LoadBalancer" && wanted === 0) return [];
+    if (type === "LoadBalancer" && requested === 0) return [];
     const protocol = given === "" ? "TCP" : given;
     const known = record?.nodePorts.find((it) => it.port === port && it.protocol === protocol)?.nodePort;
     const before = known !== undefined && known >= first && known <= last ? known : undefined;
     const seed = seedOf(`${own}/${port}/${protocol}`);
     const candidates =
-      wanted !== 0 ? [wanted] : [...(before === undefined ? [] : [before]), ...around(seed, size, first)];
+      requested !== 0
+        ? [requested]
+        : [...(before === undefined ? [] : [before]), ...around(seed, size, first)];
     const nodePort = candidates.find((candidate) => free(candidate, protocol));
     if (nodePort === undefined) {
       problems.push(
-        wanted === 0
+        requested === 0
           ? `no node port is left in ${first}-${last}`
-          : `node port ${wanted}/${protocol} belongs to service ${taken.nodePorts.get(`${wanted}/${protocol}`)}`,
+          : `node port ${requested}/${protocol} belongs to service ${taken.nodePorts.get(`${requested}/${protocol}`)}`,
       );
       return [];
     }

@@ -2,7 +2,7 @@ import type { IpRange } from "../../ip/ip-range.ts";
 
 export interface AddressRequest {
   /** The requested addresses in canonical notation, at most one for each family. */
-  readonly wanted: readonly string[];
+  readonly requested: readonly string[];
   /** The addresses that the service has. */
   readonly before: readonly string[];
   /** The position at which the search for free addresses begins. */
@@ -23,7 +23,7 @@ const MAX_TRIES = 65_536;
  * operator removes the address from the pool. Pure.
  */
 export function loadBalancerIpsFor(
-  { wanted, before, seed }: AddressRequest,
+  { requested, before, seed }: AddressRequest,
   pool: readonly IpRange[],
   ownerOf: (ip: string) => string | undefined,
 ): LoadBalancerIps {
@@ -34,15 +34,15 @@ export function loadBalancerIpsFor(
     const isIn = (ip: string): boolean => ranges.some((range) => range.has(ip));
     const kept = before.find(isIn);
     if (ranges.length === 0) return [];
-    const wish = wanted.find(isIn);
-    const owner = wish === undefined || wish === kept ? undefined : ownerOf(wish);
-    if (owner !== undefined) problems.push(`load balancer IP ${wish} belongs to ${owner}`);
-    else if (wish !== undefined) return [wish];
+    const choice = requested.find(isIn);
+    const owner = choice === undefined || choice === kept ? undefined : ownerOf(choice);
+    if (owner !== undefined) problems.push(`load balancer IP ${choice} belongs to ${owner}`);
+    else if (choice !== undefined) return [choice];
     const ip = kept ?? firstFree(ranges, seed, ownerOf);
     if (ip === undefined) problems.push(`no load balancer IP is left in ${textOf(ranges)}`);
     return ip === undefined ? [] : [ip];
   });
-  for (const ip of wanted.filter((it) => !pool.some((range) => range.has(it))))
+  for (const ip of requested.filter((it) => !pool.some((range) => range.has(it))))
     problems.push(`load balancer IP ${ip} is not in ${textOf(pool)}`);
   return { ips, problems };
 }

@@ -7,7 +7,7 @@ export interface ScaleHistory {
    * The recommendations before limits, oldest first, strictly decreasing: a recommendation is dropped once a later one is
    * at least as high.
    */
-  readonly wanted: readonly { readonly atMs: number; readonly replicas: number }[];
+  readonly recommended: readonly { readonly atMs: number; readonly replicas: number }[];
   /** The replicas that were added within the growth period. */
   readonly added: readonly { readonly atMs: number; readonly count: number }[];
 }
@@ -20,7 +20,7 @@ export const GROWTH_PERIOD_MS = 15_000;
  * passed.
  */
 export function newHistory(current: number, nowMs: number): ScaleHistory {
-  return { wanted: [{ atMs: nowMs, replicas: current }], added: [] };
+  return { recommended: [{ atMs: nowMs, replicas: current }], added: [] };
 }
 
 /**
@@ -28,14 +28,14 @@ export function newHistory(current: number, nowMs: number): ScaleHistory {
  * evaluations in a window.
  */
 export function withRecommendation(
-  { wanted, added }: ScaleHistory,
+  { recommended, added }: ScaleHistory,
   replicas: number,
   windowMs: number,
   nowMs: number,
 ): ScaleHistory {
-  const higher = wanted.filter((it) => it.replicas > replicas && it.atMs > nowMs - windowMs);
+  const higher = recommended.filter((it) => it.replicas > replicas && it.atMs > nowMs - windowMs);
   return {
-    wanted: [...higher, { atMs: nowMs, replicas }],
+    recommended: [...higher, { atMs: nowMs, replicas }],
     added: added.filter((it) => it.atMs > nowMs - GROWTH_PERIOD_MS),
   };
 }
@@ -45,8 +45,12 @@ export function withAdded(history: ScaleHistory, count: number, nowMs: number): 
 }
 
 /** Returns the highest recommendation within the window. */
-export function highestRecommendation({ wanted }: ScaleHistory, windowMs: number, nowMs: number): number {
-  const within = wanted.filter(({ atMs }) => atMs > nowMs - windowMs).map(({ replicas }) => replicas);
+export function highestRecommendation(
+  { recommended }: ScaleHistory,
+  windowMs: number,
+  nowMs: number,
+): number {
+  const within = recommended.filter(({ atMs }) => atMs > nowMs - windowMs).map(({ replicas }) => replicas);
   return Math.max(0, ...within);
 }
 

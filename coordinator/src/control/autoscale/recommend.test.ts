@@ -10,7 +10,7 @@ const policy = (fields: Partial<Autoscaling> = {}): Autoscaling => {
   return { minReplicas: 1, maxReplicas: 100, metrics: [], stabilizationMs: 300_000, ...fields };
 };
 /** Returns a metric that requires this number of replicas. Undefined: the metric is unknown. */
-const wanting = (replicas: number | undefined, name = "rps"): MetricReading => ({
+const needing = (replicas: number | undefined, name = "rps"): MetricReading => ({
   target: { name, type: "AverageValue", target: 10, text: "10" },
   total: replicas === undefined ? undefined : replicas * 10,
   pods: [],
@@ -39,8 +39,8 @@ class Evaluations {
   }
 
   /** Returns the number of replicas after each of these evaluations. */
-  follow(wanted: readonly number[], afterMs = 15_000): number[] {
-    return wanted.map((replicas) => this.evaluate([wanting(replicas)], afterMs).replicas);
+  follow(needed: readonly number[], afterMs = 15_000): number[] {
+    return needed.map((replicas) => this.evaluate([needing(replicas)], afterMs).replicas);
   }
 }
 
@@ -52,9 +52,9 @@ const conditionOf = ({ conditions }: Recommendation, type: string) => {
 describe("with several metrics", () => {
   test("uses the one that requires the most replicas", () => {
     const { replicas, reason } = new Evaluations(2).evaluate([
-      wanting(3, "a"),
-      wanting(4, "b"),
-      wanting(1, "c"),
+      needing(3, "a"),
+      needing(4, "b"),
+      needing(1, "c"),
     ]);
     assert.equal(replicas, 4);
     assert.equal(reason, "2 → 4: b is at 20 a pod, target 10");
@@ -62,18 +62,18 @@ describe("with several metrics", () => {
 
   test("doesn't scale down while one of them is unknown", () => {
     const evaluations = new Evaluations(4, { stabilizationMs: 0 });
-    const result = evaluations.evaluate([wanting(1, "a"), wanting(undefined, "b")]);
+    const result = evaluations.evaluate([needing(1, "a"), needing(undefined, "b")]);
     assert.equal(result.replicas, 4);
     assert.match(result.reason, /stays at 4: not scaled down while a metric is unknown \(b: /);
     assert.deepEqual(conditionOf(result, "ScalingActive"), [true, "MetricsMissing"]);
   });
 
   test("scales up although one of them is unknown", () => {
-    assert.equal(new Evaluations(4).evaluate([wanting(6, "a"), wanting(undefined, "b")]).replicas, 6);
+    assert.equal(new Evaluations(4).evaluate([needing(6, "a"), needing(undefined, "b")]).replicas, 6);
   });
 
   test("changes nothing while all of them are unknown, and gives the reason", () => {
-    const result = new Evaluations(4).evaluate([wanting(undefined, "a")]);
+    const result = new Evaluations(4).evaluate([needing(undefined, "a")]);
     assert.equal(result.replicas, 4);
     assert.equal(result.reason, "stays at 4: all metrics are unknown (a: there is no pod to measure)");
     assert.deepEqual(conditionOf(result, "ScalingActive"), [false, "MetricsMissing"]);
@@ -82,14 +82,14 @@ describe("with several metrics", () => {
 
 describe("limits", () => {
   test("never exceeds max_replicas", () => {
-    const result = new Evaluations(3, { maxReplicas: 5 }).evaluate([wanting(7)]);
+    const result = new Evaluations(3, { maxReplicas: 5 }).evaluate([needing(7)]);
     assert.equal(result.replicas, 5);
     assert.match(result.reason, /3 → 5: .*; 7 replicas are needed, but max_replicas is 5$/);
     assert.deepEqual(conditionOf(result, "ScalingLimited"), [true, "TooManyReplicas"]);
   });
 
   test("never goes below min_replicas", () => {
-    const result = new Evaluations(3, { minReplicas: 2, stabilizationMs: 0 }).evaluate([wanting(0)]);
+    const result = new Evaluations(3, { minReplicas: 2, stabilizationMs: 0 }).evaluate([needing(0)]);
     assert.equal(result.replicas, 2);
     assert.deepEqual(conditionOf(result, "ScalingLimited"), [true, "TooFewReplicas"]);
   });
@@ -97,7 +97,7 @@ describe("limits", () => {
   test("at most doubles the replicas or adds four within 15 s", () => {
     assert.deepEqual(new Evaluations(1).follow([90, 90, 90, 90, 90]), [5, 10, 20, 40, 80]);
     assert.deepEqual(new Evaluations(10).follow([90]), [20]);
-    const result = new Evaluations(1).evaluate([wanting(90)]);
+    const result = new Evaluations(1).evaluate([needing(90)]);
     assert.deepEqual(conditionOf(result, "ScalingLimited"), [true, "ScaleUpLimit"]);
   });
 
@@ -105,7 +105,7 @@ describe("limits", () => {
     const evaluations = new Evaluations(10, { maxReplicas: 500 });
     evaluations.history = withAdded(evaluations.history, 100, 0);
     evaluations.current = 110;
-    assert.equal(evaluations.evaluate([wanting(150)], 1_000).replicas, 110);
+    assert.equal(evaluations.evaluate([needing(150)], 1_000).replicas, 110);
   });
 
   test("limits growth independently of how often it evaluates", () => {
@@ -121,7 +121,7 @@ describe("scale_down_stabilization", () => {
   });
 
   test("is the reason of a recommendation that it changes", () => {
-    const result = new Evaluations(8).evaluate([wanting(2)]);
+    const result = new Evaluations(8).evaluate([needing(2)]);
     assert.equal(result.replicas, 8);
     assert.deepEqual(conditionOf(result, "AbleToScale"), [true, "ScaleDownStabilized"]);
     assert.match(result.reason, /; 2 replicas are enough now, but within the last 300 s 8 were needed$/);
@@ -138,14 +138,14 @@ describe("scale_down_stabilization", () => {
 
   test("counts an unknown metric as a recommendation of the current replicas", () => {
     const evaluations = new Evaluations(8, { stabilizationMs: 30_000 });
-    for (let index = 0; index < 10; index++) evaluations.evaluate([wanting(undefined)]);
+    for (let index = 0; index < 10; index++) evaluations.evaluate([needing(undefined)]);
     assert.deepEqual(evaluations.follow([2, 2]), [8, 2]);
   });
 
   test("keeps no more recommendations than fit in its window", () => {
     const evaluations = new Evaluations(50, { stabilizationMs: 60_000 });
-    for (let index = 0; index < 1_000; index++) evaluations.evaluate([wanting(1 + ((index * 7) % 50))]);
-    assert.ok(evaluations.history.wanted.length <= 5, `${evaluations.history.wanted.length}`);
+    for (let index = 0; index < 1_000; index++) evaluations.evaluate([needing(1 + ((index * 7) % 50))]);
+    assert.ok(evaluations.history.recommended.length <= 5, `${evaluations.history.recommended.length}`);
     assert.ok(evaluations.history.added.length <= 1);
   });
 });
@@ -162,11 +162,11 @@ test("stays within the limits, and doesn't oscillate with a constant metric", ()
       stabilizationMs: random.below(4) * 30_000,
     });
     for (let step = 0; step < 30; step++) {
-      const { replicas } = evaluations.evaluate([wanting(random.chance(0.1) ? undefined : random.below(40))]);
+      const { replicas } = evaluations.evaluate([needing(random.chance(0.1) ? undefined : random.below(40))]);
       assert.ok(replicas >= minReplicas && replicas <= maxReplicas, `seed ${seed} step ${step}: ${replicas}`);
     }
     const load = random.below(400);
-    const steady: MetricReading = { ...wanting(1), total: load };
+    const steady: MetricReading = { ...needing(1), total: load };
     const sizes = Array.from({ length: 40 }, () => evaluations.evaluate([steady]).replicas);
     const changes = sizes.slice(1).map((size, index) => Math.sign(size - (sizes[index] ?? size)));
     const directions = new Set(changes.filter((it) => it !== 0));

@@ -39,13 +39,13 @@ const LEAST_GROWTH = 4;
 export function recommend(input: RecommendInput): Recommendation {
   const { current, policy, nowMs } = input;
   const metrics = input.readings.map((reading) => replicasFor(reading, current));
-  const { wanted, why, active } = largest(metrics, current);
-  const history = withRecommendation(input.history, wanted, policy.stabilizationMs, nowMs);
+  const { needed, why, active } = largest(metrics, current);
+  const history = withRecommendation(input.history, needed, policy.stabilizationMs, nowMs);
   const steady = Math.max(
-    wanted,
+    needed,
     Math.min(current, highestRecommendation(history, policy.stabilizationMs, nowMs)),
   );
-  const able = ableToScale(wanted, steady, policy);
+  const able = ableToScale(needed, steady, policy);
   const { replicas, limited } = withinLimits(steady, input);
   return {
     replicas,
@@ -59,35 +59,35 @@ export function recommend(input: RecommendInput): Recommendation {
   };
 }
 
-interface Wish {
-  readonly wanted: number;
+interface Need {
+  readonly needed: number;
   readonly why: string;
   readonly active: ScaleCondition;
 }
 
 /** Returns the highest number of replicas that a metric requires, but never fewer than now while a metric is unknown. */
-function largest(metrics: readonly MetricResult[], current: number): Wish {
+function largest(metrics: readonly MetricResult[], current: number): Need {
   const known = metrics.filter((metric) => metric.replicas !== undefined);
   const unknown = metrics.filter((metric) => metric.replicas === undefined);
   const lacks = unknown.map(({ target, message }) => `${target.name}: ${message}`).join("; ");
   if (known.length === 0) {
     const active = condition("ScalingActive", false, "MetricsMissing", lacks);
-    return { wanted: current, why: `all metrics are unknown (${lacks})`, active };
+    return { needed: current, why: `all metrics are unknown (${lacks})`, active };
   }
   const top = known.reduce((a, b) => ((b.replicas ?? 0) > (a.replicas ?? 0) ? b : a));
-  const wanted = top.replicas ?? current;
+  const needed = top.replicas ?? current;
   const active =
     unknown.length === 0
       ? condition("ScalingActive", true, "MetricsKnown", "")
       : condition("ScalingActive", true, "MetricsMissing", lacks);
-  if (unknown.length > 0 && wanted < current)
-    return { wanted: current, why: `not scaled down while a metric is unknown (${lacks})`, active };
-  return { wanted, why: metricText(top), active };
+  if (unknown.length > 0 && needed < current)
+    return { needed: current, why: `not scaled down while a metric is unknown (${lacks})`, active };
+  return { needed, why: metricText(top), active };
 }
 
-function ableToScale(wanted: number, steady: number, { stabilizationMs }: Autoscaling): ScaleCondition {
-  if (steady === wanted) return condition("AbleToScale", true, "Ready", "");
-  const message = `${wanted} replicas are enough now, but within the last ${stabilizationMs / 1000} s ${steady} were needed`;
+function ableToScale(needed: number, steady: number, { stabilizationMs }: Autoscaling): ScaleCondition {
+  if (steady === needed) return condition("AbleToScale", true, "Ready", "");
+  const message = `${needed} replicas are enough now, but within the last ${stabilizationMs / 1000} s ${steady} were needed`;
   return condition("AbleToScale", true, "ScaleDownStabilized", message);
 }
 

@@ -8,7 +8,7 @@ import type { ResourceEntry } from "../../state/entries.ts";
 import { jobStatusOf } from "../job/job-input.ts";
 
 /** A dependency that is not met yet. */
-export interface Waiting {
+export interface UnmetDependency {
   /** The dependency as `kind/name`, such as `job/migrate`. */
   readonly name: string;
   readonly why: string;
@@ -17,7 +17,7 @@ export interface Waiting {
 }
 
 /** Returns the resource's unmet dependencies, in the annotation's order. */
-export function waitsFor({ record }: ResourceEntry, state: ClusterView): Waiting[] {
+export function waitsFor({ record }: ResourceEntry, state: ClusterView): UnmetDependency[] {
   return dependenciesOf(record).flatMap((dependency) => {
     const found = unmetOf(record.namespace, dependency, state);
     return found === undefined ? [] : [{ name: `${dependency.kind}/${dependency.name}`, ...found }];
@@ -28,12 +28,12 @@ export function waitsFor({ record }: ResourceEntry, state: ClusterView): Waiting
  * Formats unmet dependencies, such as `waits for job/migrate: 1 of 3 completed; container_service/db: 0/2 ready`. Empty for
  * none.
  */
-export function waitingText(waiting: readonly Waiting[]): string {
+export function waitingText(waiting: readonly UnmetDependency[]): string {
   if (waiting.length === 0) return "";
   return `waits for ${waiting.map(({ name, why }) => `${name}: ${why}`).join("; ")}`;
 }
 
-type DependencyState = Omit<Waiting, "name"> | undefined;
+type DependencyState = Omit<UnmetDependency, "name"> | undefined;
 
 function unmetOf(namespace: string, { kind, name }: Dependency, state: ClusterView): DependencyState {
   const resource = state.resource(resourceKey(namespace, kind, name));

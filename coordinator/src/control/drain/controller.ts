@@ -1,6 +1,6 @@
 import type { Log } from "@forage/common/log";
 import type { DrainRecord, NodeRecord } from "@forage/proto/forage/store/v1/store";
-import { ActingTime, type Moment } from "../../acting-time/acting-time.ts";
+import { ActingTime, type TimeReading } from "../../acting-time/acting-time.ts";
 import { ObjectFaults, podSubject } from "../../faults/object-faults.ts";
 import type { StoreWrite } from "../../model/batches.ts";
 import type { EventRecorder } from "../../model/event.ts";
@@ -14,7 +14,7 @@ import { Loop } from "../loop.ts";
 import type { UnschedulablePods } from "../placement/unschedulable-pods.ts";
 import { rewritePod, stopPod } from "../pod-writes.ts";
 import { writeBatches } from "../write.ts";
-import type { DrainPlan, Left } from "./drain-plan.ts";
+import type { DrainPlan, RemainingPod } from "./drain-plan.ts";
 import { drainStatus, isDrainActive } from "./drain-status.ts";
 
 export interface DrainControllerOptions {
@@ -151,7 +151,7 @@ export class DrainController {
    * Records an event for each pod that has blocked the drain for too long. Returns the milliseconds until the next event
    * may be due.
    */
-  #reportBlocked(node: string, waiting: readonly Left[], nowMs: number): number {
+  #reportBlocked(node: string, waiting: readonly RemainingPod[], nowMs: number): number {
     let nextMs = Number.POSITIVE_INFINITY;
     for (const { pod, why } of waiting) {
       const { uid, name, drainingSince } = pod.record;
@@ -190,7 +190,7 @@ function hasReturned({ health, report }: NodeEntry, { uncordonOnReturn, bootId }
 }
 
 /** Returns the drain's deadline. Time in which the coordinator could not act doesn't count. */
-function deadlineOf({ startedAt, deadline }: DrainRecord, { since, upSinceMs }: Moment): number {
+function deadlineOf({ startedAt, deadline }: DrainRecord, { since, upSinceMs }: TimeReading): number {
   const endsMs = toEpochMs(deadline);
   if (endsMs === undefined) return Number.POSITIVE_INFINITY;
   const startedMs = toEpochMs(startedAt) ?? endsMs;
@@ -206,7 +206,7 @@ export function unmark(pod: PodEntry): StoreWrite {
 }
 
 /** Returns the names of the first pods and the number of the others. */
-function namesOf(left: readonly Left[]): string {
+function namesOf(left: readonly RemainingPod[]): string {
   const names = left.slice(0, 5).map(({ pod }) => pod.record.name);
   return `${names.join(", ")}${left.length > names.length ? ` and ${left.length - names.length} more` : ""}`;
 }

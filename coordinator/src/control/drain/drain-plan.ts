@@ -21,7 +21,7 @@ export interface DrainInput {
 }
 
 /** A pod that is still on the node, and the reason. */
-export interface Left {
+export interface RemainingPod {
   readonly pod: PodEntry;
   readonly why: string;
 }
@@ -29,10 +29,10 @@ export interface Left {
 export interface DrainPlan {
   /** Pods to mark: their workload replaces them on other nodes and then stops them. */
   readonly mark: readonly PodEntry[];
-  readonly stop: readonly Left[];
-  readonly waiting: readonly Left[];
+  readonly stop: readonly RemainingPod[];
+  readonly waiting: readonly RemainingPod[];
   /** Pods that can run on no other node. They don't block the drain. */
-  readonly staying: readonly Left[];
+  readonly staying: readonly RemainingPod[];
   /** Pods whose evaluation threw an error. They are also in `waiting`, because the drain is not finished without them. */
   readonly failed: readonly { readonly pod: PodEntry; readonly error: unknown }[];
 }
@@ -46,9 +46,9 @@ interface RolloutUpdate {
 export function planDrain(input: DrainInput): DrainPlan {
   const plan = {
     mark: [] as PodEntry[],
-    stop: [] as Left[],
-    waiting: [] as Left[],
-    staying: [] as Left[],
+    stop: [] as RemainingPod[],
+    waiting: [] as RemainingPod[],
+    staying: [] as RemainingPod[],
     failed: [] as { pod: PodEntry; error: unknown }[],
   };
   const marked = new Map<string, number>();

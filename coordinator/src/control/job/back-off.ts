@@ -1,13 +1,17 @@
 import { type BackOff, backOffMs } from "@forage/common/back-off";
 import type { JobStatus } from "@forage/proto/forage/store/v1/store";
 import { toEpochMs } from "../../model/timestamp.ts";
-import type { Since } from "../workload/availability.ts";
+import type { TranslateTime } from "../workload/availability.ts";
 
 /** Kubernetes' delays for pods of jobs: 10 s, doubling to 6 minutes. */
 const POD_BACK_OFF: BackOff = { baseMs: 10_000, capMs: 360_000 };
 
 /** Returns the time at which the next pod may start. Each consecutive failure increases the delay. */
-export function nextPodMs({ failuresInARow, lastFailure }: JobStatus, nowMs: number, since?: Since): number {
+export function nextPodMs(
+  { failuresInARow, lastFailure }: JobStatus,
+  nowMs: number,
+  since?: TranslateTime,
+): number {
   const recordedMs = toEpochMs(lastFailure?.at);
   if (failuresInARow === 0 || recordedMs === undefined) return nowMs;
   const failedMs = since === undefined ? recordedMs : since(recordedMs);

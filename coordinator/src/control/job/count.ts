@@ -6,11 +6,11 @@ import { formatIndexes, parseIndexes } from "./indexes.ts";
 import { endOf, failedRunsOf, failureOf } from "./pod-state.ts";
 
 /** The way in which a pod counts in its job's status. "surplus": the pod succeeded after all completions were counted. */
-export type Counted = "succeeded" | "failed" | "surplus";
+export type CountedAs = "succeeded" | "failed" | "surplus";
 
 export interface CountedPod {
   readonly pod: PodEntry;
-  readonly as: Counted;
+  readonly as: CountedAs;
 }
 
 /** Returns the status of a new run of the job. */
@@ -38,7 +38,7 @@ export function countPods(
   return { status, counted };
 }
 
-function countOne(job: Job, status: JobStatus, done: Set<number>, pod: PodEntry): Counted {
+function countOne(job: Job, status: JobStatus, done: Set<number>, pod: PodEntry): CountedAs {
   const end = endOf(pod);
   status.failed += failedRunsOf(pod) + (end === "failed" ? 1 : 0);
   const failure = failureOf(pod);

@@ -1,5 +1,5 @@
 import type { JobStatus } from "@forage/proto/forage/store/v1/store";
-import type { Moment } from "../../acting-time/acting-time.ts";
+import type { TimeReading } from "../../acting-time/acting-time.ts";
 import { jobOf } from "../../model/job.ts";
 import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
@@ -16,7 +16,7 @@ export interface JobViewOptions {
  * Returns the input for planning a job with the key `namespace/job/name`. To simulate an apply, replace `resource` in the
  * result, and the job by the `jobOf` of its record.
  */
-export function jobInput(key: string, moment: Moment, { state, held }: JobViewOptions): JobInput {
+export function jobInput(key: string, moment: TimeReading, { state, held }: JobViewOptions): JobInput {
   const [namespace = "", kind = "", name = ""] = key.split("/");
   const resource = state.resource(resourceKey(namespace, kind, name));
   const status = jobStatusOf(state, namespace, name);

@@ -5,7 +5,7 @@ import type { Job } from "../../model/job.ts";
 import type { Labels } from "../../model/labels.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
-import type { Since } from "../workload/availability.ts";
+import type { TranslateTime } from "../workload/availability.ts";
 import { nextPodMs } from "./back-off.ts";
 import { newStatus } from "./count.ts";
 import { parseIndexes } from "./indexes.ts";
@@ -46,7 +46,7 @@ export interface JobInput {
   /**
    * Moves a recorded time forward by the time in which the coordinator could not act. Default: all time counts.
    */
-  readonly since?: Since;
+  readonly since?: TranslateTime;
 }
 
 /**
@@ -207,7 +207,7 @@ function goOn(mine: readonly PodEntry[], job: Job, run: JobStatus, input: JobInp
     ),
   );
   if (nextPodMs(run, input.nowMs, input.since) > input.nowMs || input.held) return steps;
-  const missing = wantedOf(job, run, open.length) - open.length - leaving.length;
+  const missing = desiredPods(job, run, open.length) - open.length - leaving.length;
   const count = Math.min(MAX_CREATED_AT_ONCE, missing);
   if (count <= 0) return steps;
   const why = run.failed > 0 ? "retry" : "too few pods run";
@@ -235,7 +235,7 @@ function relabel(pods: readonly PodEntry[], job: Job): JobStep[] {
 }
 
 /** Returns the number of pods that should run at the same time. */
-function wantedOf(job: Job, run: JobStatus, open: number): number {
+function desiredPods(job: Job, run: JobStatus, open: number): number {
   if (job.completions === undefined)
     return run.succeeded > 0 ? Math.min(open, job.parallelism) : job.parallelism;
   return Math.min(job.parallelism, job.completions - run.succeeded);
@@ -259,7 +259,7 @@ function surplusOf(open: readonly PodEntry[], job: Job, run: JobStatus): (readon
   const done = parseIndexes(run.completedIndexes);
   const idle = open.filter(({ record }) => record.job?.index !== undefined && done.has(record.job.index));
   const busy = open.filter((pod) => !idle.includes(pod));
-  const over = Math.max(0, busy.length - wantedOf(job, run, busy.length));
+  const over = Math.max(0, busy.length - desiredPods(job, run, busy.length));
   const byUse = [...busy].sort((a, b) => useOf(a) - useOf(b) || ageOf(b) - ageOf(a));
   return [
     ...idle.map((pod) => [pod, "another pod has completed its index"] as const),

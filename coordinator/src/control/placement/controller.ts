@@ -25,7 +25,7 @@ import { Intake } from "./intake.ts";
 import { Nominations } from "./nominations.ts";
 import { byImportance } from "./order.ts";
 import type { UnschedulablePods } from "./unschedulable-pods.ts";
-import { type Waiting, WaitQueue } from "./wait-queue.ts";
+import { type WaitingPod, WaitQueue } from "./wait-queue.ts";
 
 export interface PlacementControllerOptions {
   readonly store: Store;
@@ -160,7 +160,7 @@ export class PlacementController {
   }
 
   /** Places due pods until enough bindings are collected for a write, and writes them. */
-  async #placeSome(due: readonly Waiting[], pass: Pass, open: Set<Binding>, turn: Turn): Promise<void> {
+  async #placeSome(due: readonly WaitingPod[], pass: Pass, open: Set<Binding>, turn: Turn): Promise<void> {
     const placed: Binding[] = [];
     for (; pass.done < due.length && placed.length < PLACED_AT_ONCE && !turn.isOver; pass.done++) {
       const waiting = due[pass.done];
@@ -183,7 +183,7 @@ export class PlacementController {
     return this.#options.state.pod(record.namespace, record.name)?.revision === revision;
   }
 
-  #try(waiting: Waiting, pass: Pass, turn: Turn): Binding | undefined {
+  #try(waiting: WaitingPod, pass: Pass, turn: Turn): Binding | undefined {
     const { pod } = waiting;
     const { uid } = pod.record;
     try {
@@ -200,7 +200,7 @@ export class PlacementController {
   }
 
   /** Binds the pod in the scheduler's fleet. The binding is written later. */
-  #place({ pod, spec }: Waiting, pass: Pass, turn: Turn): Binding | undefined {
+  #place({ pod, spec }: WaitingPod, pass: Pass, turn: Turn): Binding | undefined {
     const { unschedulable, clock, state } = this.#options;
     const { uid } = pod.record;
     const ties = claimTiesOf(pod, state);
@@ -232,7 +232,7 @@ export class PlacementController {
     };
   }
 
-  #makeRoom({ pod, spec }: Waiting, pass: Pass, turn: Turn): void {
+  #makeRoom({ pod, spec }: WaitingPod, pass: Pass, turn: Turn): void {
     const { unschedulable, log } = this.#options;
     const { uid } = pod.record;
     const preempting = this.#nominations.preempt(pod, spec);
@@ -254,14 +254,14 @@ export class PlacementController {
   }
 
   /** Records that the pod is unschedulable, with the reason of its class. */
-  #noteWhy(waiting: Waiting, turn: Turn): undefined {
+  #noteWhy(waiting: WaitingPod, turn: Turn): undefined {
     const { uid } = waiting.pod.record;
     if (this.#queue.summaryOf(uid) === undefined) this.#explain(waiting, turn);
     this.#options.unschedulable.set(waiting.pod, this.#queue.summaryOf(uid) ?? "");
   }
 
   /** Records why the pods of one class are unschedulable. */
-  #explain({ pod, spec }: Waiting, turn: Turn): void {
+  #explain({ pod, spec }: WaitingPod, turn: Turn): void {
     turn.spendNow(this.#fleet.size * EXPLAIN_COST);
     const { summary } = this.#fleet.explain(spec);
     for (const { pod: other } of this.#queue.explain(pod.record.uid, summary))

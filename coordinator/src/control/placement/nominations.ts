@@ -17,7 +17,7 @@ export interface NominationsOptions {
 }
 
 /** A preemption that makes room for a pod. */
-export interface Preempting {
+export interface PreemptionPlan {
   readonly message: string;
   /** Less important pods to stop now. Empty while earlier victims are still stopping. */
   readonly stops: readonly { readonly key: string; readonly write: StoreWrite }[];
@@ -68,7 +68,7 @@ export class Nominations {
   }
 
   /** Tries to make room for an unschedulable pod by preempting less important pods. */
-  preempt(pod: PodEntry, spec: PodSpec): Preempting | undefined {
+  preempt(pod: PodEntry, spec: PodSpec): PreemptionPlan | undefined {
     const { fleet, state } = this.#options;
     const before = this.#nominations.get(pod.record.uid);
     const left = (before?.victims ?? []).filter((victim) => isStopping(victim, state));

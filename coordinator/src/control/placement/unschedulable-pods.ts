@@ -1,4 +1,4 @@
-import type { Moment } from "../../acting-time/acting-time.ts";
+import type { TimeReading } from "../../acting-time/acting-time.ts";
 import type { PodEntry } from "../../state/entries.ts";
 
 export interface UnschedulablePod {
@@ -9,7 +9,7 @@ export interface UnschedulablePod {
 /** Returns the reason with its time moved forward by the time in which the coordinator could not act. */
 export function waitingSince(
   waiting: UnschedulablePod | undefined,
-  { since }: Pick<Moment, "since">,
+  { since }: Pick<TimeReading, "since">,
 ): UnschedulablePod | undefined {
   return waiting && { ...waiting, sinceMs: since(waiting.sinceMs) };
 }

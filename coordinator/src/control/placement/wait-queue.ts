@@ -3,12 +3,12 @@ import type { Fleet, Miss, PodSpec } from "@forage/scheduler";
 import type { PodEntry } from "../../state/entries.ts";
 
 /** A pod that waits for a node. */
-export interface Waiting {
+export interface WaitingPod {
   readonly pod: PodEntry;
   readonly spec: PodSpec;
 }
 
-interface Member extends Waiting {
+interface Member extends WaitingPod {
   readonly group: Group;
   /** The node on which the pod reserves a place until its victims are gone. */
   nominated?: { readonly node: string; readonly miss: Miss };
@@ -95,11 +95,11 @@ export class WaitQueue {
   }
 
   /** Returns the pods to try now. */
-  takeDue(): Waiting[] {
+  takeDue(): WaitingPod[] {
     const nowMs = this.#options.monotonicMs();
     const flush = nowMs - this.#flushedAtMs >= FLUSH_MS;
     if (flush) this.#flushedAtMs = nowMs;
-    const due = new Set<Waiting>();
+    const due = new Set<WaitingPod>();
     for (const group of this.#groups.values()) {
       if (flush) group.miss = undefined;
       if (!this.#isDue(group, nowMs)) continue;
@@ -166,7 +166,7 @@ export class WaitQueue {
   }
 
   /** Sets the reason why the group is unschedulable. Returns the group's pods. */
-  explain(uid: string, summary: string): Waiting[] {
+  explain(uid: string, summary: string): WaitingPod[] {
     const group = this.#members.get(uid)?.group;
     if (group === undefined) return [];
     group.summary = summary;
@@ -176,7 +176,7 @@ export class WaitQueue {
   }
 
   /** Returns one pod of each group with an outdated summary, the oldest first. */
-  outdated(): Waiting[] {
+  outdated(): WaitingPod[] {
     const nowMs = this.#options.monotonicMs();
     return this.#outdated()
       .filter((group) => nowMs - group.explainedAtMs >= REFRESH_MS)

@@ -16,13 +16,13 @@ import { rewritePod } from "../pod-writes.ts";
 import { tryWrite } from "../write.ts";
 import { isSettled, type Movable, whyNotMoved } from "./movable.ts";
 
-export type Goal = RebalanceOptions["goal"];
+export type RebalanceGoal = RebalanceOptions["goal"];
 
 /** The times at which the coordinator rebalances automatically. */
 export interface RebalanceSchedule {
   readonly intervalMs: number;
   readonly maxMoves: number;
-  readonly goal: Goal;
+  readonly goal: RebalanceGoal;
 }
 
 export interface RebalanceControllerOptions {
@@ -85,7 +85,7 @@ export class RebalanceController {
   }
 
   /** Returns the moves that are possible now, and their benefit. Moves nothing. */
-  suggest(goal: Goal, maxMoves: number): RebalancePlan {
+  suggest(goal: RebalanceGoal, maxMoves: number): RebalancePlan {
     const movable = (key: PodKey): boolean => {
       const known = this.#movable(key);
       return known !== undefined && whyNotMoved(known) === undefined && isSettled(known);

@@ -2,10 +2,10 @@ import type { RolloutReason, RolloutResource } from "@forage/proto/forage/store/
 import type { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { ServiceFailure } from "../../destination/service-failure.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
-import type { Waiting } from "../depends/waits-for.ts";
+import type { UnmetDependency } from "../depends/waits-for.ts";
 import type { JobProgressInput } from "../job/progress-input.ts";
 import type { UnschedulablePod } from "../placement/unschedulable-pods.ts";
-import type { Since } from "../workload/availability.ts";
+import type { TranslateTime } from "../workload/availability.ts";
 import type { ProgressLimits } from "../workload/progress-limits.ts";
 import type { RolloutView } from "../workload/rollout-view.ts";
 
@@ -36,7 +36,7 @@ export interface ProgressInput {
   readonly pods: readonly PodEntry[];
   readonly unschedulable: (uid: string) => UnschedulablePod | undefined;
   /** The unmet dependencies. */
-  readonly waitsFor?: readonly Waiting[];
+  readonly waitsFor?: readonly UnmetDependency[];
   /** The job's input. Set if the resource is a job. */
   readonly job?: JobProgressInput | undefined;
   /** The state of the rollout attempt. Set if the resource is a container service. */
@@ -55,6 +55,6 @@ export interface ProgressInput {
   /**
    * Moves a recorded time forward by the time in which the coordinator could not act. Default: all time counts.
    */
-  readonly since?: Since;
+  readonly since?: TranslateTime;
   readonly limits: ProgressLimits;
 }

@@ -3,7 +3,7 @@ import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { hint } from "../../model/hint.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import { cronMessage } from "../cron/progress.ts";
-import { type Waiting, waitingText } from "../depends/waits-for.ts";
+import { type UnmetDependency, waitingText } from "../depends/waits-for.ts";
 import { progressOfJob } from "../job/progress.ts";
 import { availableAtMs } from "../workload/availability.ts";
 import { describeWaiting, failureOf } from "../workload/pod-failure.ts";
@@ -163,7 +163,7 @@ function heldText({ rollout, target, resource }: ProgressInput): string {
  * Returns the progress of a resource with unmet dependencies. A job waits without a limit, other resources until the
  * progress deadline.
  */
-function waiting(input: ProgressInput, waitsFor: readonly Waiting[]): ResourceProgress {
+function waiting(input: ProgressInput, waitsFor: readonly UnmetDependency[]): ResourceProgress {
   const text = waitingText(waitsFor);
   if (waitsFor.some((one) => one.failed)) return failed(input, text, RolloutReason.CRASH);
   const isPatient = waitsFor.some(({ name }) => name.startsWith("job/"));

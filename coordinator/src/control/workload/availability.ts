@@ -7,7 +7,7 @@ import type { ProgressLimits } from "./progress-limits.ts";
 const STABLE_AFTER_CRASH_MS = 10_000;
 
 /** Translates a recorded time, as `Moment.since` does. */
-export type Since = (atMs: number) => number;
+export type TranslateTime = (atMs: number) => number;
 
 /**
  * Returns the time at which a ready pod counts as available. The delay excludes pods that crash at once. A pod whose ready
@@ -29,7 +29,7 @@ export interface AvailabilityInput {
   readonly nodeReady: (name: string) => boolean;
   readonly nowMs: number;
   /** Translates recorded times. Default: all time counts. */
-  readonly since?: Since | undefined;
+  readonly since?: TranslateTime | undefined;
 }
 
 /** Reports whether the pod is ready on a reachable node, and has been for long enough. */

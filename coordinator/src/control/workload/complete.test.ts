@@ -54,7 +54,7 @@ function anyInput(random: Random): WorkloadInput {
     spec: { scaling: { replicas }, updateStrategy },
     deleting: random.below(10) === 0,
   });
-  const hash = resource.wanted?.templateHash ?? "";
+  const hash = resource.applied?.templateHash ?? "";
   const count = random.below(3) === 0 ? random.below(5) : replicas;
   const pods = Array.from({ length: count }, (_, index) => anyPod(random, `p${index}`, hash));
   const state = random.below(4) === 0 ? AttemptState.PROGRESSING : AttemptState.SUCCEEDED;

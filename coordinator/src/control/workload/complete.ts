@@ -8,8 +8,8 @@ import type { WorkloadInput } from "./workload-input.ts";
  * its node. Then `planWorkload` and `addDrainStops` return no steps, whatever the readiness of the pods.
  */
 export function isComplete({ resource, held, pods, status }: WorkloadInput): boolean {
-  const { workload, wanted, record } = resource ?? {};
-  if (workload === undefined || wanted === undefined || record?.deleting || held) return false;
+  const { workload, applied, record } = resource ?? {};
+  if (workload === undefined || applied === undefined || record?.deleting || held) return false;
   if (status?.attempt?.state !== AttemptState.SUCCEEDED || pods.length !== workload.replicas) return false;
   return pods.every(
     (pod) =>

@@ -148,7 +148,7 @@ test(
   LIMIT,
   async (t) => {
     const spec = { scaling: { replicas: 3 } };
-    const hash = aWorkloadEntry({ spec }).wanted?.templateHash ?? "";
+    const hash = aWorkloadEntry({ spec }).applied?.templateHash ?? "";
     const pods = [
       aPod({ name: "placed", hash }),
       aPod({ name: "waits", hash, node: "" }),

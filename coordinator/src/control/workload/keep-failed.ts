@@ -11,7 +11,7 @@ import type { WorkloadStep } from "./workload-step.ts";
 export function keepFailedPods(steps: readonly WorkloadStep[], input: WorkloadInput): WorkloadStep[] {
   const { resource, status, keptPods = 0 } = input;
   const attempt = status?.attempt;
-  const hashes = resource?.wanted?.currentHashes;
+  const hashes = resource?.applied?.currentHashes;
   if (attempt === undefined || attempt.rolledBackTo === 0 || hashes === undefined) return [...steps];
   // The logs of a deleted workload are deleted with it.
   if (resource?.record.deleting) return [...steps];

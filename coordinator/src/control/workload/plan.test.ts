@@ -330,7 +330,7 @@ function describeStep(step: WorkloadStep): string {
 
 /** Returns the status of a finished rollout, so that the plan only maintains pods. */
 function settledStatus(resource: ResourceEntry | undefined): ContainerServiceStatus | undefined {
-  const templateHash = resource?.wanted?.templateHash;
+  const templateHash = resource?.applied?.templateHash;
   if (templateHash === undefined) return undefined;
   const attempt = { templateHash, revision: 1, state: AttemptState.SUCCEEDED };
   return ContainerServiceStatus.fromPartial({ attempt });

@@ -32,13 +32,13 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
       steps.push({ type: "forget-resource" });
     return steps;
   }
-  const { workload, wanted } = resource;
-  const rolloutState = wanted && rolloutStateOf(input, resource, wanted);
+  const { workload, applied } = resource;
+  const rolloutState = applied && rolloutStateOf(input, resource, applied);
   const start = input.held ? undefined : rolloutState?.start;
   if (start !== undefined) steps.unshift(start);
   const staying: PodEntry[] = [];
   for (const pod of active) {
-    const why = spent(pod, input) ?? (start && hopeless(pod, wanted, input));
+    const why = spent(pod, input) ?? (start && hopeless(pod, applied, input));
     if (why !== undefined) steps.push({ type: "stop-pod", pod, why });
     // Pods that are marked to leave their nodes need a replacement. `addDrainStops` decides when they stop.
     else if (pod.record.drainingSince === undefined) staying.push(pod);
@@ -68,7 +68,7 @@ export function nextEvaluationMs(input: WorkloadInput): number | undefined {
     if (ms !== undefined && ms > nowMs && ms < nextMs) nextMs = ms;
   };
   for (const pod of pods) note(replaceAtMs(pod, input));
-  if (resource?.workload !== undefined && resource.wanted !== undefined && !resource.record.deleting) {
+  if (resource?.workload !== undefined && resource.applied !== undefined && !resource.record.deleting) {
     const { workload } = resource;
     const stableMs = stableMsOf(workload, input);
     const staying = pods.filter((pod) => pod.record.stoppingSince === undefined);
@@ -77,7 +77,7 @@ export function nextEvaluationMs(input: WorkloadInput): number | undefined {
       const availableMs = availableAtMs(pod, stableMs, input);
       if (availableMs > nowMs && isReady(pod, input.nodeReady)) note(availableMs);
     }
-    const rolloutState = rolloutStateOf(input, resource, resource.wanted);
+    const rolloutState = rolloutStateOf(input, resource, resource.applied);
     const ahead = () => new Map();
     const current = (): readonly PodEntry[] => currentPods(workload, staying);
     for (const ms of rolloutUpdateTimesMs(
@@ -103,10 +103,10 @@ function spent(pod: PodEntry, input: WorkloadInput): string | undefined {
 /** Returns the reason why a new rollout attempt replaces a pod that failed in an earlier attempt. */
 function hopeless(
   pod: PodEntry,
-  wanted: Workload | undefined,
+  applied: Workload | undefined,
   { nowMs, limits }: WorkloadInput,
 ): string | undefined {
-  if (!wanted?.currentHashes.has(pod.record.templateHash)) return undefined;
+  if (!applied?.currentHashes.has(pod.record.templateHash)) return undefined;
   const failure = failureOf([pod], { nowMs, limits, unschedulable: () => undefined, isReady: () => false });
   return failure && `it failed before the rollout began: ${failure.message}`;
 }

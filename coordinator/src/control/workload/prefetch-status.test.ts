@@ -144,7 +144,7 @@ function input(
   spec: object = {},
 ): WorkloadInput {
   const resource = resourceOf({ updateStrategy, ...spec });
-  const templateHash = resource.wanted?.templateHash ?? "";
+  const templateHash = resource.applied?.templateHash ?? "";
   const attempt = { templateHash, revision: 2, state: AttemptState.PROGRESSING };
   return {
     resource,

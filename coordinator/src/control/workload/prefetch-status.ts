@@ -47,11 +47,11 @@ export function hasImage(images: ImagesOnNode | undefined): boolean {
  */
 export function prefetchRequest(input: WorkloadInput): PrefetchRequest | undefined {
   const { resource, pods } = input;
-  if (resource?.workload === undefined || resource.wanted === undefined || resource.record.deleting)
+  if (resource?.workload === undefined || resource.applied === undefined || resource.record.deleting)
     return undefined;
   const { workload } = resource;
   if (pods.every((pod) => workload.currentHashes.has(pod.record.templateHash))) return undefined;
-  const { hold } = rolloutStateOf(input, resource, resource.wanted);
+  const { hold } = rolloutStateOf(input, resource, resource.applied);
   const nodes = nodesAhead({ workload, hold }, input, { giving: pods, running: [pods] });
   return nodes.size === 0 ? undefined : { workload, nodes: [...nodes].sort() };
 }
@@ -129,28 +129,28 @@ function nodesThatRan(
   const ran = new Set<string>();
   const uses = imagesOf(workload.template);
   if (uses.some(isAskedForAlways)) return ran;
-  const wanted = new Set(uses.map(({ image }) => image));
+  const images = new Set(uses.map(({ image }) => image));
   const commonByTemplate = new Map<PodTemplate, readonly string[]>();
   const found = new Map<string, Set<string>>();
   for (const pods of groups)
     for (const { record, status } of pods) {
       const { node, template } = record;
       if (status?.phase !== RUNNING_PHASE || template === undefined) continue;
-      const common = commonByTemplate.get(template) ?? imagesInCommon(template, wanted);
+      const common = commonByTemplate.get(template) ?? imagesInCommon(template, images);
       commonByTemplate.set(template, common);
-      if (common.length === wanted.size) ran.add(node);
+      if (common.length === images.size) ran.add(node);
       else if (common.length > 0) {
         const known = found.get(node) ?? new Set();
         for (const image of common) known.add(image);
         found.set(node, known);
-        if (known.size === wanted.size) ran.add(node);
+        if (known.size === images.size) ran.add(node);
       }
     }
   return ran;
 }
 
-function imagesInCommon(template: PodTemplate, wanted: ReadonlySet<string>): readonly string[] {
-  return [...new Set(imagesOf(template).map(({ image }) => image))].filter((image) => wanted.has(image));
+function imagesInCommon(template: PodTemplate, images: ReadonlySet<string>): readonly string[] {
+  return [...new Set(imagesOf(template).map(({ image }) => image))].filter((image) => images.has(image));
 }
 
 /** The value of POD_PHASE_RUNNING. */

@@ -17,12 +17,12 @@ export interface NewRevision {
  */
 export function revisionFor(
   record: ResourceRecord,
-  wanted: Workload,
+  applied: Workload,
   revisions: readonly RevisionRecord[],
   nowMs: number,
 ): NewRevision {
   const newest = Math.max(0, ...revisions.map(({ number }) => number));
-  const same = revisions.find(({ templateHash }) => templateHash === wanted.templateHash);
+  const same = revisions.find(({ templateHash }) => templateHash === applied.templateHash);
   const kept = same?.number === newest ? same : undefined;
   const revision = RevisionRecord.fromPartial({
     namespace: record.namespace,
@@ -32,11 +32,11 @@ export function revisionFor(
     specHash: record.specHash,
     resource: record.resource,
     labels: record.labels,
-    templateHash: wanted.templateHash,
-    objectVersions: wanted.template.objectVersions,
+    templateHash: applied.templateHash,
+    objectVersions: applied.template.objectVersions,
     createdAt: kept?.createdAt ?? toTimestamp(nowMs),
     rolloutId: record.rolloutId,
-    changeCause: wanted.settings.changeCause,
+    changeCause: applied.settings.changeCause,
     good: kept?.good ?? false,
     restartedAt: record.restartedAt,
   });

@@ -9,7 +9,7 @@ import { updateLimits } from "./update-limits.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
-export interface Roll {
+export interface RollForwardInput {
   /** The effective workload. */
   readonly workload: Workload;
   /** The last good workload, from which pods are created while the rollout is paused. */
@@ -37,7 +37,7 @@ interface Sides {
  * Returns the next steps from older revisions to the effective one. They keep the numbers of existing and ready pods within
  * the update limits. Pure.
  */
-export function rollForward(roll: Roll, input: WorkloadInput): WorkloadStep[] {
+export function rollForward(roll: RollForwardInput, input: WorkloadInput): WorkloadStep[] {
   const { workload } = roll;
   const isCurrent = (pod: PodEntry): boolean => workload.currentHashes.has(pod.record.templateHash);
   const sides: Sides = {
@@ -52,7 +52,11 @@ export function rollForward(roll: Roll, input: WorkloadInput): WorkloadStep[] {
 }
 
 /** Stops all pods of older revisions before the first new pod is created. */
-function recreate(roll: Roll, { current, old, leaving }: Sides, input: WorkloadInput): WorkloadStep[] {
+function recreate(
+  roll: RollForwardInput,
+  { current, old, leaving }: Sides,
+  input: WorkloadInput,
+): WorkloadStep[] {
   const { workload } = roll;
   const steps = keepCurrent(roll, current, input);
   if (old.length > 0 || leaving.length > 0) {
@@ -67,7 +71,7 @@ function recreate(roll: Roll, { current, old, leaving }: Sides, input: WorkloadI
 }
 
 function rolling(
-  roll: Roll,
+  roll: RollForwardInput,
   { current, old, leaving }: Sides,
   { surge, unavailable }: { readonly surge: number; readonly unavailable: number },
   input: WorkloadInput,
@@ -101,7 +105,7 @@ function rolling(
 }
 
 /** Returns the desired number of pods of the effective revision at this point of the rollout. */
-function newPods({ workload, before, hold }: Roll, current: number, old: number): number {
+function newPods({ workload, before, hold }: RollForwardInput, current: number, old: number): number {
   const { replicas } = workload;
   if (hold.type === "held") return Math.min(replicas, current);
   // Without a good revision and old pods, the rest of the pods could have no other revision.
@@ -119,13 +123,17 @@ function stop(pod: PodEntry, why: string): WorkloadStep {
 }
 
 /** Updates labels in place, and stops surplus pods. */
-function keepCurrent(roll: Roll, current: readonly PodEntry[], input: WorkloadInput): WorkloadStep[] {
+function keepCurrent(
+  roll: RollForwardInput,
+  current: readonly PodEntry[],
+  input: WorkloadInput,
+): WorkloadStep[] {
   return relabel(roll, current, victims(current, current.length - roll.workload.replicas, input));
 }
 
 /** Stops the surplus pods and updates the labels of the others, so that no pod is written twice in a transaction. */
 function relabel(
-  { workload }: Roll,
+  { workload }: RollForwardInput,
   current: readonly PodEntry[],
   surplus: readonly PodEntry[],
 ): WorkloadStep[] {
@@ -145,7 +153,7 @@ function relabel(
  * ready pods, only pods on nodes with the new images stop.
  */
 function retireOld(
-  roll: Roll,
+  roll: RollForwardInput,
   { current, old }: Sides,
   { unavailable, oldTarget }: { readonly unavailable: number; readonly oldTarget: number },
   input: WorkloadInput,

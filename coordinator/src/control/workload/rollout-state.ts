@@ -32,16 +32,16 @@ export interface RolloutState {
 export function rolloutStateOf(
   input: WorkloadInput,
   resource: ResourceEntry,
-  wanted: Workload,
+  applied: Workload,
 ): RolloutState {
-  const known = rolloutAttemptAt(input.status, resource.record, wanted);
-  const start = known === undefined ? begin(input, resource, wanted) : undefined;
+  const known = rolloutAttemptAt(input.status, resource.record, applied);
+  const start = known === undefined ? begin(input, resource, applied) : undefined;
   const attempt = known ?? start?.attempt ?? RolloutAttempt.fromPartial({});
   const own = start?.revision ?? input.revisions.find(({ number }) => number === attempt.revision);
   // A revision that has succeeded is not held, and needs no rollback target.
   const good = own?.good ? undefined : lastGood(input.revisions, { number: attempt.revision });
-  const before = good && workloadOfRevision(wanted, good);
-  const hold = holdOf(attempt, input.status, wanted, before);
+  const before = good && workloadOfRevision(applied, good);
+  const hold = holdOf(attempt, input.status, applied, before);
   return { attempt, start, own, before, beforeNumber: good?.number ?? 0, hold };
 }
 
@@ -63,20 +63,20 @@ export function holdOf(
 function begin(
   input: WorkloadInput,
   resource: ResourceEntry,
-  wanted: Workload,
+  applied: Workload,
 ): (WorkloadStep & { readonly type: "start-rollout" }) | undefined {
   const { nowMs, revisions, status } = input;
-  const { revision, replaces } = revisionFor(resource.record, wanted, revisions, nowMs);
+  const { revision, replaces } = revisionFor(resource.record, applied, revisions, nowMs);
   const attempt = RolloutAttempt.fromPartial({
     generation: resource.record.generation,
-    templateHash: wanted.templateHash,
+    templateHash: applied.templateHash,
     revision: revision.number,
     state: AttemptState.PROGRESSING,
     startedAt: toTimestamp(nowMs),
     progressedAt: toTimestamp(nowMs),
-    progress: reached(wanted, input.pods, input),
+    progress: reached(applied, input.pods, input),
   });
-  const same = status?.attempt?.templateHash === wanted.templateHash;
+  const same = status?.attempt?.templateHash === applied.templateHash;
   return {
     type: "start-rollout",
     attempt,

@@ -23,9 +23,9 @@ export interface RolloutView {
 /** Returns the state. Undefined if the resource is no container service, or is being deleted. */
 export function rolloutView(input: WorkloadInput): RolloutView | undefined {
   const { resource, pods } = input;
-  if (resource?.workload === undefined || resource.wanted === undefined || resource.record.deleting)
+  if (resource?.workload === undefined || resource.applied === undefined || resource.record.deleting)
     return undefined;
-  const rolloutState = rolloutStateOf(input, resource, resource.wanted);
+  const rolloutState = rolloutStateOf(input, resource, resource.applied);
   const staying = pods.filter((pod) => pod.record.stoppingSince === undefined);
   const { workload } = resource;
   const ahead = prefetchStatus({ workload, staying, stopping: [], hold: rolloutState.hold }, input);

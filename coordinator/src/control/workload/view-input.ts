@@ -1,4 +1,4 @@
-import type { Moment } from "../../acting-time/acting-time.ts";
+import type { TimeReading } from "../../acting-time/acting-time.ts";
 import { hasDependencies } from "../../model/depends-on.ts";
 import { isOfAttempt } from "../../model/kept-pod.ts";
 import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
@@ -22,7 +22,7 @@ export interface ViewOptions {
  * Returns the input for planning a workload with the key `namespace/kind/name`. To simulate an apply, replace `resource` in
  * the result with an entry that has the proposed record, a generation that is higher by one, and its `workloadOf`.
  */
-export function workloadInput(key: string, moment: Moment, options: ViewOptions): WorkloadInput {
+export function workloadInput(key: string, moment: TimeReading, options: ViewOptions): WorkloadInput {
   const { state, unschedulable, prefetcher, limits, pickVictims } = options;
   const [namespace = "", kind = "", name = ""] = key.split("/");
   const resource: ResourceEntry | undefined = state.resource(resourceKey(namespace, kind, name));

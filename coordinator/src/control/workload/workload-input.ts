@@ -2,7 +2,7 @@ import type { ContainerServiceStatus, RevisionRecord } from "@forage/proto/forag
 import type { Workload } from "../../model/workload.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { UnschedulablePod } from "../placement/unschedulable-pods.ts";
-import type { Since } from "./availability.ts";
+import type { TranslateTime } from "./availability.ts";
 import type { ImagesOnNode } from "./prefetch.ts";
 import type { ProgressLimits } from "./progress-limits.ts";
 
@@ -38,7 +38,7 @@ export interface WorkloadInput {
   /**
    * Moves a recorded time forward by the time in which the coordinator could not act. Default: all time counts.
    */
-  readonly since?: Since;
+  readonly since?: TranslateTime;
   readonly limits: ProgressLimits;
   /** Returns the pods to stop so that the rest is spread evenly. */
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];

@@ -176,7 +176,7 @@ export class LiveTables {
     const { state, clock, workspaces } = this.#options;
     const stopWorkspaces = workspaces?.subscribe((id) => this.#changed("workspaces", id));
     const unsubscribe = state.subscribe((changes) => {
-      for (const change of changes) this.#take(change);
+      for (const change of changes) this.#apply(change);
     });
     let cancel = (): void => {};
     const later = (): void => {
@@ -193,13 +193,13 @@ export class LiveTables {
     };
   }
 
-  #take(change: Change): void {
+  #apply(change: Change): void {
     switch (change.type) {
       case "node":
-        this.#takeNode(change.before, change.after);
+        this.#applyNode(change.before, change.after);
         return;
       case "pod":
-        this.#takePod(change.before, change.after);
+        this.#applyPod(change.before, change.after);
         return;
       case "resource": {
         const entry = change.after ?? change.before;
@@ -229,7 +229,7 @@ export class LiveTables {
     }
   }
 
-  #takeNode(before: NodeEntry | undefined, after: NodeEntry | undefined): void {
+  #applyNode(before: NodeEntry | undefined, after: NodeEntry | undefined): void {
     const name = (after ?? before)?.name ?? "";
     this.#changed("nodes", name);
     if (before?.health.ready === after?.health.ready) return;
@@ -237,7 +237,7 @@ export class LiveTables {
     for (const pod of this.#options.state.podsOnNode(name)) this.#changedPod(pod);
   }
 
-  #takePod(before: PodEntry | undefined, after: PodEntry | undefined): void {
+  #applyPod(before: PodEntry | undefined, after: PodEntry | undefined): void {
     const pod = after ?? before;
     if (pod === undefined) return;
     this.#changedPod(pod);

@@ -1,15 +1,15 @@
 import { CHAIN_START, type Chain, entryKey } from "../format/entry-codec.ts";
 import { encodeStoreMeta, STORE_KEY, type StoreMeta } from "../format/meta-codec.ts";
 import type { Revision } from "../store.ts";
+import type { Lead } from "./acquire-lead.ts";
 import type { EtcdOp } from "./etcd.ts";
 import { encodeHead } from "./head-record.ts";
 import { retryUntilAnswered } from "./insist.ts";
 import { HEAD_KEY, LEADER_KEY } from "./layout.ts";
 import { lost } from "./leadership.ts";
 import type { EtcdStoreOptions } from "./options.ts";
-import type { Lead } from "./take-lead.ts";
 
-export interface Opening extends Lead {
+export interface StoreOpening extends Lead {
   readonly options: Pick<EtcdStoreOptions, "etcd">;
   readonly id: string;
 }
@@ -19,7 +19,7 @@ export interface Opening extends Lead {
  * for this opening.
  */
 export function beginWriting(
-  opening: Opening,
+  opening: StoreOpening,
   headRevision: bigint,
   meta: StoreMeta,
   { head, chains }: { readonly head: Revision; readonly chains: readonly Chain[] },
@@ -33,7 +33,7 @@ export function beginWriting(
 
 /** Writes before the journal exists. Returns etcd's revision of the head. */
 export async function writeFirst(
-  { options: { etcd }, calls, leadership }: Opening,
+  { options: { etcd }, calls, leadership }: StoreOpening,
   headRevision: bigint,
   ops: readonly EtcdOp[],
 ): Promise<bigint> {

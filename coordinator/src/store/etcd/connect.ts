@@ -41,7 +41,7 @@ export async function connectToEtcd(options: ConnectOptions): Promise<EtcdConnec
   const { settings, dir, hostName, addresses, clock, nowMs } = options;
   const endpoints = etcdEndpoints(settings);
   mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const lock = await takeLock(dir);
+  const lock = await acquireLock(dir);
   return {
     etcd: prefixed(new EtcdClient({ endpoints, nowMs }), settings.prefix),
     self: { holder: holderOf(dir), name: hostName, addresses },
@@ -51,7 +51,7 @@ export async function connectToEtcd(options: ConnectOptions): Promise<EtcdConnec
   };
 }
 
-async function takeLock(dir: string): Promise<DirectoryLock> {
+async function acquireLock(dir: string): Promise<DirectoryLock> {
   const lock = await lockDirectory(dir).catch((cause: unknown) => {
     throw new StoreError("IO_ERROR", `the directory ${dir} can't be locked`, { cause });
   });

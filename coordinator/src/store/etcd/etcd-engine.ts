@@ -17,7 +17,7 @@ export interface EtcdStore extends DurableStore {
 }
 
 /** The resources of an engine. */
-export interface Own {
+export interface EngineResources {
   readonly calls: RetryTiming;
   /** Returns the leadership. Undefined while another coordinator leads. */
   readonly leadership: () => Leadership | undefined;
@@ -30,10 +30,10 @@ export class EtcdStoreEngine extends StoreEngine implements EtcdStore {
   readonly id: string;
   readonly epoch: number;
   readonly lineage: string;
-  readonly #own: Own;
+  readonly #own: EngineResources;
   #released: Promise<void> | undefined;
 
-  constructor(options: StoreEngineOptions, own: Own & { meta: StoreMeta; lineage: string }) {
+  constructor(options: StoreEngineOptions, own: EngineResources & { meta: StoreMeta; lineage: string }) {
     super(options);
     this.#own = own;
     this.id = own.meta.id;

@@ -8,7 +8,8 @@ import { type Rebuilt, rebuild } from "../format/rebuild.ts";
 import { encodeRecord, recordKey } from "../format/record-codec.ts";
 import type { Revision, StoreHealth } from "../store.ts";
 import { StoreError } from "../store-error.ts";
-import { beginWriting, type Opening, writeFirst } from "./begin-writing.ts";
+import { acquireLead, asStoreError, firstAnswer } from "./acquire-lead.ts";
+import { beginWriting, type StoreOpening, writeFirst } from "./begin-writing.ts";
 import { compactHistory } from "./compact-history.ts";
 import type { EtcdOp } from "./etcd.ts";
 import { ADVICE, type EtcdStore, EtcdStoreEngine } from "./etcd-engine.ts";
@@ -20,7 +21,6 @@ import type { Leader, Leadership } from "./leadership.ts";
 import { type HistoryEnd, readHistoryEnd } from "./log-reader.ts";
 import type { EtcdStoreOptions } from "./options.ts";
 import { type Content, readStore, type UnfinishedFold } from "./read-store.ts";
-import { asStoreError, firstAnswer, takeLead } from "./take-lead.ts";
 
 /** A store in etcd that follows the writes of another coordinator until this one leads. */
 export interface FollowedStore extends EtcdStore {
@@ -142,7 +142,7 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
       following.leader = leader.name;
       onLeader(leader);
     };
-    const taking = takeLead(
+    const taking = acquireLead(
       { ...options, onStandby, onVacant },
       { ...calls, signal: following.closing.signal },
     );
@@ -165,10 +165,10 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
   }
 
   /** Begins to write at the end of the history, after no other coordinator can write any more. */
-  async #begin(opening: Opening): Promise<void> {
+  async #begin(opening: StoreOpening): Promise<void> {
     const { etcd } = this.#options.options;
     const { calls } = opening;
-    this.#take(await readHistoryEnd(etcd, calls, this.#known()));
+    this.#adopt(await readHistoryEnd(etcd, calls, this.#known()));
     const meta = { ...this.#meta, lineage: this.lineage, opens: this.#meta.opens + 1 };
     const { head } = this.#timeline;
     const headRevision = await beginWriting(opening, this.#headRevision, meta, {
@@ -186,7 +186,7 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
   }
 
   /** Finishes an interrupted fold in etcd. The timeline still contains the log up to its target. */
-  async #finishFold(opening: Opening, headRevision: bigint): Promise<void> {
+  async #finishFold(opening: StoreOpening, headRevision: bigint): Promise<void> {
     const target = this.#foldTarget;
     if (target === undefined) return;
     const known = this.#unfinishedFold;
@@ -218,7 +218,7 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
       try {
         await this.#untilMoved();
         if (ending.signal.aborted) return;
-        this.#take(await readHistoryEnd(etcd, calls, this.#known()));
+        this.#adopt(await readHistoryEnd(etcd, calls, this.#known()));
       } catch (error) {
         if (ending.signal.aborted) return;
         // etcd's history was compacted between two pages.
@@ -246,7 +246,7 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
     unlink();
   }
 
-  #take({ meta, base, foldTarget, headRevision, entries }: HistoryEnd): void {
+  #adopt({ meta, base, foldTarget, headRevision, entries }: HistoryEnd): void {
     const { id, epoch, lineage = this.lineage } = meta;
     if (id !== this.id || epoch !== this.epoch || lineage !== this.lineage)
       throw new StoreError("CORRUPT", "the store was replaced by another one");

@@ -5,20 +5,20 @@ import { BASE_KEY, encodeBase, encodeStoreMeta, STORE_KEY } from "../format/meta
 import { rebuild } from "../format/rebuild.ts";
 import type { RestoreResult } from "../format/restored.ts";
 import { StoreError } from "../store-error.ts";
-import { beginWriting, headOf, type Opening, writeFirst } from "./begin-writing.ts";
+import { acquireLead, asStoreError, type Lead } from "./acquire-lead.ts";
+import { beginWriting, headOf, type StoreOpening, writeFirst } from "./begin-writing.ts";
 import { compactHistory } from "./compact-history.ts";
 import { ADVICE, type EtcdStore, EtcdStoreEngine } from "./etcd-engine.ts";
 import { EtcdJournal, foldGroups } from "./etcd-journal.ts";
 import { HEAD_KEY } from "./layout.ts";
 import type { EtcdStoreOptions } from "./options.ts";
 import { type Content, readStore } from "./read-store.ts";
-import { asStoreError, type Lead, takeLead } from "./take-lead.ts";
 import { writeRestored } from "./write-restored.ts";
 
 export type { EtcdStore } from "./etcd-engine.ts";
 export type { EtcdStoreOptions } from "./options.ts";
 
-interface LeaderOpening extends Opening {
+interface LeaderOpening extends StoreOpening {
   readonly options: EtcdStoreOptions;
 }
 
@@ -29,7 +29,7 @@ interface LeaderOpening extends Opening {
 export async function openEtcdStore(options: EtcdStoreOptions): Promise<EtcdStore> {
   let lead: Lead | undefined;
   try {
-    lead = await takeLead(options);
+    lead = await acquireLead(options);
     return await openAsLeader({ options, ...lead, id: options.newId() });
   } catch (error) {
     await lead?.leadership.release();
@@ -47,7 +47,7 @@ export async function restoreEtcdStore(
   const { etcd, onClosed } = options;
   let lead: Lead | undefined;
   try {
-    lead = await takeLead(options);
+    lead = await acquireLead(options);
     return await writeRestored({ etcd, ...lead, ...backup });
   } catch (error) {
     throw asStoreError(error);

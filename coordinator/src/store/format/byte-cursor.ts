@@ -51,19 +51,19 @@ export class ByteReader {
   }
 
   uint8(): number {
-    return this.#bytes.readUInt8(this.#take(1));
+    return this.#bytes.readUInt8(this.#read(1));
   }
 
   uint32(): number {
-    return this.#bytes.readUInt32LE(this.#take(4));
+    return this.#bytes.readUInt32LE(this.#read(4));
   }
 
   number(): number {
-    return this.#bytes.readUIntLE(this.#take(NUMBER_BYTES), NUMBER_BYTES);
+    return this.#bytes.readUIntLE(this.#read(NUMBER_BYTES), NUMBER_BYTES);
   }
 
   raw(size: number): Buffer {
-    const at = this.#take(size);
+    const at = this.#read(size);
     return this.#bytes.subarray(at, at + size);
   }
 
@@ -71,7 +71,7 @@ export class ByteReader {
     return this.raw(size).toString("utf8");
   }
 
-  #take(size: number): number {
+  #read(size: number): number {
     const at = this.#at;
     if (size > this.rest) throw new RangeError(`${size} bytes requested at ${at}, ${this.rest} left`);
     this.#at = at + size;

@@ -55,8 +55,8 @@ export class Findings implements Inspection {
   add(dbKey: string, value: Buffer): void {
     this.empty = false;
     try {
-      if (dbKey.startsWith("k/")) this.#takeRecord(dbKey, value);
-      else if (dbKey.startsWith("l/")) this.#takeEntry(dbKey, value);
+      if (dbKey.startsWith("k/")) this.#readRecord(dbKey, value);
+      else if (dbKey.startsWith("l/")) this.#readEntry(dbKey, value);
       else if (dbKey === STORE_KEY) this.meta = decodeStoreMeta(value);
       else if (dbKey === BASE_KEY) this.base = decodeBase(value);
       else this.problems.push(`${describe(dbKey)} is unexpected`);
@@ -80,12 +80,12 @@ export class Findings implements Inspection {
     if (head !== undefined) this.#checkHead(head);
   }
 
-  #takeRecord(dbKey: string, value: Buffer): void {
+  #readRecord(dbKey: string, value: Buffer): void {
     this.records.push(decodeRecord(dbKey, value));
     this.#tally.add(sealOf(value));
   }
 
-  #takeEntry(dbKey: string, value: Buffer): void {
+  #readEntry(dbKey: string, value: Buffer): void {
     const entry = decodeEntry(dbKey, value);
     if (entryKey(entry.revision) !== dbKey) {
       throw new StoreError("CORRUPT", `${describe(dbKey)} holds revision ${entry.revision}`);

@@ -15,7 +15,7 @@ import { openSecrets } from "../records.ts";
 import { classOf, type WorkspaceSettings } from "../settings.ts";
 import type { WorkspaceView } from "../view.ts";
 import { WORKSPACE_KIND } from "../workspace-kind.ts";
-import type { Writes } from "../writer.ts";
+import type { ExtraWrites } from "../writer.ts";
 import { environmentOf } from "./environment.ts";
 import { putEnvironment } from "./environment-secret.ts";
 import { INSTANCE_LABEL, podNameOf, podTemplateOf } from "./pod-template.ts";
@@ -46,7 +46,7 @@ export class PodWriter {
    */
   async create(
     record: InstanceRecord,
-  ): Promise<{ readonly record: InstanceRecord; readonly writes: Writes }> {
+  ): Promise<{ readonly record: InstanceRecord; readonly writes: ExtraWrites }> {
     const { view, vault, settings, state, clock, randomName } = this.#options;
     const sealed = view.secrets(record.id);
     if (sealed === undefined)
@@ -86,7 +86,7 @@ export class PodWriter {
   stop(
     record: InstanceRecord,
     { pod, graceSeconds }: { readonly pod: PodEntry; readonly graceSeconds: number },
-  ): Writes {
+  ): ExtraWrites {
     const { clock, state } = this.#options;
     const stopping = {
       ...pod.record,
@@ -113,7 +113,7 @@ export class PodWriter {
   }
 
   /** Returns the writes that delete a pod that was never assigned to a node. */
-  forget(pod: PodEntry): Writes {
+  forget(pod: PodEntry): ExtraWrites {
     return joined([forgetPod(pod)]);
   }
 
@@ -125,6 +125,6 @@ export class PodWriter {
   }
 }
 
-function joined(writes: readonly StoreWrite[]): Writes {
+function joined(writes: readonly StoreWrite[]): ExtraWrites {
   return { compares: writes.flatMap(({ compares }) => compares), ops: writes.flatMap(({ ops }) => ops) };
 }

@@ -71,11 +71,11 @@ function listContent(
   { owner, metaId }: ListContentRequest,
   { view, content, sync }: ContentServiceOptions,
 ): ListContentResponse {
-  const isWanted = (it: { readonly owner: string; readonly metaId: string }): boolean =>
+  const isRequested = (it: { readonly owner: string; readonly metaId: string }): boolean =>
     (owner === "" || it.owner === owner) && (metaId === "" || it.metaId === metaId);
   const onNodes = view.instances().flatMap(({ record }) => {
     const about = nodeContentOf(record, sync.usedBytesOf(record.id));
-    return about !== undefined && isWanted(about) ? [about] : [];
+    return about !== undefined && isRequested(about) ? [about] : [];
   });
   const backups = view.backups().flatMap(({ record }) =>
     record.generations.map(({ archive, instanceId, kind, at }, generation) =>
@@ -95,7 +95,7 @@ function listContent(
       },
     }),
   );
-  return { onNodes, stored: [...backups, ...snapshots].filter(isWanted) };
+  return { onNodes, stored: [...backups, ...snapshots].filter(isRequested) };
 }
 
 /** Describes the content of an instance on its node. Returns undefined if no node has any. */

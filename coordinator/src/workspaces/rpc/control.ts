@@ -49,11 +49,11 @@ export async function controlPort(
   checked((root) =>
     spec === undefined ? root.at("spec").invalid("must be set") : checkPort(spec, root.at("spec")),
   );
-  const wanted = PortSpec.fromPartial(spec ?? {});
+  const requested = PortSpec.fromPartial(spec ?? {});
   await writer.update(id, (record) => {
     assertNotStopping(record);
     const before = specOf(record).exposedPorts;
-    const known = before.find(({ port }) => port === wanted.port);
+    const known = before.find(({ port }) => port === requested.port);
     if (!expose)
       return known === undefined
         ? record
@@ -61,8 +61,8 @@ export async function controlPort(
             record,
             before.filter((it) => it !== known),
           );
-    const url = workspaceUrl(settings, { id, prefix: record.servicePrefix, port: wanted.port });
-    const port = { ...wanted, url };
+    const url = workspaceUrl(settings, { id, prefix: record.servicePrefix, port: requested.port });
+    const port = { ...requested, url };
     if (known === undefined && before.length >= MAX_PORTS)
       throw new CoordinatorError(
         "RESOURCE_EXHAUSTED",

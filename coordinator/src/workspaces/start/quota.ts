@@ -37,14 +37,14 @@ export function checkQuota(
   const sizes = classes.flatMap((id) => classOf(settings, id) ?? []);
   const sum = (amount: (size: WorkspaceClassSettings) => number): number =>
     sizes.reduce((total, size) => total + amount(size), 0);
-  const wanted = {
+  const needed = {
     pods: sizes.length,
     cpu: sum(({ cpu }) => parseAmount("cpu", cpu)),
     memory: sum(({ memory }) => parseAmount("memory", memory)),
     // Each workspace has one object: the secret with its environment.
     objects: sizes.length,
   };
-  quota.checkPods(settings.namespace, wanted, FIELDS);
+  quota.checkPods(settings.namespace, needed, FIELDS);
 }
 
 function hasNoPodYet({ record }: InstanceEntry): boolean {

@@ -33,7 +33,7 @@ export function aRoute(fields: RouteFields = {}): Route {
 export function entryOf(record: ResourceRecord): ResourceEntry {
   const { namespace, kind, name } = record;
   const key = resourceKey(namespace, kind, name);
-  return { key, revision: 1, record, workload: undefined, wanted: undefined };
+  return { key, revision: 1, record, workload: undefined, applied: undefined };
 }
 
 export function some<T>(value: T | undefined): T {

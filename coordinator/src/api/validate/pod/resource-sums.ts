@@ -2,7 +2,7 @@ import type { Container } from "@forage/proto/forest/v1/forage";
 import type { Field } from "../field.ts";
 import { amountOf } from "../syntax/quantity.ts";
 
-export interface Sized {
+export interface LocatedContainer {
   readonly container: Container;
   readonly field: Field;
 }
@@ -18,7 +18,7 @@ const PLAIN = [
  * Checks the sum of the requests of containers that run at the same time. Each may be within the scheduler's limits while
  * the sum is not. A limit without a request counts as the request.
  */
-export function checkResourceSums(containers: readonly Sized[]): void {
+export function checkResourceSums(containers: readonly LocatedContainer[]): void {
   const sums = new Map<string, bigint>();
   const add = (resource: string, text: string, field: Field): void => {
     const { nano } = amountOf(resource, text);

@@ -11,9 +11,9 @@ interface NamedAmount {
 }
 
 export function validateResources({ requests, limits }: ResourceRequirements, field: Field): void {
-  const wanted = amountsIn(requests, field.at("requests"));
+  const requested = amountsIn(requests, field.at("requests"));
   const allowed = amountsIn(limits, field.at("limits"));
-  for (const [name, request] of wanted) {
+  for (const [name, request] of requested) {
     const limit = allowed.get(name);
     if (limit !== undefined && request.nano > limit.nano)
       request.field.invalid("must not be more than the limit");

@@ -1,8 +1,8 @@
 import { describeSpec } from "../../../../test/support/spec-cases.ts";
 
 const SECONDS = "forage.dev/session-affinity-seconds";
-const WANTED = "forage.dev/load-balancer-ip";
-const wish = (text: string, type = "LoadBalancer") => ({ type, annotations: { [WANTED]: text } });
+const ANNOTATION = "forage.dev/load-balancer-ip";
+const withAddress = (text: string, type = "LoadBalancer") => ({ type, annotations: { [ANNOTATION]: text } });
 const PORT = { name: "http", port: 80 };
 const ports = (...fields: readonly object[]) => ({
   ports: fields.map((f, index) => ({ name: `p${index}`, port: 80 + index, ...f })),
@@ -49,12 +49,16 @@ describeSpec("service", "service", [
     { type: "LoadBalancer", ...ports({ nodePort: 30_080 }, { nodePort: 30_080 }) },
     ["ports[1].node_port"],
   ],
-  ["a load balancer's address", wish("192.0.2.1"), []],
-  ["a load balancer's addresses of both families", wish("2001:DB8::1, 192.0.2.1"), []],
-  ["two of one family", wish("192.0.2.1,192.0.2.2"), [`annotations[${WANTED}]`]],
-  ["a load balancer's name", wish("example.com"), [`annotations[${WANTED}]`]],
-  ["no address", wish(""), [`annotations[${WANTED}]`]],
-  ["a load balancer's address for a node port", wish("192.0.2.1", "NodePort"), [`annotations[${WANTED}]`]],
+  ["a load balancer's address", withAddress("192.0.2.1"), []],
+  ["a load balancer's addresses of both families", withAddress("2001:DB8::1, 192.0.2.1"), []],
+  ["two of one family", withAddress("192.0.2.1,192.0.2.2"), [`annotations[${ANNOTATION}]`]],
+  ["a load balancer's name", withAddress("example.com"), [`annotations[${ANNOTATION}]`]],
+  ["no address", withAddress(""), [`annotations[${ANNOTATION}]`]],
+  [
+    "a load balancer's address for a node port",
+    withAddress("192.0.2.1", "NodePort"),
+    [`annotations[${ANNOTATION}]`],
+  ],
   ["an annotation's key with a space", { annotations: { "a b": "" } }, ["annotations[a b]"]],
   ["an annotation of somebody else's", { annotations: { "example.com/Owner": "anyone" } }, []],
   ["what it says of its endpoints", { annotations: { "forage.dev/opaque-ports": "5432,9000-9100" } }, []],

@@ -1,5 +1,5 @@
 import type { ServicePort, ServiceSpec } from "@forage/proto/forest/v1/forage";
-import { wantedIpsProblem } from "../../../control/addresses/wanted-ips.ts";
+import { requestedIpsProblem } from "../../../control/addresses/requested-ips.ts";
 import { readAnnotations } from "../../../destination/hints/annotations.ts";
 import { AFFINITY_ANNOTATION, LOAD_BALANCER_IP_ANNOTATION } from "../../../service-network/service-state.ts";
 import type { Field } from "../field.ts";
@@ -35,7 +35,7 @@ export function validateService(spec: ServiceSpec, field: Field): void {
       .at("annotations")
       .key(AFFINITY_ANNOTATION)
       .invalid("must be a whole number of seconds from 1 to 86400");
-  validateWantedIps(spec, field.at("annotations").key(LOAD_BALANCER_IP_ANNOTATION));
+  validateRequestedIps(spec, field.at("annotations").key(LOAD_BALANCER_IP_ANNOTATION));
   const { [AFFINITY_ANNOTATION]: _, [LOAD_BALANCER_IP_ANNOTATION]: __, ...hints } = spec.annotations;
   for (const { key, problem } of readAnnotations(hints).problems)
     field.at("annotations").key(key).invalid(problem);
@@ -45,11 +45,11 @@ export function validateService(spec: ServiceSpec, field: Field): void {
   }
 }
 
-function validateWantedIps({ type, annotations }: ServiceSpec, field: Field): void {
+function validateRequestedIps({ type, annotations }: ServiceSpec, field: Field): void {
   const text = annotations[LOAD_BALANCER_IP_ANNOTATION];
   if (text === undefined) return;
   if (type !== "LoadBalancer") field.invalid("is only for services of type LoadBalancer");
-  field.check(wantedIpsProblem(text));
+  field.check(requestedIpsProblem(text));
 }
 
 /** Reports whether the text is a valid affinity time-out within Kubernetes' limits. */

@@ -1,7 +1,7 @@
 import { parseAmount, parseQuantity, SchedulerError } from "@forage/scheduler";
 
 /** A parsed amount of a resource, or a message that explains why it is invalid. */
-export type Amount =
+export type ParsedAmount =
   | { readonly nano: bigint; readonly problem?: undefined }
   | { readonly nano?: undefined; readonly problem: string };
 
@@ -9,7 +9,7 @@ export type Amount =
  * Parses Kubernetes' notation of quantities. `resource` is the scheduler's name of the resource; amounts beyond the
  * scheduler's limits are invalid.
  */
-export function amountOf(resource: string, text: string): Amount {
+export function amountOf(resource: string, text: string): ParsedAmount {
   try {
     const nano = parseQuantity(text);
     if (nano < 0n) return { problem: "must not be negative" };

@@ -21,7 +21,7 @@ export type LeadOptions = EtcdStoreOptions & {
 };
 
 /** Waits until no other coordinator leads. */
-export async function takeLead(options: LeadOptions, known?: RetryTiming): Promise<Lead> {
+export async function acquireLead(options: LeadOptions, known?: RetryTiming): Promise<Lead> {
   const calls = known ?? (await firstAnswer(options));
   const { etcd, self, nowMs, onStandby = () => {}, onVacant } = options;
   return {

@@ -24,7 +24,7 @@ export interface TakenOver {
 }
 
 /** Adopts the sandboxes of the known pods and spare ones, and removes all others of this instance. */
-export async function takeOverSandboxes(
+export async function adoptSandboxes(
   known: readonly KnownPod[],
   options: TakeOverOptions,
 ): Promise<TakenOver> {
