@@ -358,11 +358,15 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     const talk = client(await aNode(ca)).talk();
     talk.say();
     await until(() => talk.echoes === 1, "the stream is open");
-    // Long enough that only the client's disconnection can end it in time.
-    const closing = tls.close(60_000);
+    let isClosed = false;
+    // Longer than the limit below, so that only the client's disconnection can end it in time.
+    const closing = tls.close(60_000).then(() => {
+      isClosed = true;
+    });
     talk.say();
     await until(() => talk.echoes === 2, "the stream still answers");
     talk.end();
+    await until(() => isClosed, "the client has disconnected", 20_000);
     await closing;
     assert.equal(talk.ended?.code, grpc.status.OK);
     assert.equal(talks.started, 1);

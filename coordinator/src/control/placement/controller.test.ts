@@ -169,10 +169,6 @@ test("applies anti-affinity to the changed labels of a bound pod", LIMIT, async 
 });
 
 test("doesn't preempt a pod that only reserves a place", LIMIT, async (t) => {
-  const important = (name: string, priority: number) => {
-    const pod = unbound(name, "cpu");
-    return { ...pod, record: { ...pod.record, priority } };
-  };
   const low = important("low", 0);
   const there = { ...low, record: { ...low.record, node: "n1" } };
   const { state, store, unschedulable, clock } = await start(t, { nodes: [node("n1", "1")], pods: [there] });
@@ -192,6 +188,28 @@ test("doesn't preempt a pod that only reserves a place", LIMIT, async (t) => {
   });
   await store.txn([], [{ type: "delete", key: "pods/shop/middle" }]);
   await until("the most important one has the room", () => state.pod("shop", "high")?.record.node === "n1");
+});
+
+test("forgets which victims a pod waits for when it can't be evaluated", LIMIT, async (t) => {
+  const low = important("low", 0);
+  const there = { ...low, record: { ...low.record, node: "n1" } };
+  const { state, store, unschedulable, clock } = await start(t, { nodes: [node("n1", "1")], pods: [there] });
+  const put = async (contents: Contents) => {
+    for (const op of opsOf(contents)) await store.txn([], [op]);
+  };
+  await put({ pods: [important("middle", 5)] });
+  await until("the low one is stopped", () => state.pod("shop", "low")?.record.stoppingSince !== undefined);
+  const podByUid = t.mock.method(state, "podByUid", () => {
+    throw new Error("damaged");
+  });
+  await put({ nodes: [node("n1", "1", { "nvidia.com/gpu": "1" })] });
+  const reason = (name: string) => unschedulable.get(`uid-${name}`)?.summary ?? "";
+  await until("the middle one is rejected", () => reason("middle") === "it can't be evaluated: damaged");
+  podByUid.mock.restore();
+  await put({ pods: [important("high", 10)] });
+  await until("the high one waits for the low one", () => /being stopped \(low\)/.test(reason("high")));
+  clock.advance(30_000);
+  await until("the middle one waits for nothing", () => /insufficient cpu/.test(reason("middle")));
 });
 
 async function start(t: TestContext, contents: Contents, failing = { times: 0 }) {
@@ -228,6 +246,11 @@ function unbound(name: string, cpu = "") {
   const { template } = pod.record;
   if (template?.container !== undefined) template.container.resources = resources;
   return pod;
+}
+
+function important(name: string, priority: number) {
+  const pod = unbound(name, "cpu");
+  return { ...pod, record: { ...pod.record, priority } };
 }
 
 function withMemory(pod: ReturnType<typeof unbound>, amounts: readonly string[]) {
