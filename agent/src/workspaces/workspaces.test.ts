@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { ContentSource, SyncResponse, WorkspaceReport } from "@forage/proto/forage/workspaces/v1/workspaces";
 import type { ContentActions } from "./content-actions.ts";
+import { WorkspaceError } from "./workspace-error.ts";
 import type { WorkspaceRecords } from "./workspace-records.ts";
 import { Workspaces } from "./workspaces.ts";
 
@@ -56,4 +57,32 @@ test("measures the content while the workspace runs, and counts it until its fil
   await becomes(0);
   await workspaces.apply(SyncResponse.fromPartial({ removals: ["a"] }));
   await becomes(undefined);
+});
+
+test("saves an order that found the disk full once more, with the next orders", async (t) => {
+  const saved: bigint[] = [];
+  let failure: WorkspaceError | undefined = new WorkspaceError("NO_ROOM", "the disk is full");
+  const records: Partial<WorkspaceRecords> = {
+    load: async () => new Map(),
+    readReport: async (instanceId) => WorkspaceReport.fromPartial({ instanceId, stage: 1 }),
+    saveOrder: async ({ version }) => {
+      if (failure !== undefined) throw failure;
+      saved.push(version);
+    },
+  };
+  const warned: unknown[] = [];
+  const workspaces = await Workspaces.open({
+    ...{ clock: new VirtualClock(), random: () => 0.5, actions: {} as ContentActions },
+    records: records as WorkspaceRecords,
+    log: { info: () => undefined, warn: ({ event }) => void warned.push(event) },
+  });
+  t.after(() => workspaces.close());
+  const order = { instanceId: "a", podUid: "pod-a", version: 1n };
+  await workspaces.apply(SyncResponse.fromPartial({ orders: [order] }));
+  assert.deepEqual([workspaces.ids, warned], [["a"], ["workspace-order-not-on-disk"]]);
+  failure = undefined;
+  for (let call = 0; call < 2; call++) await workspaces.apply(SyncResponse.fromPartial({}));
+  assert.deepEqual(saved, [1n]);
+  failure = new WorkspaceError("HOST_FAILED", "the disk is read-only");
+  await assert.rejects(workspaces.apply(SyncResponse.fromPartial({ orders: [order] })), failure);
 });
