@@ -1,17 +1,20 @@
 import type { Log } from "@forage/common/log";
 import type { PeerIdentity } from "@forage/identity";
-import { type TlsMaterial, TlsServer } from "@forage/identity/tls-server";
+import { type TlsMaterial, TlsServer, type TlsServerOptions } from "@forage/identity/tls-server";
 import { HealthService } from "@forage/proto/grpc/health/v1/health";
-import { Server } from "@grpc/grpc-js";
+import type { Server } from "@grpc/grpc-js";
 import type { Authority, AuthorityRoll } from "./authority/authority.ts";
 import { type Config, type HostPort, hostPort } from "./config.ts";
 import { httpNamesOf } from "./http/pod-domain.ts";
+import { CODE } from "./http2/frames.ts";
 import { serverMaterial } from "./identity.ts";
 import { isRevoked } from "./link/enroll.ts";
 import { reachableNames } from "./reachable-at.ts";
 import { keepReissued } from "./reissue.ts";
 import { Admission } from "./rpc/admission.ts";
 import { clientAddress, type IdentifyOptions, identify } from "./rpc/identify.ts";
+import { NodeServer } from "./rpc/node-server/node-server.ts";
+import { SharedServer } from "./rpc/node-server/served-methods.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
 import { serverOptions, UNPROVEN_STREAMS } from "./rpc/server-options.ts";
 import { TokenWatch } from "./rpc/token-watch.ts";
@@ -75,7 +78,19 @@ export async function openGrpcPort(options: GrpcPortOptions): Promise<GrpcPort> 
   const { config, authority, clock, log } = options;
   const names = portNames(options);
   const observer: PortObserver = {};
-  const tls = await createTls(options, names, (reason) => observer.cut?.(reason));
+  const { monotonicMs, nowMs, schedule } = clock;
+  const tls = await createTls(options, names, {
+    onCut: (reason) => observer.cut?.(reason),
+    accept: (socket, { identity, remoteAddress }) => {
+      if (identity.type !== "node") return false;
+      const sslPeerCertificate = socket.getPeerCertificate();
+      nodes.accept(socket, {
+        getPeer: () => remoteAddress,
+        getAuthContext: () => ({ sslPeerCertificate }),
+      });
+      return true;
+    },
+  });
   const { tokens, tokenWatch } = openTokens(options, observer);
   const identifyCall: ServeOptions["identify"] = (call) => identify(call.metadata, tls.peerOf(call), tokens);
   const peerOf: GrpcPort["peerOf"] = (call) => clientAddress(call.metadata, tls.peerOf(call), call.getPeer());
@@ -90,7 +105,16 @@ export async function openGrpcPort(options: GrpcPortOptions): Promise<GrpcPort> 
     onRefused: (...refusal) => observer.refused?.(...refusal),
     schedule: clock.schedule,
   });
-  const server = new Server(serverOptions(UNPROVEN_STREAMS, [admission.interceptor]));
+  const server = new SharedServer(serverOptions(UNPROVEN_STREAMS, [admission.interceptor]));
+  const nodes = new NodeServer({
+    ...{ methods: server, admission, nowMs, monotonicMs, schedule },
+    onFailure: (peer, { code, reason }) => {
+      log.debug({ event: "cut", reason });
+      if (code !== CODE.ENHANCE_YOUR_CALM) return;
+      tls.pace(peer.slice(0, peer.lastIndexOf(":")));
+      observer.cut?.(reason);
+    },
+  });
   const reload = (material: TlsMaterial): void => {
     tls.reload(material);
     observer.material?.(material);
@@ -115,6 +139,7 @@ export async function openGrpcPort(options: GrpcPortOptions): Promise<GrpcPort> 
     close: async (graceMs) => {
       cancelRenewal();
       tokenWatch.close();
+      nodes.leave();
       await tls.close(graceMs);
       server.forceShutdown();
     },
@@ -165,13 +190,14 @@ function openTokens({ clock, state }: GrpcPortOptions, observer: PortObserver) {
 async function createTls(
   { config, authority, clock, log, state }: GrpcPortOptions,
   names: readonly string[],
-  onCut: (reason: string) => void,
+  { onCut, accept }: { readonly onCut: (reason: string) => void } & Pick<TlsServerOptions, "accept">,
 ): Promise<TlsServer> {
   return new TlsServer({
     material: await serverMaterial(authority, names),
     nowMs: clock.nowMs,
     cluster: authority.cluster,
     expiredGraceMs: config.nodeCertificates.graceDays * 24 * 3600 * 1000,
+    ...(accept && { accept }),
     // Coordinators have the authority's key, so a list could not exclude one.
     isRevoked: (id) => (id.type === "node" ? isRevoked(state.node(id.nodeId), id) : id.type === "client"),
     onEvent: (event) => {

@@ -19,4 +19,8 @@ export interface ConnectionOptions {
    * lower.
    */
   readonly isPaced?: boolean;
+  /** Whether the peer has a certificate of this cluster, so that limits are higher. Default: false. */
+  readonly isProven?: boolean;
+  /** The size below which parts of a body are counted as abuse. Default: 64. */
+  readonly smallDataBytes?: number;
 }

@@ -4,7 +4,6 @@ import { assertConnection, assertLength, assertPriority, incrementOf } from "./f
 import { FrameReader } from "./frame-reader.ts";
 import {
   CODE,
-  DEFAULT_WINDOW_BYTES,
   encodeFrame,
   encodeGoAway,
   encodeNumber,
@@ -19,6 +18,7 @@ import { HeaderDecoder, type HeaderList } from "./hpack/header-decoder.ts";
 import { type Outgoing, Output } from "./output.ts";
 import { PeerLimits } from "./peer-limits.ts";
 import { readSettings } from "./peer-settings.ts";
+import { ReceiveWindow } from "./receive-window.ts";
 import { areTrailers, contentLengthOf, readRequestHead } from "./request-head.ts";
 import { Sender } from "./sender.ts";
 import { ServerStream, type StreamHost } from "./server-stream.ts";
@@ -28,11 +28,9 @@ export type { ConnectionOptions } from "./connection-options.ts";
 
 /** The size limit of decoded header fields, each of which counts 32 bytes more. */
 const MAX_HEADER_LIST_BYTES = 16 * 1024;
-/** The number of received bytes after which the window is extended: half of the peer's window. */
-const RETURN_BYTES = 32 * 1024;
 /**
- * The size below which parts of a body are counted as abuse, because their overhead exceeds their
- * content.
+ * The size below which parts of a body are counted as abuse by default, because their overhead
+ * exceeds their content.
  */
 const SMALL_DATA_BYTES = 64;
 const PING_BYTES = 8;
@@ -51,9 +49,7 @@ export class Connection implements StreamHost {
   readonly #limits: PeerLimits;
   readonly #streams = new StreamTable();
   readonly #onFrame = (frame: Frame): void => this.#dispatch(frame);
-  #receiveWindow = DEFAULT_WINDOW_BYTES;
-  /** The received bytes that no WINDOW_UPDATE of the connection has returned yet. */
-  #toReturn = 0;
+  readonly #receiveWindow = new ReceiveWindow();
   #hasSettings = false;
   #isLeaving = false;
   #isOver = false;
@@ -65,7 +61,7 @@ export class Connection implements StreamHost {
     this.#options = options;
     this.#receivedMs = options.monotonicMs();
     this.#output = new Output(options.onOutput);
-    this.#limits = new PeerLimits(options.isPaced ?? false, this.#receivedMs);
+    this.#limits = new PeerLimits(options, this.#receivedMs);
     this.#sender = new Sender({
       output: this.#output,
       monotonicMs: options.monotonicMs,
@@ -174,6 +170,15 @@ export class Connection implements StreamHost {
     this.#close(stream, false);
   }
 
+  returnWindow(stream: ServerStream): void {
+    if (this.#isOver) return;
+    for (const frame of this.#receiveWindow.extend(stream)) this.#control(frame);
+  }
+
+  widenWindow(stream: ServerStream, bytes: number): void {
+    for (const frame of this.#receiveWindow.widen(stream, bytes)) this.#control(frame);
+  }
+
   #control(frame: Buffer): void {
     if (this.#isOver) return;
     if (this.#output.hasRoomForControl) this.#output.push(frame);
@@ -223,16 +228,15 @@ export class Connection implements StreamHost {
     const stream = this.#streams.existing(streamId);
     const bytes = withoutPadding(frame);
     const endsStream = (flags & FLAG.END_STREAM) !== 0;
-    this.#receiveWindow -= payload.length;
-    if (this.#receiveWindow < 0)
-      throw new ConnectionError(CODE.FLOW_CONTROL_ERROR, "the peer exceeds the window of the connection");
+    this.#receiveWindow.use(payload.length);
     if (stream === undefined || stream.hasRequest) {
       this.#limits.emptyFrame(this.#receivedMs);
       this.#return(payload.length);
       if (!this.#streams.wasReset(streamId)) this.#error(streamId, CODE.STREAM_CLOSED);
       return;
     }
-    if (bytes.length < SMALL_DATA_BYTES && !endsStream) this.#limits.emptyFrame(this.#receivedMs);
+    const { smallDataBytes = SMALL_DATA_BYTES } = this.#options;
+    if (bytes.length < smallDataBytes && !endsStream) this.#limits.emptyFrame(this.#receivedMs);
     stream.unreturned += payload.length;
     stream.receiveWindow -= payload.length;
     if (stream.expectedBytes !== undefined) stream.expectedBytes -= bytes.length;
@@ -381,17 +385,13 @@ export class Connection implements StreamHost {
   }
 
   #returnOf(stream: ServerStream): void {
-    if (stream.unreturned === 0) return;
     this.#return(stream.unreturned);
     stream.unreturned = 0;
   }
 
   /** Extends the connection's window by the given number of bytes. */
   #return(bytes: number): void {
-    this.#toReturn += bytes;
-    if (this.#toReturn < RETURN_BYTES || this.#isOver) return;
-    this.#control(encodeNumber(FRAME.WINDOW_UPDATE, 0, this.#toReturn));
-    this.#receiveWindow += this.#toReturn;
-    this.#toReturn = 0;
+    if (this.#isOver) return;
+    for (const frame of this.#receiveWindow.return(bytes)) this.#control(frame);
   }
 }

@@ -1,5 +1,6 @@
 import { Budget } from "./budget.ts";
 import { abuse, type CloseReason } from "./connection-error.ts";
+import type { ConnectionOptions } from "./connection-options.ts";
 
 /**
  * The limit of immediate resets, the same as nghttp2's: a client with a higher rate is broken or
@@ -8,6 +9,8 @@ import { abuse, type CloseReason } from "./connection-error.ts";
 const RESETS = { burst: 256, perSecond: 33 };
 /** The limit of immediate resets if a connection of the address was closed for abuse before. */
 const PACED_RESETS = { burst: 32, perSecond: 33 };
+/** The limit of immediate resets of a node, which relays streams that its own clients cancel. */
+const PROVEN_RESETS = { burst: 900, perSecond: 33 };
 /**
  * The limit of PING frames. Clients send one every few seconds, or one for each burst of data to
  * estimate the bandwidth.
@@ -52,10 +55,13 @@ export class PeerLimits {
 
   /**
    * Creates the limits. `isPaced` means that a connection of the peer's address was closed for
-   * abuse before.
+   * abuse before, and `isProven` that the peer has a certificate of this cluster.
    */
-  constructor(isPaced: boolean, nowMs: number) {
-    this.#resets = new Budget(isPaced ? PACED_RESETS : RESETS, nowMs);
+  constructor(
+    { isPaced = false, isProven = false }: Pick<ConnectionOptions, "isPaced" | "isProven">,
+    nowMs: number,
+  ) {
+    this.#resets = new Budget(isProven ? PROVEN_RESETS : isPaced ? PACED_RESETS : RESETS, nowMs);
     this.#pings = new Budget(PINGS, nowMs);
     this.#settings = new Budget(SETTINGS, nowMs);
     this.#emptyFrames = new Budget(EMPTY_FRAMES, nowMs);

@@ -21,6 +21,10 @@ export interface StreamHost {
    */
   send(stream: ServerStream): void;
   reset(stream: ServerStream, code: number): void;
+  /** Lets the peer send as many further bytes of the request as were received so far. */
+  returnWindow(stream: ServerStream): void;
+  /** Makes the windows of the stream and its connection this large, and not smaller than they are. */
+  widenWindow(stream: ServerStream, bytes: number): void;
 }
 
 /** A part of the response's body that is being sent. */
@@ -46,6 +50,8 @@ export class ServerStream {
   receiveWindow = DEFAULT_WINDOW_BYTES;
   /** Received bytes of the request by which the connection's window was not extended yet. */
   unreturned = 0;
+  /** Received bytes of the request by which the stream's window was not extended yet. */
+  owed = 0;
   /**
    * The number of announced bytes of the request that have not arrived; undefined if no length was
    * announced.
@@ -99,6 +105,19 @@ export class ServerStream {
     if (this.pending?.sent === 0) this.pending = undefined;
     this.ending = block;
     this.#host.send(this);
+  }
+
+  /**
+   * Lets the peer continue its request. Must be called for requests that are read while they
+   * arrive, once the received bytes occupy no more memory or may occupy it further.
+   */
+  returnWindow(): void {
+    this.#host.returnWindow(this);
+  }
+
+  /** Makes the windows for the request this large. Must be called at most once. */
+  widenWindow(bytes: number): void {
+    this.#host.widenWindow(this, bytes);
   }
 
   /** Ends the stream without sending the rest of the response. */

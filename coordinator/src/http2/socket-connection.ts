@@ -4,7 +4,12 @@ import { ConnectionError } from "./connection-error.ts";
 import { CODE } from "./frames.ts";
 
 export interface SocketConnectionOptions
-  extends Pick<ConnectionOptions, "onRequest" | "monotonicMs" | "maxStreams" | "isPaced"> {
+  extends Pick<
+    ConnectionOptions,
+    "onRequest" | "monotonicMs" | "maxStreams" | "isPaced" | "isProven" | "smallDataBytes"
+  > {
+  /** Whether streams stay open however long their client does not read them. Default: false. */
+  readonly keepsStalled?: boolean;
   readonly schedule: (delayMs: number, run: () => void) => () => void;
   /** Called when this side closes the connection because of its peer. */
   readonly onFailure: (error: ConnectionError) => void;
@@ -85,7 +90,7 @@ export class SocketConnection {
           new ConnectionError(CODE.NO_ERROR, "a PING was not answered in time", "KEEPALIVE"),
         );
     } else if (nowMs - receivedMs >= SILENCE_MS) this.#connection.ping();
-    return this.#connection.resetStalled(nowMs - STALLED_MS);
+    return this.#options.keepsStalled ? 0 : this.#connection.resetStalled(nowMs - STALLED_MS);
   }
 
   #flushSoon(): void {

@@ -6,6 +6,7 @@ import {
   ServerInterceptingCall,
   type ServerInterceptingCallInterface,
   type ServerInterceptor,
+  type ServiceError,
   status,
 } from "@grpc/grpc-js";
 import { CoordinatorError } from "../errors.ts";
@@ -101,6 +102,22 @@ interface Refused {
   readonly stream: ServerHttp2Stream;
 }
 
+/** A call of a connection that is not served by grpc-js. */
+export interface ProvenCall {
+  readonly path: string;
+  readonly call: IdentifiableCall;
+  /** Registers a function that runs when the call's stream has closed. */
+  readonly onClose: (run: () => void) => void;
+  /** Ends the call, because its first message did not arrive in time. */
+  readonly late: (error: CoordinatorError) => void;
+}
+
+/** A stream whose end is counted. Without a session, the connection has accepted credentials. */
+interface ClosingStream {
+  readonly session?: Http2Session | undefined;
+  once(event: "close", listener: () => void): unknown;
+}
+
 interface AnonymousConnection {
   open: number;
   calls: number;
@@ -137,6 +154,28 @@ export class Admission {
 
   /** Returns the HTTP/2 stream of an admitted call. */
   readonly streamOf = (metadata: Metadata): ServerHttp2Stream | undefined => this.#streams.get(metadata);
+
+  /**
+   * Admits a call of a connection with a certificate of this cluster, whose requests need no limit of
+   * bytes. Returns a function to call at the first message. Throws the error that refuses the call.
+   */
+  admitProven({ path, call, onClose, late }: ProvenCall): () => void {
+    const peer = this.#options.peerOf?.(call) ?? call.getPeer();
+    try {
+      const caller = this.#options.identify(call);
+      if (caller.type === "anonymous") assertMayCall(caller, path, undefined);
+      this.#count(caller, peer, { once: (_event, listener) => onClose(listener) });
+    } catch (error) {
+      this.#noteRefusal(path, peer, error);
+      throw error;
+    }
+    const { firstMessageMs } = this.#limits;
+    return this.#options.schedule(firstMessageMs, () => {
+      const error = tooLate(firstMessageMs);
+      this.#noteRefusal(path, peer, error);
+      late(error);
+    });
+  }
 
   /** The interceptor of the port. It must be the first one. */
   readonly interceptor: ServerInterceptor = (method, call) =>
@@ -197,17 +236,13 @@ export class Admission {
       const waitMs = hasNone
         ? Math.min(ANONYMOUS_FIRST_MESSAGE_MS, this.#limits.firstMessageMs)
         : this.#limits.firstMessageMs;
-      return this.#options.schedule(waitMs, () =>
-        refuse(
-          new CoordinatorError("DEADLINE_EXCEEDED", `no complete request arrived within ${waitMs / 1000} s`),
-        ),
-      );
+      return this.#options.schedule(waitMs, () => refuse(tooLate(waitMs)));
     } catch (error) {
       return refuse(error);
     }
   }
 
-  #count(caller: Caller, peer: string, stream: ServerHttp2Stream): void {
+  #count(caller: Caller, peer: string, stream: ClosingStream): void {
     const { maxCalls, maxCallsPerClient, maxAnonymousPerAddress } = this.#limits;
     if (this.#open >= maxCalls) throw exhausted("this coordinator", maxCalls);
     const hasNone = hasNoCredentials(caller);
@@ -239,8 +274,7 @@ export class Admission {
       : callerName(caller);
   }
 
-  #anonymousConnection(stream: ServerHttp2Stream): AnonymousConnection | undefined {
-    const { session } = stream;
+  #anonymousConnection({ session }: ClosingStream): AnonymousConnection | undefined {
     if (session === undefined) return undefined;
     const known = this.#anonymous.get(session);
     if (known !== undefined) return known;
@@ -270,11 +304,16 @@ export class Admission {
   }
 
   #refuse({ path, peer, call, stream }: Refused, error: unknown): undefined {
-    const { code, details, metadata } = toServiceError(error);
-    this.#options.observe?.(path, code, 0);
-    this.#options.onRefused?.(path, peer, code, details);
+    const { code, details, metadata } = this.#noteRefusal(path, peer, error);
     call.sendStatus({ code, details, metadata: metadata ?? null });
     stream.close(constants.NGHTTP2_NO_ERROR);
+  }
+
+  #noteRefusal(path: string, peer: string, error: unknown): ServiceError {
+    const refusal = toServiceError(error);
+    this.#options.observe?.(path, refusal.code, 0);
+    this.#options.onRefused?.(path, peer, refusal.code, refusal.details);
+    return refusal;
   }
 }
 
@@ -300,6 +339,10 @@ function limitBytes(stream: ServerHttp2Stream, maxBytes: number, refuse: (error:
       ),
     );
   });
+}
+
+function tooLate(waitMs: number): CoordinatorError {
+  return new CoordinatorError("DEADLINE_EXCEEDED", `no complete request arrived within ${waitMs / 1000} s`);
 }
 
 /** Returns the error for a call beyond a limit. */

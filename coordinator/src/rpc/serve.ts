@@ -33,7 +33,11 @@ import type { UnknownFields } from "./unknown-fields.ts";
 export type { Handler, Handlers, Method } from "./handler.ts";
 
 /** The part of a call by which its caller is identified. */
-export type IdentifiableCall = PeeredCall & { readonly metadata: Metadata };
+export type IdentifiableCall = PeeredCall & {
+  readonly metadata: Metadata;
+  /** Makes the windows for the request this large. Undefined for calls of grpc-js. */
+  widenWindow?(bytes: number): void;
+};
 
 export interface ServeOptions extends CallObserver {
   /** Identifies the caller by the credentials in the transport and the metadata. */
@@ -147,7 +151,7 @@ function receiving(method: Method, handler: UnaryHandler, options: ServeOptions)
     const requests = requestsOf(call, signal, requestCheck(options, audited));
     const work = { method: method.path, request: requests, signal, audited, isStream: true };
     identifyAndRun(call, work, options, async (context) => {
-      widenWindow(call.metadata, options);
+      widenWindow(call, options);
       const unwatch = options.tokens?.watch(context.caller, (error) => {
         finish(error);
         leave();
@@ -165,9 +169,11 @@ function receiving(method: Method, handler: UnaryHandler, options: ServeOptions)
   return handle;
 }
 
-function widenWindow(metadata: Metadata, { receiveWindowBytes, streamOf }: ServeOptions): void {
-  const session = streamOf?.(metadata)?.session;
-  if (receiveWindowBytes === undefined || session === undefined || session.destroyed) return;
+function widenWindow(call: IdentifiableCall, { receiveWindowBytes, streamOf }: ServeOptions): void {
+  if (receiveWindowBytes === undefined) return;
+  call.widenWindow?.(receiveWindowBytes);
+  const session = streamOf?.(call.metadata)?.session;
+  if (session === undefined || session.destroyed) return;
   session.settings({ initialWindowSize: receiveWindowBytes });
   session.setLocalWindowSize(receiveWindowBytes);
 }

@@ -14,7 +14,8 @@ export const UNPROVEN_STREAMS = 100;
  */
 export const PROVEN_STREAMS = 16_384;
 
-const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
+/** The size limit of a message from a client. */
+export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 /** Returns the options of the TLS port for gRPC. `TlsServer` probes silent connections, so grpc-js sends no PINGs. */
 export function serverOptions(maxStreams: number, interceptors: ServerInterceptor[] = []): ChannelOptions {

@@ -1,7 +1,8 @@
+import type { TLSSocket } from "node:tls";
 import type { PeerIdentity } from "../peer-identity.ts";
 import type { Offence } from "../session-guard/session-guard.ts";
 import type { TlsMaterial } from "./material.ts";
-import type { Peer } from "./peers.ts";
+import type { AuthenticatedPeer, Peer } from "./peers.ts";
 import type { TlsLimits } from "./tls-limits.ts";
 
 /**
@@ -34,6 +35,11 @@ export interface TlsServerOptions {
   /** The time after its expiry for which a client's certificate still yields `AnonymousPeer.expired`. Default: none. */
   readonly expiredGraceMs?: number;
   readonly limits?: Partial<TlsLimits>;
+  /**
+   * Is given each connection with an accepted certificate. Returns whether it serves the connection; grpc-js serves the
+   * others. Default: grpc-js serves all.
+   */
+  readonly accept?: (socket: TLSSocket, peer: AuthenticatedPeer) => boolean;
   /** Default: `performance.now`. */
   readonly monotonicMs?: () => number;
   /** Called for each event, for logs and metrics. Must not throw. */

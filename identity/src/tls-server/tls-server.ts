@@ -16,6 +16,7 @@ import { keyOf } from "./connection-key.ts";
 import { onFirstBytes } from "./first-bytes.ts";
 import { HandshakeGate } from "./handshake-gate.ts";
 import { LapsingConnections } from "./lapsing-connections.ts";
+import { listenOn } from "./listen-on.ts";
 import { authoritiesOf, secureContextOptions, type TlsMaterial } from "./material.ts";
 import { type Connection, type LapsedConnection, type Peer, type PeeredCall, Peers } from "./peers.ts";
 import { SweepPace } from "./sweep-pace.ts";
@@ -30,11 +31,6 @@ export type { AnonymousPeer, AuthenticatedPeer, CertificateProblem, Peer, Peered
 export { DEFAULT_TLS_LIMITS, type TlsLimits } from "./tls-limits.ts";
 export type { TlsServerEvent, TlsServerOptions, TlsServerStats } from "./tls-options.ts";
 
-/**
- * Connections that the system accepts while the process is busy. Thousands of agents return within a second after a restart. Beyond
- * its default of 511 each of them would try again after a second at the earliest. The system takes 4,096 by default.
- */
-const BACKLOG = 8_192;
 /** The interval of checks for expiry, revocation and overhead. */
 const SWEEP_MS = 400;
 /** The interval of checks for overhead of addresses that offended before. It bounds what a flood can do. */
@@ -134,16 +130,7 @@ export class TlsServer {
       silence: this.#limits.silence,
       onOffence: (remoteAddress, reason) => this.#options.onEvent?.({ type: "cut", remoteAddress, reason }),
     });
-    await new Promise<void>((resolve, reject) => {
-      this.#net.once("error", (cause) =>
-        reject(
-          new IdentityError("LISTEN_FAILED", `can't listen on ${at.host}:${at.port}: ${cause.message}`, {
-            cause,
-          }),
-        ),
-      );
-      this.#net.listen({ port: at.port, host: at.host, backlog: BACKLOG }, resolve);
-    });
+    await listenOn(this.#net, at);
     this.#net.removeAllListeners("error").on("error", () => {});
     const pace = new SweepPace();
     this.#sweep = setInterval(() => {
@@ -211,6 +198,11 @@ export class TlsServer {
    */
   sweepLapsed(atOnce?: number): number {
     return this.#close(this.#lapsing.due(atOnce));
+  }
+
+  /** Limits the rate at which new connections of an address start, after one was closed for abuse. */
+  pace(remoteAddress: string): void {
+    this.#offenders.offend(remoteAddress, this.#monotonicMs());
   }
 
   /** Makes the next sweep visit all open connections that match, such as those of a revoked node, out of turn. */
@@ -350,14 +342,16 @@ export class TlsServer {
       return;
     }
     const connection = this.#peers.add(socket);
-    if (connection.peer.type === "authenticated") this.#unused.use(raw);
-    else {
+    const { peer } = connection;
+    if (peer.type === "authenticated") {
+      this.#unused.use(raw);
+      if (this.#options.accept?.(socket, peer)) return;
+    } else {
       this.#rawOf.set(connection, raw);
       this.#admitAnonymous(connection);
     }
     this.#injector?.injectConnection(socket);
-    if (connection.peer.type === "authenticated")
-      this.#guard?.prove({ getPeer: () => connection.peer.remoteAddress });
+    if (peer.type === "authenticated") this.#guard?.prove({ getPeer: () => peer.remoteAddress });
   }
 
   #admitAnonymous(connection: Connection): void {

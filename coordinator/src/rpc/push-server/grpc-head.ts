@@ -1,3 +1,4 @@
+import type { Metadata, StatusObject } from "@grpc/grpc-js";
 import { encodeFields } from "../../http2/hpack/encode-fields.ts";
 import type { Field } from "../../http2/hpack/static-table.ts";
 import type { RequestHead } from "../../http2/request-head.ts";
@@ -44,19 +45,35 @@ export function timeoutMsOf({ fields }: RequestHead): number | undefined {
   return Math.min(Math.ceil(nanoseconds / 1e6), MAX_TIMEOUT_MS);
 }
 
+/** Encodes the header block at the start of a response with the given metadata. */
+export function responseHead(metadata?: Metadata): Buffer {
+  const fields = metadata === undefined ? [] : fieldsOf(metadata);
+  return fields.length === 0 ? RESPONSE_HEAD : encodeFields([...RESPONSE, ...fields]);
+}
+
 /**
  * Encodes the end of a call with the error's status. `isFirst` means that no part of the response
  * was sent before.
  */
 export function errorTrailers(error: unknown, isFirst: boolean): Buffer {
-  const { code, details, metadata } = toServiceError(error);
-  const fields: Field[] = [
-    ["grpc-status", String(code)],
-    ["grpc-message", encodeURI(details)],
-  ];
-  for (const [name, values] of Object.entries(metadata.toHttp2Headers()))
-    for (const value of [values ?? []].flat()) fields.push([name, String(value)]);
+  return trailers(toServiceError(error), isFirst);
+}
+
+/** Encodes the end of a call with a status. `isFirst` has the same meaning. */
+export function trailers(
+  { code, details, metadata }: Pick<StatusObject, "code" | "details" | "metadata">,
+  isFirst: boolean,
+): Buffer {
+  const fields: Field[] = [["grpc-status", String(code)]];
+  if (details !== "") fields.push(["grpc-message", encodeURI(details.toWellFormed())]);
+  fields.push(...fieldsOf(metadata));
   return encodeFields(isFirst ? [...RESPONSE, ...fields] : fields);
+}
+
+function fieldsOf(metadata: Metadata): Field[] {
+  return Object.entries(metadata.toHttp2Headers()).flatMap(([name, values]) =>
+    [values ?? []].flat().map((value): Field => [name, String(value)]),
+  );
 }
 
 /** Encodes a response that consists of an HTTP status only. */
