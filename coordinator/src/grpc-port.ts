@@ -19,7 +19,7 @@ import type { ServeOptions } from "./rpc/serve.ts";
 import { serverOptions, UNPROVEN_STREAMS } from "./rpc/server-options.ts";
 import { TokenWatch } from "./rpc/token-watch.ts";
 import type { ClusterView } from "./state/cluster-view.ts";
-import type { Clock } from "./time/clock.ts";
+import { type Clock, systemClock } from "./time/clock.ts";
 
 export interface GrpcPortOptions {
   readonly config: Pick<Config, "grpc" | "http" | "names" | "nodeCertificates">;
@@ -78,7 +78,6 @@ export async function openGrpcPort(options: GrpcPortOptions): Promise<GrpcPort> 
   const { config, authority, clock, log } = options;
   const names = portNames(options);
   const observer: PortObserver = {};
-  const { monotonicMs, nowMs, schedule } = clock;
   const tls = await createTls(options, names, {
     onCut: (reason) => observer.cut?.(reason),
     accept: (socket, { identity, remoteAddress }) => {
@@ -107,7 +106,9 @@ export async function openGrpcPort(options: GrpcPortOptions): Promise<GrpcPort> 
   });
   const server = new SharedServer(serverOptions(UNPROVEN_STREAMS, [admission.interceptor]));
   const nodes = new NodeServer({
-    ...{ methods: server, admission, nowMs, monotonicMs, schedule },
+    ...{ methods: server, admission },
+    // The silence of a peer is that of its socket, as in `TlsServer`.
+    ...{ nowMs: clock.nowMs, monotonicMs: systemClock.monotonicMs, schedule: systemClock.schedule },
     onFailure: (peer, { code, reason }) => {
       log.debug({ event: "cut", reason });
       if (code !== CODE.ENHANCE_YOUR_CALM) return;
