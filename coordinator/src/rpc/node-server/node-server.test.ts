@@ -4,6 +4,7 @@ import { connect as connectHttp2 } from "node:http2";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
+import { nodeId } from "@forage/identity/node-id";
 import {
   Client,
   type ClientDuplexStream,
@@ -26,7 +27,7 @@ import { NodeServer } from "./node-server.ts";
 import { SharedServer } from "./served-methods.ts";
 
 const LIMIT = { timeout: 180_000 };
-const NODE: Caller = { type: "node", nodeId: "a1", serial: "01" };
+const NODE: Caller = { type: "node", nodeId: nodeId("a1"), serial: "01" };
 type Bytes = ServerDuplexStream<Buffer, Buffer>;
 
 interface Handlers {
