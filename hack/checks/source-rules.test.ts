@@ -107,6 +107,8 @@ const WALL_CLOCK_SUMS: Readonly<Record<string, string>> = {
   "coordinator/src/peers/join-cluster.ts": "grpc-js takes deadlines as times of the wall clock",
   "coordinator/src/peers/report-to-leader.ts": "grpc-js takes deadlines as times of the wall clock",
   "coordinator/src/plan/plan-apply.ts": "virtual time",
+  "coordinator/src/rpc/node-server/node-call.ts":
+    "handlers of grpc-js read deadlines as times of the wall clock",
   "coordinator/src/rpc/token-watch.ts": "API tokens expire by the wall clock; the wait has a cap",
   "coordinator/src/store/conformance/fixture.ts": "the monotonic clock of a test",
   "coordinator/src/support/coordinator-files.ts": "grpc-js takes deadlines as times of the wall clock",

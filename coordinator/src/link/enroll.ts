@@ -57,6 +57,8 @@ const MAX_JOIN_ANSWERS = 20;
  * only one of them.
  */
 const MAX_TRIES = 20;
+/** The limit of attempts of a renewal. Only few other requests change a node's record at the same time. */
+const MAX_RENEWAL_TRIES = 5;
 
 /** Creates a node from a join token and a key. Records the use of the token and the node in one transaction. */
 export async function join(
@@ -162,14 +164,42 @@ export async function renew(
 ): Promise<RenewResponse> {
   const { store, state, authority, log } = options;
   const { id, serial } = renewingNode(context);
-  const node = state.node(id);
-  if (node === undefined)
-    throw new CoordinatorError("NOT_FOUND", `node ${id} was removed: join again with a new token`);
+  const first = nodeToRenew(state, id);
   const issued = await certify(options, id, request.csr);
+  for (let tries = 0; tries < MAX_RENEWAL_TRIES; tries++) {
+    const node = nodeToRenew(state, id);
+    // A revocation or another host's join must not be undone.
+    if (!hasSameCertificates(node.record, first.record)) break;
+    const record = renewedRecord(node, serial, issued);
+    const result = await store.txn(
+      [{ type: "mod-revision", key: nodeKey(id), revision: node.revision }],
+      [{ type: "put", key: nodeKey(id), value: encodeRecord(NodeRecord, record) }],
+    );
+    await state.reached(result.revision);
+    if (!result.succeeded) continue;
+    log.info({ event: "node-certificate-renewed", node: id, serial: issued.serial });
+    return { certificatePem: issued.chainPem, caBundlePem: authority.certPem };
+  }
+  throw new CoordinatorError("CONFLICT", "other requests changed the node's record; try again");
+}
+
+function hasSameCertificates(a: NodeRecord, b: NodeRecord): boolean {
+  return a.revoked === b.revoked && a.serials.join() === b.serials.join();
+}
+
+/** @throws CoordinatorError NOT_FOUND. */
+function nodeToRenew(state: ClusterView, id: NodeId): NodeEntry {
+  const node = state.node(id);
+  if (node !== undefined) return node;
+  throw new CoordinatorError("NOT_FOUND", `node ${id} was removed: join again with a new token`);
+}
+
+/** Returns the record of a node with a further certificate. `serial` is that of the certificate in use. */
+function renewedRecord(node: NodeEntry, serial: string | undefined, issued: IssuedCertificate): NodeRecord {
   // The response may be lost. The certificate in use stays valid, because two lost responses would otherwise lock the node
   // out.
   const kept = serial === undefined ? node.record.serials : [serial];
-  const record: NodeRecord = {
+  return {
     ...node.record,
     serials: [issued.serial, ...kept].slice(0, MAX_SERIALS),
     publicKeySha256: issued.pin,
@@ -177,15 +207,6 @@ export async function renew(
     certificateBegins: newestBegin(node, issued),
     certificateAuthority: issued.authorityPin,
   };
-  const result = await store.txn(
-    [{ type: "mod-revision", key: nodeKey(id), revision: node.revision }],
-    [{ type: "put", key: nodeKey(id), value: encodeRecord(NodeRecord, record) }],
-  );
-  await state.reached(result.revision);
-  if (!result.succeeded)
-    throw new CoordinatorError("CONFLICT", "other requests changed the node's record repeatedly; try again");
-  log.info({ event: "node-certificate-renewed", node: id, serial: issued.serial });
-  return { certificatePem: issued.chainPem, caBundlePem: authority.certPem };
 }
 
 /** Returns the calling node by its certificate, which may have expired, and the serial number of the certificate. */

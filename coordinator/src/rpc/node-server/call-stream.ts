@@ -61,7 +61,7 @@ export class CallStream extends Duplex {
     this.#host.sendHead(metadata);
   }
 
-  /** Makes the windows for the request this large, so that large uploads need not wait. */
+  /** Makes the windows for the request this large, so that large uploads wait less often. */
   widenWindow(bytes: number): void {
     this.#host.widenWindow(bytes);
   }

@@ -221,7 +221,7 @@ test("stops a client whose requests the handler does not read", LIMIT, async (t)
   await until("all arrive once the handler reads", () => read === 400);
 });
 
-test("tells a handler that its client does not read", LIMIT, async (t) => {
+test("pauses a handler while its client does not read", LIMIT, async (t) => {
   let served: Bytes | undefined;
   const { client } = await started(t, {
     connect: (call) => {
