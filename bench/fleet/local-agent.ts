@@ -6,25 +6,30 @@ import { connect } from "../../coordinator/src/link/connect.ts";
 import { helloOf, PodAnswers, statusesOf, statusOf } from "./pod-answers.ts";
 
 const CAPACITY = 1_000;
-export const HEARTBEAT_MS = 60_000;
+export const HEARTBEAT_MS = 600_000;
 
 /** An agent without a host, connected to the coordinator's own stream handler. */
 export class LocalAgent {
   readonly #answers = new PodAnswers(() => {});
   readonly #requests = new Channel<ConnectRequest>(CAPACITY);
+  readonly #stopped = new AbortController();
+  readonly #heartbeats: NodeJS.Timeout;
   #flips = 0;
 
-  constructor(name: string, core: Core, signal: AbortSignal) {
-    void this.#run(name, core, signal);
-    const timer = setInterval(() => {
+  constructor(name: string, core: Core) {
+    void this.#run(name, core);
+    this.#heartbeats = setInterval(() => {
       void this.#requests.push({
         message: { $case: "heartbeat", value: { assignmentRevision: 0n, usage: undefined } },
       });
     }, HEARTBEAT_MS);
-    signal.addEventListener("abort", () => {
-      clearInterval(timer);
-      this.#requests.close();
-    });
+  }
+
+  /** Disconnects. Each agent has a signal of its own, because adding a listener takes longer the more a signal has. */
+  stop(): void {
+    clearInterval(this.#heartbeats);
+    this.#stopped.abort();
+    this.#requests.close();
   }
 
   get pods(): number {
@@ -40,10 +45,10 @@ export class LocalAgent {
     return { uid: pod.uid, ready };
   }
 
-  async #run(name: string, core: Core, signal: AbortSignal): Promise<void> {
+  async #run(name: string, core: Core): Promise<void> {
     void this.#requests.push({ message: { $case: "hello", value: helloOf(name) } });
     const caller = { type: "node", nodeId: nodeId(name) } as const;
-    const context = { method: "", caller, peer: "", signal };
+    const context = { method: "", caller, peer: "", signal: this.#stopped.signal };
     for await (const response of connect(this.#requests, context, core.services.connect)) {
       // Encoded messages concern services, and the fleet has none.
       if (Buffer.isBuffer(response)) continue;
