@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { CliError } from "../errors.ts";
-import { readBundles } from "./bundles.ts";
+import { type BundleOptions, readBundles, readManifest } from "./bundles.ts";
 import { locate, splitPath } from "./locate.ts";
 import { formatProblem } from "./problem.ts";
 
 const options = { namespace: "default", flagNamespace: undefined };
 
 /** Returns namespace, labels and `kind name` of each resource for each bundle. */
-function shapes(texts: readonly string[], given: Partial<Parameters<typeof readBundles>[1]> = {}): unknown {
+function shapes(texts: readonly string[], given: Partial<BundleOptions> = {}): unknown {
   const sources = texts.map((text, index) => ({ name: `f${index}`, text }));
-  return readBundles(sources, { ...options, ...given }).map(
+  return readManifest(sources, { ...options, ...given }).bundles.map(
     ({ request: { namespace, labels, resources, applyId } }) => [
       namespace,
       Object.entries(labels)
@@ -22,10 +22,7 @@ function shapes(texts: readonly string[], given: Partial<Parameters<typeof readB
   );
 }
 
-function problems(
-  texts: readonly string[],
-  given: Partial<Parameters<typeof readBundles>[1]> = {},
-): string[] {
+function problems(texts: readonly string[], given: Partial<BundleOptions> = {}): string[] {
   try {
     shapes(texts, given);
   } catch (error) {
@@ -225,3 +222,26 @@ for (const [what, text] of [
     assert.deepEqual(others, []);
   });
 }
+
+describe("Compose files", () => {
+  const env = {};
+  const invalid = "services: {web: {image: 'web:v1', ports: [abc]}}\n";
+  const partial = "services: {web: {image: 'web:v1', networks: [back]}}\n";
+
+  test("reports what is wrong in the file", () => {
+    for (const onLoss of [undefined, () => {}]) {
+      const [problem, ...others] = problems([invalid], { conversion: { env, onLoss } });
+      assert.match(problem ?? "", /services\.web\.ports/);
+      assert.deepEqual(others, []);
+    }
+  });
+
+  test("reports what can't be converted as a problem, or to the function for losses", () => {
+    const [problem] = problems([partial], { conversion: { env, onLoss: undefined } });
+    assert.match(problem ?? "", /services\.web\.networks/);
+    const losses: string[] = [];
+    const onLoss = ({ path }: { readonly path: string }): void => void losses.push(path);
+    assert.deepEqual(problems([partial], { conversion: { env, onLoss } }), []);
+    assert.deepEqual(losses, ["services.web.networks"]);
+  });
+});
