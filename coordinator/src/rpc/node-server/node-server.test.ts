@@ -259,11 +259,16 @@ test("cancels a call that its client cancels, and those of a closed connection",
 });
 
 test("ends a call at its deadline", LIMIT, async (t) => {
-  const { client, clock, admission } = await started(t, { connect: () => {} });
-  const { ended } = connectOf(client, new Metadata(), 15_000);
-  await until("it is served", () => admission.openCalls === 1);
+  const received: string[] = [];
+  const connect = (call: Bytes): void => void call.on("data", (part: Buffer) => received.push(`${part}`));
+  const { client, clock } = await started(t, { connect });
+  const { call, ended } = connectOf(client, new Metadata(), 15_000);
+  call.write(Buffer.from("a"));
+  await until("its first message is read", () => received.length === 1);
   clock.advance(15_000);
-  assert.equal((await ended).code, status.DEADLINE_EXCEEDED);
+  // The client ends it with another text if the server does not.
+  const { code, details } = await ended;
+  assert.deepEqual([code, details], [status.DEADLINE_EXCEEDED, "the deadline of the call has passed"]);
 });
 
 test("ends a call without a first message in time", LIMIT, async (t) => {
