@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
+import { isBlockedByBrowsers } from "@forage/common/blocked-ports";
 import type { Registry } from "prom-client";
 import manifest from "../package.json" with { type: "json" };
 import { NO_AUDIT_LOG } from "./audit/audit-log.ts";
@@ -108,6 +109,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   audit.started();
   const addresses = { grpc, http: http.address, destination: plain?.address };
   log.info({ event: "coordinator-started", ...addresses, revision: store.revision });
+  if (isBlockedByBrowsers(http.address.port))
+    log.warn({ event: "http-port-blocked-by-browsers", http: http.address });
   return {
     ...addresses,
     access: workspaces?.access,

@@ -20,6 +20,14 @@ test("refuses flags and values that it does not understand", () => {
   }
 });
 
+test("refuses an HTTP port that browsers and fetch don't open", () => {
+  assert.throws(() => parseUpFlags(["--http", "127.0.0.1:10080"], "/"), {
+    code: "BAD_USAGE",
+    message: /--http 127.0.0.1:10080 has a port that browsers refuse to open/,
+  });
+  assert.equal(parseUpFlags(["--grpc", "127.0.0.1:10080"], "/").grpc, "127.0.0.1:10080");
+});
+
 test("the records can be stored on the disk or in etcd", () => {
   assert.equal(parseUpFlags(["--store", "etcd"], "/").store, "etcd");
   assert.throws(

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { isBlockedByBrowsers } from "../../common/src/blocked-ports.ts";
 import { messageOf } from "../../common/src/message-of.ts";
 import { SetupError } from "../lib/setup-error.ts";
 
@@ -41,6 +42,7 @@ export function parseUpFlags(argv: readonly string[], startDir: string): UpFlags
   for (const [name, address] of Object.entries({ grpc, http, destination })) {
     if (address !== undefined) parseAddress(address, `--${name}`);
   }
+  if (http !== undefined) refuseBlockedPort(http);
   return {
     dataDir: dataDir(values.data, startDir),
     ...(grpc !== undefined && { grpc }),
@@ -81,6 +83,16 @@ export function parseAddress(text: string, name: string): Address {
     );
   }
   return { host: match[1] ?? match[2] ?? "", port };
+}
+
+function refuseBlockedPort(http: string): void {
+  const { port } = parseAddress(http, "--http");
+  if (!isBlockedByBrowsers(port)) return;
+  throw new SetupError(
+    "BAD_USAGE",
+    `--http ${http} has a port that browsers refuse to open`,
+    "choose another one, for example --http 127.0.0.1:7611",
+  );
 }
 
 function dataDir(value: string | undefined, startDir: string): string {

@@ -16,10 +16,11 @@ interface Claim extends PortOwner {
   readonly by: ProcessIdentity | undefined;
 }
 
-// Below an installed agent's range (20000-29999), NodePorts and the kernel's own choice of ports.
-const FIRST_PORT = 10_000;
+// Below an installed agent's range (20000-29999), NodePorts and the kernel's own choice of ports, and above port 10080,
+// which browsers refuse.
+const FIRST_PORT = 10_500;
 const LAST_PORT = 19_999;
-// The agent's own HTTP port and 499 for pods: 20 instances on one machine.
+// The agent's own HTTP port and 499 for pods: 19 instances on one machine.
 const PORTS_EACH = 500;
 // One file for each range. After a reboot they are gone, but an instance's record still contains its range.
 const CLAIMS = "/run/forage-ports";

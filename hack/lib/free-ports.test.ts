@@ -18,6 +18,11 @@ test("returns different ports that are free and outside the kernel's range for c
   }
 });
 
+test("returns no port that fetch refuses", async () => {
+  const draws = [10_080, 10_081];
+  assert.deepEqual(await freePorts(1, "127.0.0.1", () => draws.shift() ?? 0), [10_081]);
+});
+
 test("reports an address that the host doesn't have", async () => {
   await assert.rejects(freePorts(1, "192.0.2.1"), { code: "EADDRNOTAVAIL" });
 });

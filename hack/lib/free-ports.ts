@@ -1,5 +1,6 @@
 import { randomInt } from "node:crypto";
 import { createServer, type Server } from "node:net";
+import { isBlockedByBrowsers } from "../../common/src/blocked-ports.ts";
 import { SetupError } from "./setup-error.ts";
 
 /**
@@ -10,15 +11,23 @@ const FIRST = 10_000;
 const END = 29_000;
 const MAX_TRIES = 1_000;
 
-/** Returns different free ports of the address. Each is kept open until all are known. */
-export async function freePorts(count: number, address = "127.0.0.1"): Promise<number[]> {
+/**
+ * Returns different free ports of the address, none of which browsers or `fetch` refuse. Each is kept open until all are
+ * known.
+ */
+export async function freePorts(
+  count: number,
+  address = "127.0.0.1",
+  draw = () => randomInt(FIRST, END),
+): Promise<number[]> {
   const servers = new Map<number, Server>();
   for (let tries = 0; servers.size < count; tries++) {
     if (tries === MAX_TRIES) {
       await Promise.all([...servers.values()].map(close));
       throw new SetupError("NOT_READY", `${MAX_TRIES} ports of ${address} are in use`, "end other tests");
     }
-    const port = randomInt(FIRST, END);
+    const port = draw();
+    if (isBlockedByBrowsers(port)) continue;
     const server = await listen(port, address);
     if (server !== undefined) servers.set(port, server);
   }
