@@ -45,6 +45,40 @@ test("a node is sent addresses of coordinators that change while its stream begi
   over.abort();
 });
 
+test("a heartbeat is answered on request, also while the node is sent no assignments", async (t) => {
+  const { world, node } = await start(t);
+  const { time } = world;
+  node.crash();
+  const { connect: options } = world.coordinator.core.services;
+  const { history } = options;
+  const gate = { isOver: false, opened: new Promise<void>(() => {}), check: () => {} };
+  const refused = { check: () => {}, lineage: "", refusal: "old", refused: AbortSignal.abort() };
+  const cases = {
+    "with assignments": options,
+    "before decisions": { ...options, gate: gate as unknown as typeof options.gate },
+    "with an outdated store": { ...options, history: refused as unknown as typeof history },
+  };
+  for (const [title, given] of Object.entries(cases)) {
+    const over = new AbortController();
+    const caller = { type: "node", nodeId: nodeId(node.name) } as const;
+    const context = { method: "", caller, peer: "n:1", signal: over.signal };
+    const kinds: string[] = [];
+    const reading = (async () => {
+      for await (const response of connect(hello(over.signal, heartbeats(time)), context, given)) {
+        if (!Buffer.isBuffer(response)) kinds.push(response.message?.$case ?? "");
+      }
+    })();
+    await time.run(500);
+    assert.equal(kinds.filter((kind) => kind === "heartbeatAnswer").length, 0, title);
+    assert.equal(kinds[0], "welcome");
+    await time.run(3_000);
+    assert.equal(kinds.filter((kind) => kind === "heartbeatAnswer").length, 1, title);
+    over.abort();
+    await time.run(500);
+    await reading.catch(() => undefined);
+  }
+});
+
 test("no controller writes after the store has refused a write", async (t) => {
   const lines: string[] = [];
   const { world, node } = await start(t, (line) => void lines.push(line));
@@ -75,7 +109,23 @@ async function start(t: TestContext, echo: (line: string) => void = () => {}) {
   return { world, node };
 }
 
-async function* hello(signal: AbortSignal): AsyncGenerator<ConnectRequest> {
+async function* hello(
+  signal: AbortSignal,
+  later: AsyncIterable<ConnectRequest> = none(),
+): AsyncGenerator<ConnectRequest> {
   yield { message: { $case: "hello", value: Hello.fromPartial({ node: {} }) } };
+  yield* later;
+  if (signal.aborted) return;
   await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+}
+
+async function* none(): AsyncGenerator<ConnectRequest> {}
+
+/** Yields two heartbeats after a second each, of which the second one requests an answer. */
+async function* heartbeats(time: World["time"]): AsyncGenerator<ConnectRequest> {
+  for (const answerRequested of [false, true]) {
+    await new Promise<void>((resolve) => time.schedule(1_000, resolve));
+    const value = { assignmentRevision: 0n, usage: undefined, answerRequested };
+    yield { message: { $case: "heartbeat", value } };
+  }
 }

@@ -1,7 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { nodeId } from "@forage/identity";
 import { CertificateAuthority } from "@forage/identity/ca";
-import { type JoinTokenRecord, mintJoinToken, recordUse, verifyJoinToken } from "@forage/identity/join-token";
+import { type JoinTokenRecord, mintJoinToken } from "@forage/identity/join-token";
 import { TlsServer } from "@forage/identity/tls-server";
 import {
   AgentServiceService,
@@ -30,6 +29,7 @@ import {
   type ServerDuplexStream,
   status,
 } from "@grpc/grpc-js";
+import { type JoinRequest, joinNode } from "./joining-node.ts";
 import { renewingNode } from "./renewing-node.ts";
 
 export interface FakeCoordinatorOptions {
@@ -70,6 +70,10 @@ export class FakeCoordinator {
   /** Whether renewals are rejected, as for a certificate that expired too long ago. */
   refusesRenewals = false;
   heartbeats = 0;
+  /** Whether it knows nothing of answers to heartbeats. */
+  isOfEarlierVersion = false;
+  /** Whether it answers heartbeats that request it. */
+  answersHeartbeats = true;
   lastRevision = 0n;
   revision = 100n;
   /** Called for each hello, before the welcome is sent. */
@@ -226,31 +230,14 @@ export class FakeCoordinator {
   }
 
   readonly #join: handleUnaryCall<
-    { tokenId: string; tokenSecret: string; csr: Buffer; nodeName: string },
+    JoinRequest,
     { certificatePem: string; caBundlePem: string; clusterId: string }
   > = (call, callback) => {
-    const { tokenId, tokenSecret, csr, nodeName } = call.request;
-    this.joins.push(nodeName);
-    const join = async () => {
-      const record = this.#tokens.get(tokenId);
-      const id = nodeId(nodeName);
-      const issued = await this.authority.issueNode(id, csr, this.#options.certificateLifetimeMs);
-      const attempt = { secret: tokenSecret, nodeName: id, keyPin: issued.pin };
-      const verdict = record && verifyJoinToken(record, attempt, Date.now());
-      if (record === undefined || !verdict?.ok) {
-        throw Object.assign(new Error("the join token is not good"), { code: status.PERMISSION_DENIED });
-      }
-      if (verdict.type === "first") {
-        this.#tokens.set(tokenId, recordUse(record, { keyPin: issued.pin, nodeName: id, atMs: Date.now() }));
-      }
-      return {
-        certificatePem: issued.chainPem,
-        caBundlePem: this.authority.certPem,
-        clusterId: this.clusterId,
-      };
-    };
-    join().then(
-      (response) => callback(null, response),
+    this.joins.push(call.request.nodeName);
+    const { certificateLifetimeMs } = this.#options;
+    joinNode(call.request, this.authority, this.#tokens, certificateLifetimeMs).then(
+      (certificatePem) =>
+        callback(null, { certificatePem, caBundlePem: this.authority.certPem, clusterId: this.clusterId }),
       (error) => callback(error),
     );
   };
@@ -294,6 +281,8 @@ export class FakeCoordinator {
       case "heartbeat":
         this.heartbeats += 1;
         this.lastRevision = message.value.assignmentRevision;
+        if (message.value.answerRequested && this.answersHeartbeats)
+          stream.write({ message: { $case: "heartbeatAnswer", value: {} } });
         return;
       case "podStatuses":
         this.#note(message.value.pods);
@@ -320,7 +309,11 @@ export class FakeCoordinator {
     this.node = hello.node;
     this.onHello();
     const { clusterId, revision } = this;
-    const value = { clusterId, heartbeatIntervalMs: HEARTBEAT_MS, coordinators: this.coordinators };
+    const { coordinators, isOfEarlierVersion } = this;
+    const value = {
+      ...{ clusterId, heartbeatIntervalMs: HEARTBEAT_MS, coordinators },
+      answersHeartbeats: !isOfEarlierVersion,
+    };
     stream.write({ message: { $case: "welcome", value } });
     stream.write({
       message: {

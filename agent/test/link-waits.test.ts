@@ -77,6 +77,36 @@ test("sends heartbeats at the interval that the coordinator requests on the conn
   await until("it waits for the new interval", () => clock.delaysMs.includes(12_345));
 });
 
+test("leaves a coordinator that stops answering heartbeats, and connects again", async (t) => {
+  const coordinator = await startCoordinator(t);
+  coordinator.answersHeartbeats = false;
+  const clock = new FastClock();
+  const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken(), { clock });
+  await until("it notices", () =>
+    agent.states.some(({ message = "" }) => /answers no heartbeats/.test(message)),
+  );
+  coordinator.answersHeartbeats = true;
+  const { heartbeats } = coordinator;
+  await until("connected", () => agent.link.state.kind === "connected");
+  await until("many heartbeats", () => coordinator.heartbeats > heartbeats + 30);
+  assert.equal(coordinator.hellos.length, 2);
+});
+
+test("connects again with PINGs to a coordinator of an earlier version, which answers no heartbeats", async (t) => {
+  const coordinator = await startCoordinator(t);
+  coordinator.isOfEarlierVersion = true;
+  const clock = new FastClock();
+  const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken(), { clock });
+  await until("connected", () => agent.link.state.kind === "connected" && coordinator.connections === 1);
+  const { heartbeats } = coordinator;
+  await until("many heartbeats", () => coordinator.heartbeats > heartbeats + 30);
+  assert.equal(coordinator.hellos.length, 2);
+  assert.deepEqual(
+    agent.states.map(({ kind }) => kind),
+    ["joining", "connecting", "connected"],
+  );
+});
+
 /** Waits for one hundredth of the time. */
 class FastClock implements Clock {
   readonly delaysMs: number[] = [];

@@ -3,6 +3,7 @@ import type { ConnectRequest } from "@forage/proto/forage/agent/v1/agent";
 import type { Core } from "../../coordinator/src/core.ts";
 import { Channel } from "../../coordinator/src/link/channel.ts";
 import { connect } from "../../coordinator/src/link/connect.ts";
+import { heartbeat } from "./heartbeats.ts";
 import { helloOf, PodAnswers, statusesOf, statusOf } from "./pod-answers.ts";
 
 const CAPACITY = 1_000;
@@ -19,9 +20,7 @@ export class LocalAgent {
   constructor(name: string, core: Core) {
     void this.#run(name, core);
     this.#heartbeats = setInterval(() => {
-      void this.#requests.push({
-        message: { $case: "heartbeat", value: { assignmentRevision: 0n, usage: undefined } },
-      });
+      void this.#requests.push(heartbeat());
     }, HEARTBEAT_MS);
   }
 

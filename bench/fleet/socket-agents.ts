@@ -18,13 +18,13 @@ import {
 } from "@forage/proto/forage/operator/v1/operator";
 import { type ChannelCredentials, type ClientDuplexStream, Metadata } from "@grpc/grpc-js";
 import type { CoordinatorProcess } from "./coordinator-process.ts";
+import { Heartbeats } from "./heartbeats.ts";
 import { type HollowHost, helloOf, PodAnswers, statusesOf } from "./pod-answers.ts";
 
 /** The maximum uses of one reusable token. */
 const JOINS_PER_TOKEN = 100;
 const JOINS_AT_ONCE = 16;
 export const HEARTBEAT_MS = 2_500;
-const KEEPALIVE_MS = 10_000;
 
 export interface SocketAgentsOptions {
   /** Returns the host that the agent reports. */
@@ -125,28 +125,29 @@ export class SocketAgents {
   ): Promise<void> {
     const { name, answers } = agent;
     const { host, onServices } = this.#options;
-    let timer: NodeJS.Timeout | undefined;
-    const beatEvery = (intervalMs: number): void => {
-      clearInterval(timer);
-      timer = setInterval(() => stream.write(heartbeat), intervalMs);
-    };
+    const heartbeats = new Heartbeats(
+      (message) => stream.write(message),
+      () => stream.cancel(),
+    );
     agent.close = () => {
-      clearInterval(timer);
+      heartbeats.stop();
       stream.cancel();
       client.close();
     };
     agent.send = (request) => void stream.write(request);
     await new Promise<void>((resolve, reject) => {
       stream.on("error", (error) => {
-        clearInterval(timer);
+        heartbeats.stop();
         reject(error);
       });
       stream.on("data", (response: ConnectResponse) => {
+        heartbeats.received();
         if (response.message?.$case === "welcome") {
-          beatEvery(response.message.value.heartbeatIntervalMs);
+          heartbeats.every(response.message.value.heartbeatIntervalMs);
           resolve();
         }
-        if (response.message?.$case === "heartbeatInterval") beatEvery(response.message.value.intervalMs);
+        if (response.message?.$case === "heartbeatInterval")
+          heartbeats.every(response.message.value.intervalMs);
         if (response.message?.$case === "services") onServices?.(name, response.message.value);
         const answer = answers.answer(response);
         if (answer !== undefined) stream.write(answer);
@@ -155,10 +156,6 @@ export class SocketAgents {
     });
   }
 }
-
-export const heartbeat: ConnectRequest = {
-  message: { $case: "heartbeat", value: { assignmentRevision: 0n, usage: undefined } },
-};
 
 /** Joins and connects like an agent, with its own key. */
 export async function joinAndConnect(
@@ -183,15 +180,10 @@ export async function joinAndConnect(
   return { client, stream: client.connect(), credentials };
 }
 
-/**
- * Returns a client with the keepalive PINGs of a real agent. Channels to one address with equal options would share
- * their sockets.
- */
+/** Returns a client on a connection of its own. Channels to one address with equal options would share their sockets. */
 function agentClient(address: string, credentials: ChannelCredentials): AgentServiceClient {
   return new AgentServiceClient(address, credentials, {
     "grpc.use_local_subchannel_pool": 1,
-    "grpc.keepalive_time_ms": KEEPALIVE_MS,
-    "grpc.keepalive_permit_without_calls": 1,
   });
 }
 

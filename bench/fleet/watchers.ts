@@ -4,8 +4,9 @@ import { waitFor } from "../../hack/lib/wait-for.ts";
 import { anonymousMb, cpuSeconds, idlePercent, residentMb } from "../apply/process-cost.ts";
 import { requestsFor } from "./apply-pods.ts";
 import { startCoordinatorProcess } from "./coordinator-process.ts";
+import { heartbeat } from "./heartbeats.ts";
 import { helloOf } from "./pod-answers.ts";
-import { heartbeat, joinAndConnect, joinToken } from "./socket-agents.ts";
+import { joinAndConnect, joinToken } from "./socket-agents.ts";
 
 /** The number of streams on one connection, as in the dashboard of a team. */
 const STREAMS_PER_CONNECTION = 100;
@@ -25,7 +26,7 @@ export async function measureWatchers(count: number, result: Record<string, numb
   stream.on("error", () => {}).resume();
   // The agent reports nothing about its pods, so their rollout stays open.
   stream.write({ message: { $case: "hello", value: helloOf("n0", { address: "192.0.2.1", pods: PODS }) } });
-  const timer = setInterval(() => stream.write(heartbeat), HEARTBEAT_MS);
+  const timer = setInterval(() => stream.write(heartbeat()), HEARTBEAT_MS);
   const clients: ForageServiceClient[] = [];
   try {
     const own = new ForageServiceClient(address, channelCredentials({ caPem }));

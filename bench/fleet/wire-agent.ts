@@ -5,10 +5,10 @@ import {
   type ConnectRequest,
   type ConnectResponse,
 } from "@forage/proto/forage/agent/v1/agent";
+import { Heartbeats } from "./heartbeats.ts";
 import { helloOf, PodAnswers } from "./pod-answers.ts";
 
-/** The times of a real agent's link. */
-const KEEPALIVE_MS = 10_000;
+/** The limit of a real agent's link. */
 const WELCOME_LIMIT_MS = 15_000;
 /** The size of a message's header: a byte that states whether it is compressed, and its length. */
 const HEAD_BYTES = 5;
@@ -42,8 +42,6 @@ export class WireAgent {
     const socket = connectTls(options);
     const session = connectHttp2(`https://${host}:${port}`, { createConnection: () => socket });
     const late = setTimeout(() => session.destroy(), WELCOME_LIMIT_MS);
-    const pings = setInterval(() => !session.destroyed && session.ping(() => {}), KEEPALIVE_MS);
-    let beats: NodeJS.Timeout | undefined;
     const ended = new Promise<void>((resolve) => session.once("close", resolve));
     session.on("error", () => {});
     const stream = session.request({
@@ -54,20 +52,15 @@ export class WireAgent {
     });
     stream.on("error", () => {}).once("close", () => session.destroy());
     const send = (message: ConnectRequest): void => void (stream.writable && stream.write(framed(message)));
-    const beatEvery = (intervalMs: number): void => {
-      clearInterval(beats);
-      beats = setInterval(
-        () => send({ message: { $case: "heartbeat", value: { assignmentRevision: 0n, usage: undefined } } }),
-        intervalMs,
-      );
-    };
+    const heartbeats = new Heartbeats(send, () => session.destroy());
     const take = ({ message }: ConnectResponse): void => {
+      heartbeats.received();
       if (message?.$case === "welcome") {
         clearTimeout(late);
-        beatEvery(message.value.heartbeatIntervalMs);
+        heartbeats.every(message.value.heartbeatIntervalMs);
         onWelcome();
       }
-      if (message?.$case === "heartbeatInterval") beatEvery(message.value.intervalMs);
+      if (message?.$case === "heartbeatInterval") heartbeats.every(message.value.intervalMs);
       const answer = this.#answers.answer({ message });
       if (answer !== undefined) send(answer);
     };
@@ -75,8 +68,7 @@ export class WireAgent {
     send({ message: { $case: "hello", value: helloOf(name, undefined, this.#answers.statuses()) } });
     await ended;
     clearTimeout(late);
-    clearInterval(pings);
-    clearInterval(beats);
+    heartbeats.stop();
     socket.destroy();
   }
 }

@@ -6,8 +6,9 @@ import { systemClock } from "../../agent/src/clock.ts";
 import { type RunCommand, runCommand } from "../../agent/src/network/run-command.ts";
 import { KnownServices } from "../../agent/src/services/known-services.ts";
 import { ServiceRules } from "../../agent/src/services/service-rules.ts";
+import { heartbeat } from "../fleet/heartbeats.ts";
 import { helloOf } from "../fleet/pod-answers.ts";
-import { HEARTBEAT_MS, heartbeat, joinAndConnect } from "../fleet/socket-agents.ts";
+import { HEARTBEAT_MS, joinAndConnect } from "../fleet/socket-agents.ts";
 
 /** The options of the process, as JSON in its only argument. */
 export interface KernelAgentOptions {
@@ -76,7 +77,7 @@ async function main(): Promise<void> {
     if (message?.$case === "services") services.apply(message.value);
   });
   stream.write({ message: { $case: "hello", value: helloOf(name, { address: "192.0.2.250", pods: 0 }) } });
-  setInterval(() => stream.write(heartbeat), HEARTBEAT_MS);
+  setInterval(() => stream.write(heartbeat()), HEARTBEAT_MS);
 }
 
 if (import.meta.main) await main();

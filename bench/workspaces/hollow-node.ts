@@ -5,8 +5,9 @@ import {
   WorkspaceReport,
 } from "@forage/proto/forage/workspaces/v1/workspaces";
 import type { CoordinatorProcess } from "../fleet/coordinator-process.ts";
+import { heartbeat } from "../fleet/heartbeats.ts";
 import { helloOf, PodAnswers } from "../fleet/pod-answers.ts";
-import { HEARTBEAT_MS, heartbeat, joinAndConnect } from "../fleet/socket-agents.ts";
+import { HEARTBEAT_MS, joinAndConnect } from "../fleet/socket-agents.ts";
 
 const HOST = { address: "192.0.2.1", pods: 110 };
 
@@ -27,7 +28,7 @@ export async function startNode(
     if (answer !== undefined) stream.write(answer);
   });
   stream.write({ message: { $case: "hello", value: helloOf(name, HOST) } });
-  const timer = setInterval(() => stream.write(heartbeat), HEARTBEAT_MS);
+  const timer = setInterval(() => stream.write(heartbeat()), HEARTBEAT_MS);
   const content = new WorkspaceNodeServiceClient(coordinator.address, credentials);
   const sync = content.sync();
   sync.on("error", () => undefined);

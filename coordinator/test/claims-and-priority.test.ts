@@ -89,7 +89,10 @@ test(
     const claims = [{ namespace: "shop", name: "data" }];
     const done = { $case: "claimsRemoved" as const, value: { claims } };
     stranger.say(done);
-    stranger.say({ $case: "heartbeat", value: { assignmentRevision: 0n, usage: undefined } });
+    stranger.say({
+      $case: "heartbeat",
+      value: { assignmentRevision: 0n, usage: undefined, answerRequested: false },
+    });
     await world.operator().listNodes({});
     assert.equal(
       (await world.operator().getObject(CLAIM_REF)).object?.name,

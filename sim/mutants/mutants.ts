@@ -60,7 +60,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     caughtBy: /was started beside/,
     from: 24,
   },
-  "ignores-hold-ups": {
+  "ignores-stalls": {
     module: "coordinator/src/link/stall-detector.ts",
     caughtBy: /held-up: endpoints .* were withdrawn/,
     from: 158,
@@ -128,7 +128,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     rollouts: true,
     seeds: 56,
   },
-  "counts-hold-ups": {
+  "counts-pauses": {
     module: "coordinator/src/acting-time/acting-time.ts",
     caughtBy: /held-up: a good version was not rolled out/,
     from: 2,

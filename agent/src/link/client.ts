@@ -7,16 +7,19 @@ import { type CoordinatorAddress, textOf } from "./coordinator-address.ts";
 import { LinkError } from "./link-error.ts";
 import type { NodeIdentity } from "./node-identity.ts";
 
-// Both sides detect a cut connection within 15 s, even if they have nothing to send.
+// A cut connection is detected within 15 s, even if there is nothing to send.
 const KEEPALIVE_MS = 10_000;
 const KEEPALIVE_TIMEOUT_MS = 5_000;
 // A snapshot contains all pods of a host. Each may have up to 1.5 MiB of configuration; most have a few KiB.
 const MESSAGE_MAX_BYTES = 64 * 1024 * 1024;
 
-const CHANNEL_OPTIONS: ClientOptions = {
+const PINGS: ClientOptions = {
   "grpc.keepalive_time_ms": KEEPALIVE_MS,
   "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
   "grpc.keepalive_permit_without_calls": 1,
+};
+
+const CHANNEL_OPTIONS: ClientOptions = {
   "grpc.max_receive_message_length": MESSAGE_MAX_BYTES,
   "grpc.max_send_message_length": MESSAGE_MAX_BYTES,
   // The link creates a new channel for each attempt and does the waiting itself.
@@ -26,10 +29,17 @@ const CHANNEL_OPTIONS: ClientOptions = {
   "grpc.use_local_subchannel_pool": 1,
 };
 
-export function openAgentClient(address: CoordinatorAddress, identity: NodeIdentity): AgentServiceClient {
-  const { pair, caPem } = identity;
+/**
+ * Opens a channel for the node's stream. `pings`: whether PINGs detect a cut connection. A coordinator that answers
+ * heartbeats needs none; with thousands of agents, PINGs are a third of the work of an idle coordinator.
+ */
+export function openAgentClient(
+  address: CoordinatorAddress,
+  { pair, caPem }: NodeIdentity,
+  { pings }: { readonly pings: boolean },
+): AgentServiceClient {
   const credentials = channelCredentials({ caPem, certPem: pair.chainPem, keyPem: pair.keyPem });
-  return new AgentServiceClient(textOf(address), credentials, CHANNEL_OPTIONS);
+  return new AgentServiceClient(textOf(address), credentials, { ...CHANNEL_OPTIONS, ...(pings && PINGS) });
 }
 
 /**
@@ -48,7 +58,11 @@ export function openWorkspaceClient(
 ): WorkspaceNodeServiceClient {
   const credentials = channelCredentials({ caPem, certPem: pair.chainPem, keyPem: pair.keyPem });
   const window = { "grpc-node.flow_control_window": CONTENT_WINDOW_BYTES };
-  return new WorkspaceNodeServiceClient(textOf(address), credentials, { ...CHANNEL_OPTIONS, ...window });
+  return new WorkspaceNodeServiceClient(textOf(address), credentials, {
+    ...CHANNEL_OPTIONS,
+    ...PINGS,
+    ...window,
+  });
 }
 
 /**
@@ -57,11 +71,14 @@ export function openWorkspaceClient(
  */
 export function openDestinationChannel(address: CoordinatorAddress, { pair, caPem }: NodeIdentity): Client {
   const credentials = channelCredentials({ caPem, certPem: pair.chainPem, keyPem: pair.keyPem });
-  return new Client(textOf(address), credentials, CHANNEL_OPTIONS);
+  return new Client(textOf(address), credentials, { ...CHANNEL_OPTIONS, ...PINGS });
 }
 
 export function openEnrollmentClient(address: CoordinatorAddress, caPem: string): EnrollmentServiceClient {
-  return new EnrollmentServiceClient(textOf(address), channelCredentials({ caPem }), CHANNEL_OPTIONS);
+  return new EnrollmentServiceClient(textOf(address), channelCredentials({ caPem }), {
+    ...CHANNEL_OPTIONS,
+    ...PINGS,
+  });
 }
 
 export function isServiceError(error: unknown): error is ServiceError {

@@ -63,6 +63,68 @@ test("stopping before the call aborts the attempt at once", async () => {
   assert.equal(client.isClosed, true);
 });
 
+test("a coordinator that answers no heartbeats is left", async () => {
+  const { client, clock, connection, ended } = await serving();
+  assert.equal(connection.requestsAnswer(), true);
+  await clock.run(4_000);
+  assert.equal(client.call.isCancelled, false);
+  await clock.run(1_000);
+  await assert.rejects(ended, { code: "UNAVAILABLE", message: "the coordinator answers no heartbeats" });
+  connection.close();
+  assert.equal(clock.pending, 0);
+});
+
+test("an answer to a heartbeat keeps the connection", async () => {
+  const { client, clock, connection, ended } = await serving();
+  for (let round = 0; round < 3; round++) {
+    assert.equal(connection.requestsAnswer(), true);
+    await clock.run(2_000);
+    client.call.push({ message: { $case: "heartbeatAnswer", value: {} } });
+    await clock.run(8_000);
+  }
+  assert.equal(client.call.isCancelled, false);
+  connection.close();
+  await ended;
+});
+
+test("slow processing of a message is no silence of the coordinator", async () => {
+  let release = (): void => {};
+  const processed = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const { client, clock, connection, ended } = await serving(() => processed);
+  client.call.push({ message: { $case: "certificateRenewal", value: {} } });
+  await clock.run(0);
+  connection.requestsAnswer();
+  await clock.run(60_000);
+  assert.equal(client.call.isCancelled, false);
+  release();
+  connection.close();
+  await ended;
+});
+
+test("a coordinator of an earlier version is requested no answers", async () => {
+  const { connection, ended } = await serving(async () => {}, { answersHeartbeats: false });
+  assert.equal(connection.requestsAnswer(), false);
+  connection.close();
+  await ended;
+});
+
+/** Opens a connection and reads its messages. `ended` rejects if the connection breaks. */
+async function serving(process: () => Promise<void> = async () => {}, welcome: Partial<Welcome> = {}) {
+  const client = new FakeClient();
+  const clock = new VirtualClock();
+  const value = { clusterId: "c", answersHeartbeats: true, heartbeatIntervalMs: 2_500, ...welcome };
+  client.call.push({ message: { $case: "welcome", value: value as Welcome } });
+  const connection = await open(client, { clock });
+  const ended = (async () => {
+    for await (const _ of connection.messages()) await process();
+  })();
+  ended.catch(() => undefined);
+  await clock.run(0);
+  return { client, clock, connection, ended };
+}
+
 function open(
   client: FakeClient,
   { clock = new VirtualClock(), signal = new AbortController().signal, ...more }: Partial<OpenOptions> = {},

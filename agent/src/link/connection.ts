@@ -8,6 +8,7 @@ import type {
 } from "@forage/proto/forage/agent/v1/agent";
 import { type ClientDuplexStream, connectivityState } from "@grpc/grpc-js";
 import type { Clock } from "../clock.ts";
+import { AnswerWatch } from "./answer-watch.ts";
 import { toLinkError } from "./client.ts";
 import { LinkError } from "./link-error.ts";
 
@@ -23,6 +24,12 @@ export interface OpenOptions {
   readonly connectLimitMs?: number | undefined;
 }
 
+interface Welcomed {
+  readonly welcome: Welcome;
+  readonly reported: NodeReport | undefined;
+  readonly clock: Clock;
+}
+
 /** A Connect stream on its own channel, from hello to end. */
 export class Connection {
   readonly client: AgentServiceClient;
@@ -33,14 +40,17 @@ export class Connection {
   readonly reported: NodeReport | undefined;
   readonly #call: ClientDuplexStream<ConnectRequest, ConnectResponse>;
   readonly #messages: AsyncIterator<ConnectResponse>;
+  readonly #answers: AnswerWatch | undefined;
+  /** Whether the next message is awaited, and not the last one processed. */
+  #isReading = false;
   #closed = false;
+  #isSilent = false;
 
   private constructor(
     client: AgentServiceClient,
     call: ClientDuplexStream<ConnectRequest, ConnectResponse>,
     messages: AsyncIterator<ConnectResponse>,
-    welcome: Welcome,
-    reported: NodeReport | undefined,
+    { welcome, reported, clock }: Welcomed,
   ) {
     this.client = client;
     this.reported = reported;
@@ -48,6 +58,15 @@ export class Connection {
     this.#messages = messages;
     this.welcome = welcome;
     this.heartbeatIntervalMs = welcome.heartbeatIntervalMs;
+    if (welcome.answersHeartbeats)
+      this.#answers = new AnswerWatch({
+        clock,
+        isBusy: () => !this.#isReading,
+        onSilence: () => {
+          this.#isSilent = true;
+          call.cancel();
+        },
+      });
   }
 
   /**
@@ -79,7 +98,8 @@ export class Connection {
       const message = first.done ? undefined : first.value.message;
       if (message?.$case !== "welcome")
         throw new LinkError("PROTOCOL", "the coordinator's first message was not a welcome");
-      return new Connection(client, call, messages, message.value, hello.node);
+      const welcome = message.value;
+      return new Connection(client, call, messages, { welcome, reported: hello.node, clock });
     } catch (error) {
       call.on("error", () => undefined);
       call.cancel();
@@ -100,14 +120,26 @@ export class Connection {
   async *messages(): AsyncGenerator<CoordinatorMessage> {
     try {
       while (!this.#closed) {
+        this.#isReading = true;
         const next = await this.#messages.next();
+        this.#isReading = false;
+        this.#answers?.received();
         if (next.done) break;
         if (next.value.message !== undefined) yield next.value.message;
       }
     } catch (error) {
-      if (!this.#closed) throw toLinkError(error);
+      if (this.#closed) return;
+      if (this.#isSilent) throw new LinkError("UNAVAILABLE", "the coordinator answers no heartbeats");
+      throw toLinkError(error);
+    } finally {
+      this.#answers?.received();
     }
     if (!this.#closed) throw new LinkError("UNAVAILABLE", "the coordinator ended the stream");
+  }
+
+  /** Returns whether the heartbeat that is about to be sent has to request an answer. */
+  requestsAnswer(): boolean {
+    return this.#answers?.request(this.heartbeatIntervalMs) ?? false;
   }
 
   /**
@@ -128,6 +160,7 @@ export class Connection {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#answers?.received();
     this.#call.on("error", () => undefined);
     this.#call.end();
     this.#call.cancel();

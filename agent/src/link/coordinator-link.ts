@@ -48,6 +48,8 @@ export class CoordinatorLink {
   #connection: Connection | undefined;
   /** The number of consecutive failures after which the same coordinator was kept. */
   #stays = 0;
+  /** Whether the last coordinator answered no heartbeats, so that PINGs have to detect a cut connection. */
+  #needsPings = false;
   /** The monotonic time of the next random choice of a coordinator. Undefined if none is due. */
   #redrawAtMs: number | undefined;
 
@@ -156,7 +158,7 @@ export class CoordinatorLink {
    */
   async #renewUnusable(known: NodeIdentity, how: string, signal: AbortSignal): Promise<NodeIdentity> {
     const { enroll: options, events, clock, openClient = openAgentClient } = this.#options;
-    const client = openClient(options.address, known);
+    const client = openClient(options.address, known, { pings: true });
     try {
       const renewed = await renewIdentity(client, options.files, signal);
       events.renewed(renewed.pair.notAfterMs);
@@ -268,13 +270,9 @@ export class CoordinatorLink {
   }
 
   async #connect(identity: NodeIdentity, signal: AbortSignal): Promise<Serving> {
-    const { enroll: options, outbox, clock, openClient = openAgentClient } = this.#options;
     if (this.#state.kind !== "connected") this.#become({ kind: "connecting" });
-    outbox.clear();
-    const client = openClient(options.address, identity);
-    const isAlone = (this.#options.coordinators?.all.length ?? 1) === 1;
-    const connectLimitMs = isAlone ? undefined : CONNECT_LIMIT_MS;
-    const connection = await Connection.open(client, this.#hello(), { clock, signal, connectLimitMs });
+    this.#options.outbox.clear();
+    const connection = await this.#open(identity, signal);
     try {
       this.#assertOurs(connection.welcome);
     } catch (error) {
@@ -294,6 +292,21 @@ export class CoordinatorLink {
     // The race with the renewal handles the error later.
     ended.catch(() => undefined);
     return { connection, ended, asked: asked.signal };
+  }
+
+  async #open(identity: NodeIdentity, signal: AbortSignal): Promise<Connection> {
+    const { enroll: options, clock, openClient = openAgentClient } = this.#options;
+    const isAlone = (this.#options.coordinators?.all.length ?? 1) === 1;
+    const connectLimitMs = isAlone ? undefined : CONNECT_LIMIT_MS;
+    while (true) {
+      const pings = this.#needsPings;
+      const client = openClient(options.address, identity, { pings });
+      const connection = await Connection.open(client, this.#hello(), { clock, signal, connectLimitMs });
+      this.#needsPings = !connection.welcome.answersHeartbeats;
+      if (pings || !this.#needsPings) return connection;
+      // A channel can't begin to send PINGs later. This happens only at the first connection to an earlier version.
+      connection.close();
+    }
   }
 
   #streamOptions(renewSoon: () => void): StreamOptions {

@@ -83,6 +83,8 @@ export async function serveStream(connection: Connection, options: StreamOptions
         case "heartbeatInterval":
           connection.heartbeatIntervalMs = message.value.intervalMs;
           break;
+        case "heartbeatAnswer":
+          break;
         case "coordinators":
           options.learnCoordinators(message.value.addresses);
           break;
@@ -182,6 +184,7 @@ async function beat(connection: Connection, options: StreamOptions, signal: Abor
 
 async function heartbeat(connection: Connection, { journal, node, gateway }: StreamOptions): Promise<void> {
   const [usage, traffic] = await Promise.all([node.usage().catch(() => undefined), gateway.traffic()]);
-  const value = { assignmentRevision: journal.revision, usage, traffic };
+  const answerRequested = connection.requestsAnswer();
+  const value = { assignmentRevision: journal.revision, usage, traffic, answerRequested };
   await connection.send({ $case: "heartbeat", value });
 }

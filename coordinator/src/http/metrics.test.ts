@@ -29,6 +29,7 @@ test("renders the figures of the coordinator's parts", async () => {
     'forage_events_dropped_total{why="rate"} 2',
     'forage_events_dropped_total{why="backlog"} 3',
     "forage_events_kept 5",
+    "forage_coordinator_stalls_total 4",
     "forage_hold_ups_total 4",
     "forage_nodes_mass_loss 1",
     "forage_reports_unwritten 6",

@@ -46,6 +46,14 @@ export const EVENT_LOOP_SAMPLE_MS = 200;
 
 export const LEADS_HELP = "1 while this coordinator decides and writes.";
 
+const STALL_COUNTERS = [
+  [
+    "forage_coordinator_stalls_total",
+    "How often the process did not run for a while: stopped, starved of CPU, or paused with its machine.",
+  ],
+  ["forage_hold_ups_total", "The former name of forage_coordinator_stalls_total."],
+] as const;
+
 export function createMetrics(sources: MetricsSources): Metrics {
   const { state, store, events, connections, certificates, liveness, refusal } = sources;
   const registry = new Registry();
@@ -85,15 +93,14 @@ export function createMetrics(sources: MetricsSources): Metrics {
   gauge("forage_reports_unwritten", "Agents' reports that could not be stored and are kept in memory.", () =>
     liveness.unwrittenReports(),
   );
-  new Counter({
-    name: "forage_hold_ups_total",
-    help: "How often the process did not run for a while: stopped, starved of CPU, or paused with its machine.",
-    registers,
-    collect() {
-      this.reset();
-      this.inc(liveness.stalls());
-    },
-  });
+  for (const [name, help] of STALL_COUNTERS)
+    new Counter({
+      ...{ name, help, registers },
+      collect() {
+        this.reset();
+        this.inc(liveness.stalls());
+      },
+    });
   gauge("forage_pods_unplaced", "Pods that are not placed on a node yet.", () => state.unboundPods().length);
   gauge("forage_rollouts_active", "Rollouts that have not finished.", () => state.activeRollouts().length);
   gauge("forage_store_revision", "The store's newest revision.", () => store.revision);

@@ -168,7 +168,7 @@ function welcome(
   { clusterId, history }: ConnectOptions,
 ) {
   return {
-    ...{ clusterId, heartbeatIntervalMs, lineage: history.lineage },
+    ...{ clusterId, heartbeatIntervalMs, lineage: history.lineage, answersHeartbeats: true },
     coordinators: addresses && { addresses: [...addresses] },
   };
 }
@@ -230,8 +230,7 @@ async function* sendLoop(
       servicesSent = version;
       yield* messages;
       yield* gateway.due();
-      for (const request of session.requests.splice(0))
-        yield { message: { $case: "session", value: request } };
+      yield* dueToSession(session);
       const cancel = wakeForTokens(outbox, session, clock);
       await session.wake.wait(signal);
       cancel();
@@ -269,7 +268,7 @@ async function* sendRequests(
   if (health !== undefined && history.refusal !== undefined)
     state.setNodeHealth(session.node, { ...health, message: history.refusal }, true);
   while (!signal.aborted) {
-    for (const value of session.requests.splice(0)) yield { message: { $case: "session", value } };
+    yield* dueToSession(session);
     await session.wake.wait(signal);
   }
 }
@@ -286,9 +285,17 @@ async function* sendEarlyRequests(
   gate.opened.then(end, end);
   const waiting = AbortSignal.any([signal, over.signal]);
   while (!waiting.aborted) {
-    for (const value of session.requests.splice(0)) yield { message: { $case: "session", value } };
+    yield* dueToSession(session);
     await session.wake.wait(waiting);
   }
+}
+
+/** Yields what is sent to a node even if it receives no assignments: session requests and the answer to a heartbeat. */
+function* dueToSession(session: Session): Generator<ConnectResponse> {
+  for (const value of session.requests.splice(0)) yield { message: { $case: "session", value } };
+  if (!session.answerDue) return;
+  session.answerDue = false;
+  yield { message: { $case: "heartbeatAnswer", value: {} } };
 }
 
 function wakeForTokens(outbox: Outbox, session: Session, clock: Clock): () => void {
@@ -332,7 +339,11 @@ function handle(
 ): void {
   switch (message?.$case) {
     case "heartbeat": {
-      const { usage, traffic } = message.value;
+      const { usage, traffic, answerRequested } = message.value;
+      if (answerRequested) {
+        session.answerDue = true;
+        session.wake.raise();
+      }
       options.sessions.recordContact(session, {
         ...(usage && {
           usage: { cpuMilli: Number(usage.cpuMilli), memoryBytes: Number(usage.memoryBytes) },

@@ -24,6 +24,8 @@ export interface Session {
   readonly requests: SessionRequest[];
   /** Whether the node's pods may have changed since the last evaluation. */
   podsChanged: boolean;
+  /** Whether a heartbeat waits for its answer. */
+  answerDue: boolean;
   /** Aborts when a newer session of the node begins, or heartbeats are missing. */
   readonly ended: AbortController;
   lastHeartbeatMs: number;
@@ -129,6 +131,7 @@ export class Sessions {
       wake: new Signal(),
       requests: [],
       podsChanged: true,
+      answerDue: false,
       ended: new AbortController(),
       lastHeartbeatMs: clock.monotonicMs(),
       heartbeatIntervalMs: this.heartbeatIntervalMs,

@@ -167,7 +167,8 @@ export class HollowAgent {
     });
     this.#heartbeat = setInterval(() => {
       if (options.heartbeats === false) return;
-      this.#send({ $case: "heartbeat", value: { assignmentRevision: 0n, usage: this.hostUsage } });
+      const value = { assignmentRevision: 0n, usage: this.hostUsage, answerRequested: false };
+      this.#send({ $case: "heartbeat", value });
       this.#sendMetrics();
     }, 100);
   }

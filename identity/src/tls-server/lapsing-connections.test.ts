@@ -15,7 +15,7 @@ it("finds each expired connection without a visit in turn, and returns it at the
   const [first, second] = [await aNode(ca, "n1"), await aNode(later, "n2")];
   let nowMs = Date.now();
   const peers = new Peers({ isRevoked: () => false, nowMs: () => nowMs });
-  const sockets = [first, second].map(({ certPem }) => aSocket(certPem));
+  const sockets = [first, second].map(({ certPem }) => aSocket(parsed(certPem)));
   for (const socket of sockets) peers.add(socket);
   const lapsing = new LapsingConnections(peers);
   const check = (): readonly unknown[] => lapsing.due(0).map(({ connection }) => connection.socket);
@@ -33,7 +33,7 @@ it("finds each expired connection without a visit in turn, and returns it at the
 it("visits no connection before the earliest end of a certificate", async () => {
   const node = await aNode(await anAuthority());
   const peers = new Peers({ isRevoked: () => false, nowMs: Date.now });
-  const { peer } = peers.add(aSocket(node.certPem));
+  const { peer } = peers.add(aSocket(parsed(node.certPem)));
   assert.equal(peer.type, "authenticated");
   let reads = 0;
   Object.defineProperty(peer, "identity", { get: () => reads++ });
@@ -41,9 +41,32 @@ it("visits no connection before the earliest end of a certificate", async () => 
   assert.equal(reads, 0);
 });
 
+it("visits a hundredth of all connections in turn at each check", async () => {
+  const certificate = parsed((await aNode(await anAuthority())).certPem);
+  let isRevoked = false;
+  const peers = new Peers({ isRevoked: () => isRevoked, nowMs: Date.now });
+  for (let count = 0; count < 10_100; count++) peers.add(aSocket(certificate));
+  const lapsing = new LapsingConnections(peers);
+  isRevoked = true;
+  assert.deepEqual([lapsing.due().length, lapsing.due().length], [0, 101]);
+});
+
+it("visits 100 connections in turn at least", async () => {
+  const certificate = parsed((await aNode(await anAuthority())).certPem);
+  let isRevoked = false;
+  const peers = new Peers({ isRevoked: () => isRevoked, nowMs: Date.now });
+  for (let count = 0; count < 101; count++) peers.add(aSocket(certificate));
+  const lapsing = new LapsingConnections(peers);
+  isRevoked = true;
+  assert.deepEqual([lapsing.due().length, lapsing.due().length], [0, 100]);
+});
+
+function parsed(pem: string): PeerCertificate {
+  return new X509Certificate(pem).toLegacyObject() as PeerCertificate;
+}
+
 /** Returns a socket whose handshake has ended with an accepted certificate. */
-function aSocket(pem: string): TLSSocket {
-  const certificate = new X509Certificate(pem).toLegacyObject() as PeerCertificate;
+function aSocket(certificate: PeerCertificate): TLSSocket {
   return Object.assign(new EventEmitter(), {
     ...{ authorized: true, remoteAddress: "192.0.2.1", remotePort: 4000 },
     getPeerCertificate: () => certificate,

@@ -2,8 +2,10 @@ import { InTurn } from "../in-turn.ts";
 import type { PeerIdentity } from "../peer-identity.ts";
 import type { Connection, LapsedConnection, Peers } from "./peers.ts";
 
-/** The number of connections that one check visits in turn by default, beside those that are due or named by `recheck`. */
-const SWEPT_AT_ONCE = 1_000;
+/** The number of checks within which all connections are visited in turn: 40 s. */
+const CHECKS = 100;
+/** The number of connections that each check visits in turn at least. */
+const MIN_VISITS = 100;
 
 /**
  * Finds connections whose certificate has expired or was revoked. Each gets one more visit between its discovery and
@@ -22,8 +24,8 @@ export class LapsingConnections {
     this.#turns = new InTurn(peers.connections);
   }
 
-  /** Visits connections, and returns those that were already lapsed at their last visit. */
-  due(atOnce = SWEPT_AT_ONCE): readonly LapsedConnection[] {
+  /** Visits connections, `atOnce` of them in turn, and returns those that were already lapsed at their last visit. */
+  due(atOnce = this.#visits()): readonly LapsedConnection[] {
     const due: LapsedConnection[] = [];
     for (const connection of this.#peers.expired()) this.#rechecked.add(connection);
     const visited = new Set([...this.#found, ...this.#rechecked, ...this.#turns.next(atOnce)]);
@@ -36,6 +38,10 @@ export class LapsingConnections {
       else this.#found.add(connection);
     }
     return due;
+  }
+
+  #visits(): number {
+    return Math.max(MIN_VISITS, Math.ceil(this.#peers.connections.size / CHECKS));
   }
 
   /** Makes the next visits include all open connections that match, out of turn. */

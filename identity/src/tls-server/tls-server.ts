@@ -134,9 +134,8 @@ export class TlsServer {
     this.#net.removeAllListeners("error").on("error", () => {});
     const pace = new SweepPace();
     this.#sweep = setInterval(() => {
-      const visits = pace.visits(this.#peers.size);
-      this.sweepLapsed(visits);
-      this.#guard?.checkOverhead(visits);
+      this.sweepLapsed();
+      this.#guard?.checkOverhead(pace.visits(this.#peers.size));
     }, SWEEP_MS).unref();
     this.#pacedSweep = setInterval(() => this.#guard?.checkPacedOverhead(), PACED_SWEEP_MS).unref();
     const { address, port } = this.#net.address() as AddressInfo;
