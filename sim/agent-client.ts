@@ -8,11 +8,11 @@ import {
   status,
 } from "@grpc/grpc-js";
 import type { AcceptingCoordinator } from "./fleet/fleet-node.ts";
-import type { Way } from "./fleet/network.ts";
+import type { NodeLink } from "./fleet/network.ts";
 import { type CoordinatorMessage, SimStream } from "./fleet/stream.ts";
 
 export interface SimulatedChannel {
-  readonly way: Way;
+  readonly way: NodeLink;
   /** Returns the coordinator that accepts calls, if there is one. */
   readonly dial: () => AcceptingCoordinator | undefined;
   /** Calls `notice` at the time when the coordinator notices that a stream has ended. */

@@ -13,7 +13,7 @@ import type { NewCertificate } from "../coordinator/src/certificates/issuer.ts";
 import { testIssuer } from "../coordinator/test/certificates/issuer-contract.ts";
 import { SkipClock } from "../coordinator/test/support/skip-clock.ts";
 import { simulatedClient } from "./agent-client.ts";
-import { Way } from "./fleet/network.ts";
+import { NodeLink } from "./fleet/network.ts";
 import { clockOf } from "./fleet/process-clock.ts";
 import { ProcessGate } from "./fleet/process-gate.ts";
 import { simTime } from "./fleet/sim-time.ts";
@@ -34,7 +34,7 @@ testJournalFiles("disk in memory", async (t) => {
 
 testAgentTransport("simulated streams", async (t) => {
   const { time, life } = passingTime((end) => t.after(end));
-  const way = new Way(time, randomOf(1));
+  const way = new NodeLink(time, randomOf(1));
   let coordinator: { readonly handler: Handler; readonly life: AbortController } | undefined;
   const dial = () =>
     coordinator && {

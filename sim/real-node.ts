@@ -7,7 +7,7 @@ import type { PodStatus } from "../agent/src/pods/decide/pod-status.ts";
 import type { SimulatedCall } from "./agent-client.ts";
 import { AgentLife } from "./agent-life.ts";
 import type { FleetNode, HostTrouble, NodeOptions } from "./fleet/fleet-node.ts";
-import { type Direction, Way } from "./fleet/network.ts";
+import { type Direction, NodeLink } from "./fleet/network.ts";
 import { POISON_NAMESPACE } from "./fleet/poison-store.ts";
 import { clockOf } from "./fleet/process-clock.ts";
 import { ProcessGate } from "./fleet/process-gate.ts";
@@ -43,7 +43,7 @@ const TROUBLES: Readonly<Record<HostTrouble, Partial<SimFaults>>> = {
 /** A host with the real agent on simulated containers, network, volumes and disk. */
 export class RealNode implements FleetNode {
   readonly name: string;
-  readonly way: Way;
+  readonly way: NodeLink;
   readonly #options: NodeOptions;
   readonly #host: SimHost;
   readonly #disk = new MemoryDisk();
@@ -69,7 +69,7 @@ export class RealNode implements FleetNode {
     this.name = options.name;
     const { name, time, random, registryUp } = options;
     this.serving = lan && new ServingHost(lan, name, addressOf(name), time.monotonicMs);
-    this.way = new Way(time, random);
+    this.way = new NodeLink(time, random);
     this.#gate = new ProcessGate(time);
     this.#host = new SimHost(time, random.next, {
       endOf: ({ image }) => endOf(kindOf(image), random),

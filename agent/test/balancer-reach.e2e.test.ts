@@ -9,7 +9,15 @@ import { putAddress } from "../src/load-balancer/host-addresses.ts";
 import { runCommand } from "../src/network/run-command.ts";
 import { ask } from "./ask.ts";
 import { askFrom } from "./host-under-test.ts";
-import { NODE_PORT, nameOf, PLACES, type Places, type Scene, setUpScene, who } from "./services-scene.ts";
+import {
+  NODE_PORT,
+  nameOf,
+  PLACES,
+  type Scene,
+  type SceneAddresses,
+  setUpScene,
+  who,
+} from "./services-scene.ts";
 
 const obstacle = whyNoOwnNetwork();
 if (obstacle === undefined) enterOwnNetwork();
@@ -104,7 +112,7 @@ interface Balanced {
   from(protocol: "TCP" | "UDP", port: number): Promise<[string, string][]>;
 }
 
-async function setUp(t: TestContext, places: Places, ip: string): Promise<Balanced> {
+async function setUp(t: TestContext, places: SceneAddresses, ip: string): Promise<Balanced> {
   const scene = await setUpScene(t, hosts++, places);
   await putAddress(runCommand, { ip, interface: "uplink0" }, undefined);
   return {

@@ -1,18 +1,18 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Places } from "../src/gateway/envoy/places.ts";
+import type { EnvoyPaths } from "../src/gateway/envoy/envoy-paths.ts";
 import type { EnvoyAdmin, Subscription, SubscriptionState } from "../src/gateway/envoy-admin.ts";
 import type { ProxyProgram } from "../src/gateway/proxy-program.ts";
 
 /** A simulated Envoy that accepts every file at once, and outlives agents. */
 export class FakeEnvoy implements ProxyProgram {
   readonly name = "envoy";
-  readonly places: Places;
+  readonly places: EnvoyPaths;
   starts = 0;
   readonly #subscriptions: Readonly<Record<Subscription, string>>;
   #runs = false;
 
-  constructor(places: Places) {
+  constructor(places: EnvoyPaths) {
     this.places = places;
     this.#subscriptions = {
       ...{ listeners: places.listeners, clusters: places.clusters },

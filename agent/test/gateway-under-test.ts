@@ -9,7 +9,7 @@ import { GatewayUpdate, ServiceUpdate } from "@forage/proto/forage/agent/v1/agen
 import { ensureEnvoy } from "../../hack/lib/envoy.ts";
 import { freePorts } from "../../hack/lib/free-ports.ts";
 import { systemClock } from "../src/clock.ts";
-import { Places } from "../src/gateway/envoy/places.ts";
+import { EnvoyPaths } from "../src/gateway/envoy/envoy-paths.ts";
 import { EnvoyAdminSocket } from "../src/gateway/envoy-admin.ts";
 import { EnvoyProxy, type Launcher } from "../src/gateway/envoy-proxy.ts";
 import { HostGateway } from "../src/gateway/host-gateway.ts";
@@ -34,7 +34,7 @@ export class GatewayUnderTest {
   readonly ports: { readonly http: number; readonly https: number };
   readonly proxy: EnvoyProxy;
   readonly admin: EnvoyAdminSocket;
-  readonly places: Places;
+  readonly places: EnvoyPaths;
   readonly events: string[] = [];
   readonly #key = new JournalKey(randomBytes(32), "test");
   gateway!: HostGateway;
@@ -46,7 +46,7 @@ export class GatewayUnderTest {
   private constructor(dir: string, launcher: MakeLauncher, ports: { http: number; https: number }) {
     this.dir = dir;
     this.ports = ports;
-    this.places = new Places(join(dir, "run"));
+    this.places = new EnvoyPaths(join(dir, "run"));
     this.admin = new EnvoyAdminSocket(this.places.adminSocket);
     this.proxy = new EnvoyProxy({
       launcher: launcher(this.places.dir, dir),

@@ -19,7 +19,7 @@ import { type Config, readConfig } from "../src/config.ts";
 import { DamageReports, type NoteDamage } from "../src/damage-reports.ts";
 import { HostDevices } from "../src/devices/host-devices.ts";
 import { parsePool } from "../src/devices/parse-pool.ts";
-import { Places } from "../src/gateway/envoy/places.ts";
+import { EnvoyPaths } from "../src/gateway/envoy/envoy-paths.ts";
 import { HostGateway } from "../src/gateway/host-gateway.ts";
 import { openKnownGateway } from "../src/gateway/open-gateway.ts";
 import { hostOptions } from "../src/host-options.ts";
@@ -115,7 +115,7 @@ export class HostOfFakes {
     this.#settings = settings;
     this.#address = address;
     this.dataDir = dataDir ?? join(dir, "data");
-    this.envoy = new FakeEnvoy(new Places(join(dir, "run", "gateway")));
+    this.envoy = new FakeEnvoy(new EnvoyPaths(join(dir, "run", "gateway")));
   }
 
   static async make(t: TestContext, options: HostOfFakesOptions = {}): Promise<HostOfFakes> {

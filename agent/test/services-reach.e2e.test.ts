@@ -12,8 +12,8 @@ import {
   nameOf,
   OUTSIDE_PORT,
   PLACES,
-  type Places,
   type Scene,
+  type SceneAddresses,
   setUpScene,
   who,
 } from "./services-scene.ts";
@@ -37,7 +37,7 @@ for (const [family, why] of [
   testChanges(check);
 }
 
-type Check = (what: string, run: (scene: Scene, places: Places) => Promise<void>) => void;
+type Check = (what: string, run: (scene: Scene, places: SceneAddresses) => Promise<void>) => void;
 
 function testWays(check: Check): void {
   check(

@@ -24,7 +24,7 @@ type Fields = Parameters<typeof ServiceState.fromPartial>[0];
 export type Endpoints = NonNullable<Fields["endpoints"]>;
 
 /** The addresses of the scene in one address family. */
-export interface Places {
+export interface SceneAddresses {
   readonly family: IpFamily;
   readonly podCidr: string;
   readonly gateway: string;
@@ -38,7 +38,7 @@ export interface Places {
   readonly loopback: string;
 }
 
-export const PLACES: Readonly<Record<IpFamily, Places>> = {
+export const PLACES: Readonly<Record<IpFamily, SceneAddresses>> = {
   4: {
     family: 4,
     podCidr: "10.64.0.0/16",
@@ -89,7 +89,7 @@ export const OUTSIDE_PORT = 21_500;
 const signal = new AbortController().signal;
 
 /** Sets up the scene. The number distinguishes the hosts of one test file. */
-export async function setUpScene(t: TestContext, number: number, places: Places): Promise<Scene> {
+export async function setUpScene(t: TestContext, number: number, places: SceneAddresses): Promise<Scene> {
   const { family, podCidr, gateway } = places;
   const outside = await makeOutsideHost(t);
   const host = await HostUnderTest.setUp(t, number, { podCidr6: family === 6 ? podCidr : undefined });

@@ -3,7 +3,7 @@ import { ArchiveError } from "./archive-error.ts";
 import type { Directory } from "./directory.ts";
 
 /** The end of a resolved path. The caller closes the directory. */
-export interface Place {
+export interface ResolvedPath {
   readonly directory: Directory;
   /** The name of the entry in `directory`. Undefined if the path leads to the root itself. */
   readonly name: string | undefined;
@@ -19,7 +19,7 @@ const LINKS_MAX = 40;
  * it. Never passes `..` or a link to the kernel, so that concurrent changes can't lead out of the root. Throws
  * NOT_FOUND and REFUSED.
  */
-export async function resolveInRoot(root: Directory, path: string): Promise<Place> {
+export async function resolveInRoot(root: Directory, path: string): Promise<ResolvedPath> {
   const held: { readonly directory: Directory; readonly name: string | undefined }[] = [
     { directory: await root.again(), name: undefined },
   ];
@@ -67,7 +67,7 @@ export async function resolveInRoot(root: Directory, path: string): Promise<Plac
     from: typeof held,
     name: string | undefined,
     stats: Stats | undefined,
-  ): Promise<Place> {
+  ): Promise<ResolvedPath> {
     const { directory } = from.pop() as { directory: Directory };
     await dropTo(0);
     return { directory, name, stats };

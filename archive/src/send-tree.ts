@@ -2,7 +2,7 @@ import type { Stats } from "node:fs";
 import { ArchiveError } from "./archive-error.ts";
 import type { Directory } from "./directory.ts";
 import { CHUNK_BYTES, DEPTH_MAX, PATH_MAX_BYTES } from "./limits.ts";
-import type { Place } from "./resolve.ts";
+import type { ResolvedPath } from "./resolve.ts";
 import { encodeHeader, paddingFor, TAR_END, type TarHeader } from "./tar-header.ts";
 
 export interface SendOptions {
@@ -26,7 +26,7 @@ const KERNEL_FILE_SYSTEMS: ReadonlySet<number> = new Set([
  * Yields one file or directory as a tar stream, in chunks of at most 64 KiB. Keeps only the directories of the current
  * path open. Throws NOT_FOUND and FAILED.
  */
-export async function* sendTree(place: Place, options: SendOptions): AsyncGenerator<Buffer> {
+export async function* sendTree(place: ResolvedPath, options: SendOptions): AsyncGenerator<Buffer> {
   const { directory, name, stats } = place;
   const sender = new Sender(options);
   if (name === undefined) yield* sender.directory(directory, options.name, 0);

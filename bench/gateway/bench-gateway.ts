@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { GatewayUpdate, ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
 import { systemClock } from "../../agent/src/clock.ts";
-import { Places } from "../../agent/src/gateway/envoy/places.ts";
+import { EnvoyPaths } from "../../agent/src/gateway/envoy/envoy-paths.ts";
 import { EnvoyProxy } from "../../agent/src/gateway/envoy-proxy.ts";
 import type { HostGateway } from "../../agent/src/gateway/host-gateway.ts";
 import { ProgramLauncher } from "../../agent/src/gateway/launch-program.ts";
@@ -63,7 +63,7 @@ export class BenchGateway {
       noteDamage: () => undefined,
     });
     gateway.start();
-    const { bootstrap } = new Places(join(runDir, "gateway"));
+    const { bootstrap } = new EnvoyPaths(join(runDir, "gateway"));
     const launcher = new ProgramLauncher({ ...common, program: envoy, instance: "bench", systemd: false });
     return new BenchGateway(gateway, services, bootstrap, async () => {
       await gateway.close();

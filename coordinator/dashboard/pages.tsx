@@ -1,5 +1,5 @@
 import type { ComponentChild } from "preact";
-import { href, type Place } from "./data/location.ts";
+import { href, type PageLocation } from "./data/location.ts";
 import { ConfigPage } from "./pages/config.tsx";
 import { EventsPage } from "./pages/events.tsx";
 import { FleetPage } from "./pages/fleet.tsx";
@@ -18,7 +18,7 @@ interface Page {
   /** The first segment of the page's address. */
   readonly name: string;
   readonly title: string;
-  readonly show: (place: Place) => ComponentChild;
+  readonly show: (place: PageLocation) => ComponentChild;
 }
 
 /** The pages, in the order of the navigation. */
@@ -38,7 +38,7 @@ export const PAGES: readonly Page[] = [
   { name: "plan", title: "Plan", show: () => <PlanPage /> },
 ];
 
-export function pageOf(place: Place): ComponentChild {
+export function pageOf(place: PageLocation): ComponentChild {
   const [name = "fleet", ...rest] = place.path;
   const key = place.path.join("/");
   if (name === "nodes" && rest.length === 1) return <NodePage key={key} place={place} />;

@@ -2,7 +2,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { logout, type Me } from "./data/api.ts";
 import { type App, AppContext, useTables } from "./data/app.ts";
 import { Live } from "./data/live.ts";
-import { href, type Place, usePlace } from "./data/location.ts";
+import { href, type PageLocation, usePageLocation } from "./data/location.ts";
 import { PAGES, pageOf } from "./pages.tsx";
 
 interface Notice {
@@ -26,7 +26,7 @@ export function Shell({ me, onLogout }: { readonly me: Me; readonly onLogout: ()
     () => ({ me, live, namespace, notify: (text, tone = "good") => setNotice({ text, tone }) }),
     [me, live, namespace],
   );
-  const place = usePlace();
+  const place = usePageLocation();
   useEffect(() => setNotice(undefined), [place]);
   useKeys();
   const end = (): void => void logout().finally(onLogout);
@@ -53,7 +53,7 @@ function Side({
   onNamespace,
   onLogout,
 }: {
-  readonly place: Place;
+  readonly place: PageLocation;
   readonly me: Me;
   readonly namespace: string;
   readonly onNamespace: (namespace: string) => void;
@@ -97,7 +97,7 @@ function Side({
 }
 
 /** Returns the list page to which the page of a single object belongs. */
-function listOf({ path: [name = "fleet", , kind = ""] }: Place): string {
+function listOf({ path: [name = "fleet", , kind = ""] }: PageLocation): string {
   if (name === "nodes") return "fleet";
   if (name !== "resources") return name;
   if (kind === "job" || kind === "cron_job") return "jobs";

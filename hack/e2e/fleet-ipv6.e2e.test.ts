@@ -6,7 +6,7 @@ import { waitFor } from "../lib/wait-for.ts";
 import { type Fleet, type FleetNode, startFleet } from "../system/fleet.ts";
 import { distinct, FleetLab, type FleetPod, runsOf } from "../system/fleet-lab.ts";
 import { service, spread, UDP_PORT, web } from "../system/fleet-manifests.ts";
-import { ask, onNode, outside, type Place, resolve, startAnswering } from "../system/places.ts";
+import { ask, onNode, outside, type RequestSource, resolve, startAnswering } from "../system/places.ts";
 
 const LIMIT = { timeout: 300_000 };
 const LIMIT_MS = 120_000;
@@ -21,7 +21,7 @@ describe("a fleet whose hosts and pods have both families", { concurrency: false
   let n3: FleetNode;
   /** The pods of a service, one on each node, in the order of the nodes. */
   let webs: readonly FleetPod[];
-  let clients: readonly Place[];
+  let clients: readonly RequestSource[];
 
   before(async () => {
     fleet = await startFleet(3, {}, { dualStack: true, ipv6Only: 1 });

@@ -5,7 +5,7 @@ import { waitFor } from "../lib/wait-for.ts";
 import { type Fleet, type FleetNode, startFleet } from "../system/fleet.ts";
 import { FleetLab } from "../system/fleet-lab.ts";
 import { idle, onlyOn, service, web } from "../system/fleet-manifests.ts";
-import { ask, onNode, outside, type Place } from "../system/places.ts";
+import { ask, onNode, outside, type RequestSource } from "../system/places.ts";
 
 const LIMIT = { timeout: 300_000 };
 const LIMIT_MS = 120_000;
@@ -20,7 +20,7 @@ interface BalancerJson {
 describe("load balancers on the nodes' network", { concurrency: false }, () => {
   let fleet: Fleet;
   let lab: FleetLab;
-  let clients: readonly Place[];
+  let clients: readonly RequestSource[];
   let ips: readonly string[];
 
   before(async () => {

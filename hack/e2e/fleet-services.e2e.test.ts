@@ -10,7 +10,7 @@ import {
   type Load,
   onNode,
   outside,
-  type Place,
+  type RequestSource,
   startAnswering,
   startLoad,
 } from "../system/places.ts";
@@ -24,8 +24,8 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
   let n1: FleetNode;
   let n2: FleetNode;
   /** Pods that are only clients, one on each node. */
-  let client1: Place;
-  let client2: Place;
+  let client1: RequestSource;
+  let client2: RequestSource;
 
   before(async () => {
     // Pods on a node that is away for a while must not be replaced.
@@ -110,7 +110,7 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
 
   test("with affinity, each client keeps its pod, whichever host the client is on", LIMIT, async () => {
     const { ip, nodePort } = await lab.addresses("sticky");
-    const asked = async (place: Place, address: string, port: number): Promise<void> => {
+    const asked = async (place: RequestSource, address: string, port: number): Promise<void> => {
       const answers = distinct(await ask(place, "tcp", address, port, { times: 15 }));
       assert.equal(answers.length, 1, answers.join());
       assert.match(answers.join(), /^1 web-/);
@@ -279,7 +279,7 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
 async function ownPortTo(
   pod: string,
   first: number,
-  way: { readonly place: Place; readonly address: string; readonly port: number },
+  way: { readonly place: RequestSource; readonly address: string; readonly port: number },
 ) {
   for (let ownPort = first; ownPort < first + 100; ownPort++) {
     const [answer] = await ask(way.place, "udp", way.address, way.port, { ownPort });

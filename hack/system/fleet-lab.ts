@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { waitFor } from "../lib/wait-for.ts";
 import type { Fleet, FleetNode } from "./fleet.ts";
-import { ask, inPod, type Place, resolve } from "./places.ts";
+import { ask, inPod, type RequestSource, resolve } from "./places.ts";
 
 /** The fields of `forage get pods -o json` that the tests read. */
 export interface FleetPod {
@@ -97,7 +97,7 @@ export class FleetLab {
     return found;
   }
 
-  async place(of: string | FleetPod): Promise<Place> {
+  async place(of: string | FleetPod): Promise<RequestSource> {
     const pod = typeof of === "string" ? (await this.pods(of))[0] : of;
     return inPod(this.nodeOf(pod), pod?.status?.podIp ?? "");
   }
@@ -125,7 +125,7 @@ export class FleetLab {
     );
   }
 
-  lookUp(place: Place, name: string): Promise<string | string[]> {
+  lookUp(place: RequestSource, name: string): Promise<string | string[]> {
     return resolve<string[]>(place, this.dnsServer, "A", name);
   }
 
@@ -133,7 +133,7 @@ export class FleetLab {
    * Waits until the name server of the place's node returns exactly these addresses, in any order. Nodes receive
    * changes one by one.
    */
-  async looksUp(place: Place, name: string, addresses: readonly string[]): Promise<void> {
+  async looksUp(place: RequestSource, name: string, addresses: readonly string[]): Promise<void> {
     let seen: string | readonly string[] = [];
     const desired = [...addresses].sort().join();
     await waitFor(
@@ -146,13 +146,13 @@ export class FleetLab {
   }
 
   /** Returns the service records; an empty list if there are none. */
-  async servers(place: Place, name: string): Promise<readonly ServerRecord[]> {
+  async servers(place: RequestSource, name: string): Promise<readonly ServerRecord[]> {
     const found = await resolve<ServerRecord[]>(place, this.dnsServer, "SRV", name);
     return typeof found === "string" ? [] : found;
   }
 
   /** Waits for an answer that matches, or for an error with a matching code. */
-  async answers(place: Place, address: string, port: number, expected: RegExp): Promise<void> {
+  async answers(place: RequestSource, address: string, port: number, expected: RegExp): Promise<void> {
     let seen: string | undefined;
     await waitFor(
       async () => {
@@ -164,7 +164,12 @@ export class FleetLab {
   }
 
   /** Waits until exactly these answer over many connections. */
-  async onlyAnswers(place: Place, address: string, port: number, expected: readonly string[]): Promise<void> {
+  async onlyAnswers(
+    place: RequestSource,
+    address: string,
+    port: number,
+    expected: readonly string[],
+  ): Promise<void> {
     let seen: readonly string[] = [];
     const desired = [...expected].sort().join();
     await waitFor(

@@ -7,7 +7,7 @@ import type { FleetNode } from "./fleet.ts";
 import type { LoadResult } from "./peer.ts";
 
 /** A network namespace from which a test sends requests to the fleet: a pod's, a node's or this machine's. */
-export interface Place {
+export interface RequestSource {
   /** The options of nsenter; `undefined` for this machine itself, outside of the fleet. */
   readonly network: string | undefined;
 }
@@ -17,17 +17,17 @@ export interface Load {
   end(): Promise<LoadResult>;
 }
 
-export const outside: Place = { network: undefined };
+export const outside: RequestSource = { network: undefined };
 
 const script = join(import.meta.dirname, "peer.ts");
 const START_LIMIT_MS = 60_000;
 
-export function onNode({ host }: FleetNode): Place {
+export function onNode({ host }: FleetNode): RequestSource {
   return { network: `net-${host.name}` };
 }
 
 /** Returns the network of a pod. Pods on different nodes may have the same address, so the node is needed, too. */
-export async function inPod({ host }: FleetNode, podIp: string): Promise<Place> {
+export async function inPod({ host }: FleetNode, podIp: string): Promise<RequestSource> {
   for (const network of readdirSync("/run/netns").filter((name) => name.startsWith(`forage-${host.name}-`))) {
     const { stdout } = await run("ip", ["-n", network, "-4", "-o", "address"], { allowFailure: true });
     if (stdout.includes(` ${podIp}/`)) return { network };
@@ -37,7 +37,7 @@ export async function inPod({ host }: FleetNode, podIp: string): Promise<Place> 
 
 /** Returns the result of each request: an answer or an error's code. */
 export function ask(
-  place: Place,
+  place: RequestSource,
   protocol: "tcp" | "udp",
   address: string,
   port: number,
@@ -47,13 +47,18 @@ export function ask(
 }
 
 /** Returns the records, or the error's code. */
-export function resolve<T>(place: Place, server: string, type: string, name: string): Promise<T | string> {
+export function resolve<T>(
+  place: RequestSource,
+  server: string,
+  type: string,
+  name: string,
+): Promise<T | string> {
   return peer<T | string>(place, ["dns", server, type, name]);
 }
 
 /** Returns the number of endpoints in Destination's first message, or the status code. */
 export function endpointsAt(
-  place: Place,
+  place: RequestSource,
   address: string,
   port: number,
   path: string,
@@ -64,7 +69,7 @@ export function endpointsAt(
 /** Starts requests. Resolves once the first are on their way. */
 export async function startLoad(
   node: FleetNode,
-  place: Place,
+  place: RequestSource,
   address: string,
   port: number,
   clients: number,
@@ -83,7 +88,7 @@ export async function startLoad(
 /** Starts a server that answers over UDP with its name until it is ended. */
 export async function startAnswering(
   node: FleetNode,
-  place: Place,
+  place: RequestSource,
   name: string,
   port: number,
 ): Promise<{ end(): Promise<void> }> {
@@ -93,7 +98,7 @@ export async function startAnswering(
 
 async function start(
   { host }: FleetNode,
-  place: Place,
+  place: RequestSource,
   args: readonly string[],
 ): Promise<ReturnType<typeof spawnProgram>> {
   const [file = "", ...rest] = commandIn(place, args);
@@ -106,12 +111,12 @@ async function start(
   return program;
 }
 
-async function peer<T>(place: Place, args: readonly string[]): Promise<T> {
+async function peer<T>(place: RequestSource, args: readonly string[]): Promise<T> {
   const [file = "", ...rest] = commandIn(place, args);
   return JSON.parse((await run(file, rest)).stdout) as T;
 }
 
-function commandIn({ network }: Place, args: readonly string[]): string[] {
+function commandIn({ network }: RequestSource, args: readonly string[]): string[] {
   const inside = network === undefined ? [] : ["nsenter", `--net=/run/netns/${network}`, "--"];
   return [...inside, process.execPath, script, ...args];
 }

@@ -1,5 +1,5 @@
 import { explain } from "./explain/explain.ts";
-import { Miss } from "./place/miss.ts";
+import { InfeasibleClass } from "./place/infeasible-class.ts";
 import { Placer } from "./place/placer.ts";
 import { classKey } from "./pod/pod-class.ts";
 import { podKey } from "./pod/pod-key.ts";
@@ -131,8 +131,8 @@ export class Fleet {
   }
 
   /** Records that no node is feasible for the pod at present. */
-  miss(pod: PodSpec): Miss {
-    return new Miss(this.#state, this.#placer.live(this.#state.classOf(pod)));
+  infeasibleClass(pod: PodSpec): InfeasibleClass {
+    return new InfeasibleClass(this.#state, this.#placer.live(this.#state.classOf(pod)));
   }
 
   /** Adds or replaces a disruption budget. @throws SchedulerError `invalid_pod` for an invalid selector. */

@@ -1,6 +1,6 @@
 export { Fleet, type FleetOptions, type Ranking } from "./fleet.ts";
 export { tolerates } from "./match/taints.ts";
-export type { FitChance, Miss } from "./place/miss.ts";
+export type { FitChance, InfeasibleClass } from "./place/infeasible-class.ts";
 export { podKey } from "./pod/pod-key.ts";
 export { type Amounts, podRequests } from "./pod/pod-requests.ts";
 export { formatAmount, formatBytes, formatMilliCpu, formatQuantity } from "./quantity/format-quantity.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Random, randomOf } from "@forage/common/random";
-import type { Miss } from "../src/place/miss.ts";
+import type { InfeasibleClass } from "../src/place/infeasible-class.ts";
 import type { PodSpec, Profile } from "../src/types.ts";
 import { Mirror } from "./builders/mirror.ts";
 import { randomNode, randomPod } from "./builders/random-pod.ts";
@@ -32,7 +32,7 @@ function runSeed(profile: Profile, seed: number): void {
       takeStep(mirror, random, templates, step, names);
       checkWaiting(mirror, waiting);
       const pod = { ...random.pick(templates), name: `w${step}` };
-      if (isHopeless(mirror, pod)) waiting.push({ pod, miss: mirror.fleet.miss(pod) });
+      if (isInfeasible(mirror, pod)) waiting.push({ pod, infeasible: mirror.fleet.infeasibleClass(pod) });
     } catch (error) {
       throw new Error(`profile ${profile}, seed ${seed}, step ${step}`, { cause: error });
     }
@@ -42,20 +42,20 @@ function runSeed(profile: Profile, seed: number): void {
 /** A pod for which no node was feasible, and which preemption could not help. */
 interface Waiting {
   readonly pod: PodSpec;
-  readonly miss: Miss;
+  readonly infeasible: InfeasibleClass;
 }
 
-function isHopeless({ fleet }: Mirror, pod: PodSpec): boolean {
+function isInfeasible({ fleet }: Mirror, pod: PodSpec): boolean {
   return fleet.place(pod) === undefined && fleet.preempt(pod) === undefined;
 }
 
-/** Checks that a miss never hides a feasible node: while a miss reports no hope, no node fits. */
+/** Checks that an infeasible class never hides a feasible node: while it reports no chance, no node fits. */
 function checkWaiting(mirror: Mirror, waiting: Waiting[]): void {
-  for (const [index, { pod, miss }] of [...waiting.entries()].reverse()) {
-    const hope = miss.hope();
-    const hopeless = isHopeless(mirror, pod);
-    if (hope === "no") assert.ok(hopeless, "a pod that may have a node is woken");
-    else if (hopeless) waiting[index] = { pod, miss: mirror.fleet.miss(pod) };
+  for (const [index, { pod, infeasible }] of [...waiting.entries()].reverse()) {
+    const chance = infeasible.fitChance();
+    const fitsNowhere = isInfeasible(mirror, pod);
+    if (chance === "no") assert.ok(fitsNowhere, "a pod that may have a node is woken");
+    else if (fitsNowhere) waiting[index] = { pod, infeasible: mirror.fleet.infeasibleClass(pod) };
     else waiting.splice(index, 1);
   }
 }

@@ -1,7 +1,7 @@
 import type { Random } from "@forage/common/random";
 import type { VirtualClock } from "@forage/common/virtual-clock";
 import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
-import type { Direction, Way } from "./network.ts";
+import type { Direction, NodeLink } from "./network.ts";
 import type { ProcessGate } from "./process-gate.ts";
 import type { Handler } from "./stream.ts";
 
@@ -49,7 +49,7 @@ export type HostTrouble =
 /** One host with an agent, as a simulated world drives it. */
 export interface FleetNode {
   readonly name: string;
-  readonly way: Way;
+  readonly way: NodeLink;
   /** The uids of the pods that its agent knows. */
   readonly pods: { readonly size: number; has(uid: string): boolean };
   /** The number of its running containers that will end without being stopped. */

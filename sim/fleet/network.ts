@@ -4,7 +4,7 @@ import type { VirtualClock } from "@forage/common/virtual-clock";
 export type Direction = "up" | "down";
 
 /** The connection between one node and the coordinator: its latency, and the directions in which it is cut. */
-export class Way {
+export class NodeLink {
   readonly #time: VirtualClock;
   readonly #random: Random;
   readonly #cut = { up: false, down: false };
@@ -52,14 +52,14 @@ export class Way {
 
 /** Delivers messages of one stream in one direction, in order and without loss, until it is closed. */
 export class Pipe<T> {
-  readonly #way: Way;
+  readonly #way: NodeLink;
   readonly #direction: Direction;
   readonly #deliver: (item: T) => void;
   readonly #queue: T[] = [];
   #moving = false;
   #closed = false;
 
-  constructor(way: Way, direction: Direction, deliver: (item: T) => void) {
+  constructor(way: NodeLink, direction: Direction, deliver: (item: T) => void) {
     this.#way = way;
     this.#direction = direction;
     this.#deliver = deliver;

@@ -1,6 +1,6 @@
 import { messageOf } from "@forage/common/message-of";
 import type { ConnectRequest, ConnectResponse } from "@forage/proto/forage/agent/v1/agent";
-import { Pipe, type Way } from "./network.ts";
+import { type NodeLink, Pipe } from "./network.ts";
 import type { ProcessGate } from "./process-gate.ts";
 
 type AgentMessage = NonNullable<ConnectRequest["message"]>;
@@ -13,7 +13,7 @@ export type Handler = (
 ) => AsyncIterable<ConnectResponse>;
 
 export interface StreamOptions {
-  readonly way: Way;
+  readonly way: NodeLink;
   readonly onMessage: (message: CoordinatorMessage) => void;
   /** Called when the coordinator has ended the stream. */
   readonly onEnd: (why: string) => void;

@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { GatewayHost } from "@forage/proto/forage/agent/v1/agent";
 import { ConfigApplier } from "./config-applier.ts";
 import type { ConfigLoader, Outcome } from "./config-loader.ts";
-import { Places } from "./envoy/places.ts";
+import { EnvoyPaths } from "./envoy/envoy-paths.ts";
 import type { GatewayView } from "./known-gateway.ts";
 import { readRejectedHosts } from "./rejected-hosts.ts";
 import type { GatewayFiles, RenderOptions } from "./render-gateway.ts";
@@ -39,7 +39,7 @@ test("stores rejected hosts for the next agent, and deletes the file when there 
 function start(t: TestContext) {
   const directory = mkdtempSync(join(tmpdir(), "forage-gateway-"));
   t.after(() => rmSync(directory, { recursive: true }));
-  const places = new Places(directory);
+  const places = new EnvoyPaths(directory);
   const loads: string[] = [];
   const loader = {
     adopt: async () => {},

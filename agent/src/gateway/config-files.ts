@@ -1,27 +1,27 @@
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { EnvoyPaths } from "./envoy/envoy-paths.ts";
 import type { ResourceFile } from "./envoy/json.ts";
-import type { Places } from "./envoy/places.ts";
 
 /**
  * Writes the files that Envoy reads. Each file is renamed into place, which also notifies Envoy. Nothing is synced,
  * because everything can be rebuilt. Unchanged files are not written.
  */
 export class ConfigFiles {
-  readonly #places: Places;
+  readonly #places: EnvoyPaths;
   /** Versions of written files by path. A file of an earlier agent is read once. */
   readonly #written = new Map<string, string>();
 
-  private constructor(places: Places) {
+  private constructor(places: EnvoyPaths) {
     this.#places = places;
   }
 
   /** Reports whether configuration files of this or an earlier agent exist. */
-  static async exist(places: Places): Promise<boolean> {
+  static async exist(places: EnvoyPaths): Promise<boolean> {
     return (await stat(places.dir).catch(() => undefined)) !== undefined;
   }
 
-  static async open(places: Places): Promise<ConfigFiles> {
+  static async open(places: EnvoyPaths): Promise<ConfigFiles> {
     for (const dir of [places.dir, places.endpointsDir, places.secretsDir]) {
       await mkdir(dir, { recursive: true, mode: 0o700 });
       await chmod(dir, 0o700);

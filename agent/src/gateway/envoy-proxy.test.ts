@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { FakeEnvoy } from "../../test/fake-envoy.ts";
 import { testProxyProgram } from "../../test/proxy-program-contract.ts";
 import { systemClock } from "../clock.ts";
-import { Places } from "./envoy/places.ts";
+import { EnvoyPaths } from "./envoy/envoy-paths.ts";
 import { EnvoyProxy, type Launcher } from "./envoy-proxy.ts";
 
 /** Starts a shell instead of Envoy, with the same arguments. */
@@ -32,6 +32,6 @@ testProxyProgram("a process of this host", async (t) => {
 });
 
 testProxyProgram("the fake", async () => {
-  const envoy = new FakeEnvoy(new Places("/nonexistent"));
+  const envoy = new FakeEnvoy(new EnvoyPaths("/nonexistent"));
   return () => envoy;
 });

@@ -9,7 +9,7 @@ import type { KnownServices } from "../services/known-services.ts";
 import type { GatewaySettings } from "../settings.ts";
 import { ChosenLauncher } from "./chosen-launcher.ts";
 import { ConfigFiles } from "./config-files.ts";
-import { Places } from "./envoy/places.ts";
+import { EnvoyPaths } from "./envoy/envoy-paths.ts";
 import { EnvoyAdminSocket } from "./envoy-admin.ts";
 import { EnvoyProxy, type Launcher } from "./envoy-proxy.ts";
 import { HostGateway } from "./host-gateway.ts";
@@ -42,7 +42,7 @@ const PROGRAMS = ["/usr/lib/forage/envoy", "/usr/bin/envoy", "/usr/local/bin/env
 export async function openGateway(options: OpenGatewayOptions): Promise<HostGateway> {
   const { settings, dataDir, runDir, nodeName: node, instance, clock, onEvent, noteDamage } = options;
   const dir = join(dataDir, "gateway");
-  const places = new Places(join(runDir, "gateway"));
+  const places = new EnvoyPaths(join(runDir, "gateway"));
   const onError = (err: unknown): void => onEvent("gateway-not-kept", { err });
   const known = await openKnownGateway({ dir, places, key: options.key, clock, onError, noteDamage });
   const launcher = launcherOf([dir, places.dir], options);
@@ -62,7 +62,7 @@ export async function openGateway(options: OpenGatewayOptions): Promise<HostGate
 }
 
 export interface OpenKnownGatewayOptions extends Omit<KnownGatewayOptions, "onDamage"> {
-  readonly places: Places;
+  readonly places: EnvoyPaths;
   readonly noteDamage: NoteDamage;
 }
 

@@ -8,7 +8,7 @@ import { randomOf } from "@forage/common/random";
 import { GatewayUpdate, ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import { systemClock } from "../clock.ts";
 import { JournalKey } from "../journal/journal-key.ts";
-import { Places } from "./envoy/places.ts";
+import { EnvoyPaths } from "./envoy/envoy-paths.ts";
 import { KnownGateway } from "./known-gateway.ts";
 import { clustersFile, endpointsFile, type RenderOptions, renderGateway } from "./render-gateway.ts";
 
@@ -17,7 +17,7 @@ type Rule = NonNullable<Host["rules"]>[number];
 type Tree = Record<string, unknown>;
 
 const options: RenderOptions = {
-  places: new Places("/run/g"),
+  places: new EnvoyPaths("/run/g"),
   node: "n1",
   address: "::",
   ports: { http: 80, https: 443 },

@@ -9,7 +9,7 @@ const CHECKS = 5;
 
 export interface AnswerWatchOptions {
   readonly clock: Clock;
-  /** Whether messages of the coordinator are being processed, so that the next ones are not read. */
+  /** Returns whether a message is being processed. The next ones are not read meanwhile. */
   readonly isBusy: () => boolean;
   /** Called once if the coordinator has sent nothing within 5 s of a request. */
   readonly onSilence: () => void;

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { Directory, type Place, receiveTree, resolveInRoot, sendTree } from "@forage/archive";
+import { Directory, type ResolvedPath, receiveTree, resolveInRoot, sendTree } from "@forage/archive";
 import { becomeUser } from "./become-user.ts";
 import { FAILURE, REMARK, ROOT_DESCRIPTOR } from "./container-program.ts";
 
@@ -59,7 +59,7 @@ async function copyInto(root: Directory, path: string): Promise<void> {
  * Returns the target: an existing directory receives the source under its own name, otherwise the path is the new name.
  */
 async function targetOf(
-  { directory, name, stats }: Place,
+  { directory, name, stats }: ResolvedPath,
   path: string,
 ): Promise<{ into: Directory; name?: string }> {
   if (name === undefined) return { into: directory };
@@ -74,7 +74,7 @@ async function targetOf(
   return { into: directory, name };
 }
 
-function refuseMissing({ name, stats }: Place, path: string): void {
+function refuseMissing({ name, stats }: ResolvedPath, path: string): void {
   if (name === undefined) return;
   if (stats === undefined) throw new Error(`there is no ${path} in the container`);
   if (path.endsWith("/") && !stats.isDirectory())

@@ -1,11 +1,11 @@
 import { type Command, defineCommand } from "../command/definition.ts";
 import { bashScript } from "../completion/bash.ts";
-import { describeCommands, type Place } from "../completion/describe-commands.ts";
+import { type CommandCompletion, describeCommands } from "../completion/describe-commands.ts";
 import { fishScript } from "../completion/fish.ts";
 import { zshScript } from "../completion/zsh.ts";
 import { EXIT } from "../exit-code.ts";
 
-const scripts: Readonly<Record<string, (places: readonly Place[]) => string>> = {
+const scripts: Readonly<Record<string, (places: readonly CommandCompletion[]) => string>> = {
   bash: bashScript,
   zsh: zshScript,
   fish: fishScript,

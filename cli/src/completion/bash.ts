@@ -1,6 +1,6 @@
-import type { FlagOffer, Place } from "./describe-commands.ts";
+import type { CommandCompletion, FlagOffer } from "./describe-commands.ts";
 
-export function bashScript(places: readonly Place[]): string {
+export function bashScript(places: readonly CommandCompletion[]): string {
   const paths = places.slice(1).map(({ path }) => `"${path}"`);
   return `# Completion of forage for bash: forage completion bash > /etc/bash_completion.d/forage
 _forage() {
@@ -23,7 +23,7 @@ complete -F _forage forage
 `;
 }
 
-function valueCases({ path, flags }: Place): string[] {
+function valueCases({ path, flags }: CommandCompletion): string[] {
   const ofKind = (kind: "file" | "text"): string[] =>
     flags.filter(({ value }) => value === kind).flatMap(spellings);
   const patterns = (names: readonly string[]): string => names.map((name) => `"${path}:${name}"`).join(" | ");

@@ -3,7 +3,7 @@ import type { Flag } from "../command/flag.ts";
 import { GLOBAL_FLAGS } from "../command/global-flags.ts";
 
 /** The suggestions of a shell for one command of the tree. */
-export interface Place {
+export interface CommandCompletion {
   /** The words of the command, starting with the program: `forage node ls`. */
   readonly path: string;
   readonly words: readonly Offer[];
@@ -23,8 +23,8 @@ export interface FlagOffer {
 }
 
 /** Returns the entries of all commands, starting with the program. */
-export function describeCommands(program: Command): Place[] {
-  const places: Place[] = [];
+export function describeCommands(program: Command): CommandCompletion[] {
+  const places: CommandCompletion[] = [];
   const visit = (command: Command, path: string): void => {
     const flags = Object.entries<Flag>({ ...command.flags, ...GLOBAL_FLAGS });
     places.push({ path, words: wordsOf(command), flags: flags.map(([name, flag]) => offerFlag(name, flag)) });

@@ -1,6 +1,6 @@
-import type { FlagOffer, Place } from "./describe-commands.ts";
+import type { CommandCompletion, FlagOffer } from "./describe-commands.ts";
 
-export function fishScript(places: readonly Place[]): string {
+export function fishScript(places: readonly CommandCompletion[]): string {
   const paths = places.slice(1).map(({ path }) => `'${path}'`);
   return `# Completion of forage for fish: forage completion fish > ~/.config/fish/completions/forage.fish
 function __forage_is_at
@@ -18,7 +18,7 @@ ${places.flatMap(linesOf).join("\n")}
 `;
 }
 
-function linesOf({ path, words, flags }: Place): string[] {
+function linesOf({ path, words, flags }: CommandCompletion): string[] {
   const condition = `complete -c forage -n "__forage_is_at '${path}'"`;
   const wordLines = words.map(
     ({ word, help }) => `${condition} -a ${quote(word)}${help === "" ? "" : ` -d ${quote(help)}`}`,

@@ -1,6 +1,6 @@
-import type { FlagOffer, Offer, Place } from "./describe-commands.ts";
+import type { CommandCompletion, FlagOffer, Offer } from "./describe-commands.ts";
 
-export function zshScript(places: readonly Place[]): string {
+export function zshScript(places: readonly CommandCompletion[]): string {
   const paths = places.slice(1).map(({ path }) => `'${path}'`);
   return `#compdef forage
 # Completion of forage for zsh: forage completion zsh > "\${fpath[1]}/_forage"
@@ -32,7 +32,7 @@ function valueCase(path: string, { name, short, value }: FlagOffer): string[] {
   return [`    ${patterns}) ${value === "text" ? "" : `compadd -- ${value.join(" ")}; `}return ;;`];
 }
 
-function flagCase({ path, flags }: Place): string {
+function flagCase({ path, flags }: CommandCompletion): string {
   const offers = flags.map(({ name, help }) => offerText({ word: `--${name}`, help }));
   return `    '${path}:-'*) offers=(${offers.join(" ")}) ;;`;
 }

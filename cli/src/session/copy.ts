@@ -1,4 +1,4 @@
-import { type Place, type ReceiveOptions, receiveTree, sendTree } from "@forage/archive";
+import { type ReceiveOptions, type ResolvedPath, receiveTree, sendTree } from "@forage/archive";
 import type { CopyRequest, CopyResponse, CopyStart } from "@forage/proto/forage/operator/v1/operator";
 import type { ClientDuplexStream } from "@grpc/grpc-js";
 
@@ -36,7 +36,7 @@ export async function copyOut(
 export async function copyInto(
   call: CopyCall,
   options: CopyOptions,
-  place: Place,
+  place: ResolvedPath,
   send: { readonly name: string; readonly skipped: (path: string, why: string) => void },
 ): Promise<void> {
   await during(call, options, async () => {

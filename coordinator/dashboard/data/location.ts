@@ -1,12 +1,12 @@
 import { useLayoutEffect, useState } from "preact/hooks";
 
 /** The page and parameters in the URL's fragment, such as `#/pods/shop/web-1?tab=logs`. */
-export interface Place {
+export interface PageLocation {
   readonly path: readonly string[];
   readonly query: URLSearchParams;
 }
 
-export function usePlace(): Place {
+export function usePageLocation(): PageLocation {
   const [place, setPlace] = useState(present);
   // A layout effect runs in the same turn as the rendering. An ordinary effect runs a frame later
   // and would miss a change of the URL before.
@@ -27,7 +27,7 @@ export function go(...path: readonly string[]): void {
 }
 
 /** Returns the address of the same page with one parameter changed. */
-export function withQuery({ path, query }: Place, name: string, value: string): string {
+export function withQuery({ path, query }: PageLocation, name: string, value: string): string {
   const changed = new URLSearchParams(query);
   if (value === "") changed.delete(name);
   else changed.set(name, value);
@@ -35,7 +35,7 @@ export function withQuery({ path, query }: Place, name: string, value: string): 
   return `${href(...path)}${text === "" ? "" : `?${text}`}`;
 }
 
-function present(): Place {
+function present(): PageLocation {
   const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const parts = path.split("/").filter((part) => part !== "");
   return { path: parts.map(decoded), query: new URLSearchParams(query) };

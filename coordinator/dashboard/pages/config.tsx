@@ -3,7 +3,7 @@ import type { ObjectRow } from "../../src/dashboard/live/rows.ts";
 import { call } from "../data/api.ts";
 import { asApiError, may, useApp, useTables } from "../data/app.ts";
 import { agoMs, bytes, plural } from "../data/format.ts";
-import type { Place } from "../data/location.ts";
+import type { PageLocation } from "../data/location.ts";
 import type { WireObject } from "../data/wire.ts";
 import { FilterField, useFilter } from "../parts/filter.tsx";
 import { Dialog, Head } from "../parts/pieces.tsx";
@@ -13,7 +13,7 @@ import { type Column, VirtualTable } from "../parts/virtual-table.tsx";
  * Lists secrets, config maps and other objects with names and sizes. Values of secrets are shown
  * only on request, to users whose role permits it.
  */
-export function ConfigPage({ place }: { readonly place: Place }) {
+export function ConfigPage({ place }: { readonly place: PageLocation }) {
   const app = useApp();
   const live = useTables();
   const all = live.rows("objects").filter((row) => app.namespace === "" || row.namespace === app.namespace);

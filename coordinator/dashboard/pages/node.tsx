@@ -3,7 +3,7 @@ import { call } from "../data/api.ts";
 import type { ApiError } from "../data/api-error.ts";
 import { asApiError, may, useApp, useCall, useTables } from "../data/app.ts";
 import { ago, bytes, cores, dateTime } from "../data/format.ts";
-import type { Place } from "../data/location.ts";
+import type { PageLocation } from "../data/location.ts";
 import type { WhatIfAnswer, WireNode } from "../data/wire.ts";
 import { UsageGraphs } from "../parts/graphs.tsx";
 import { Badge, Bar, Dialog, Failure, Field, Head } from "../parts/pieces.tsx";
@@ -12,7 +12,7 @@ import { Why } from "../parts/why.tsx";
 import { nodeTone } from "./fleet.tsx";
 import { PodTable } from "./pods.tsx";
 
-export function NodePage({ place }: { readonly place: Place }) {
+export function NodePage({ place }: { readonly place: PageLocation }) {
   const app = useApp();
   const live = useTables();
   const [, name = ""] = place.path;

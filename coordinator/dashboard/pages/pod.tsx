@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Tone } from "../../src/dashboard/live/rows.ts";
 import { may, useApp, useCall, useTables } from "../data/app.ts";
 import { ago, dateTime } from "../data/format.ts";
-import { href, type Place, withQuery } from "../data/location.ts";
+import { href, type PageLocation, withQuery } from "../data/location.ts";
 import type { ContainerState, PodList, WirePod } from "../data/wire.ts";
 import { EventList } from "../parts/event-list.tsx";
 import { UsageGraphs } from "../parts/graphs.tsx";
@@ -12,7 +12,7 @@ import { PodPorts } from "../parts/pod-ports.tsx";
 import { TerminalTab } from "../parts/terminal-tab.tsx";
 import { Why } from "../parts/why.tsx";
 
-export function PodPage({ place }: { readonly place: Place }) {
+export function PodPage({ place }: { readonly place: PageLocation }) {
   const app = useApp();
   const live = useTables();
   const [, namespace = "", name = ""] = place.path;

@@ -3,7 +3,7 @@ import type { PodRow, ResourceRow } from "../../src/dashboard/live/rows.ts";
 import { call } from "../data/api.ts";
 import { asApiError, may, useApp, useCall, useTables } from "../data/app.ts";
 import { ago, dateTime } from "../data/format.ts";
-import { href, type Place, withQuery } from "../data/location.ts";
+import { href, type PageLocation, withQuery } from "../data/location.ts";
 import type { ResourceList, RolloutAnswer, WireResource } from "../data/wire.ts";
 import { Autoscaling } from "../parts/autoscaling.tsx";
 import { EventList } from "../parts/event-list.tsx";
@@ -13,7 +13,7 @@ import { RolloutDialog } from "../parts/rollout-dialog.tsx";
 import { Why } from "../parts/why.tsx";
 import { PodTable } from "./pods.tsx";
 
-export function ResourcePage({ place }: { readonly place: Place }) {
+export function ResourcePage({ place }: { readonly place: PageLocation }) {
   const live = useTables();
   const [, namespace = "", kind = "", name = ""] = place.path;
   const row = live.row("resources", `${namespace}/${kind}/${name}`);

@@ -17,7 +17,7 @@ import { waitFor } from "../../../hack/lib/wait-for.ts";
 import type { Caller } from "../rpc/caller.ts";
 import { FORWARDED_CALLER_KEY, FORWARDED_PEER_KEY } from "../rpc/forwarded-caller.ts";
 import { REVISION_KEY } from "../rpc/revision-trailer.ts";
-import { type ForwardOptions, forward, type Place } from "./forward.ts";
+import { type ForwardOptions, forward, type ServedAt } from "./forward.ts";
 
 const PATH = "/test.Echo/Talk";
 const asIs = (bytes: Buffer): Buffer => bytes;
@@ -134,7 +134,7 @@ test("serves a method with its own handler here, passes it on, or serves it here
     call.write(Buffer.from("here"));
     call.end();
   };
-  const placeOf = (first: Buffer) => String(first) as Place;
+  const placeOf = (first: Buffer) => String(first) as ServedAt;
   const own = new Map([[PATH, { serve, placeOf, isStream: false }]]);
   const world = await start(
     t,
@@ -145,7 +145,7 @@ test("serves a method with its own handler here, passes it on, or serves it here
     { own, behindMs: () => 250 },
   );
   const stale: unknown[] = [];
-  const ask = async (first: Place): Promise<string> => {
+  const ask = async (first: ServedAt): Promise<string> => {
     const stream = world.call();
     stream.on("metadata", (headers) => stale.push(...headers.get(STALE_HEADER)));
     stream.end(Buffer.from(first));

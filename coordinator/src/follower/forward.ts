@@ -32,14 +32,14 @@ export interface OwnMethod {
    */
   readonly mayDeny?: boolean;
   /** Returns where a call with this first message is served. */
-  readonly placeOf: (first: Buffer) => Place;
+  readonly placeOf: (first: Buffer) => ServedAt;
 }
 
 /**
  * The place where a call is served. `leader-first` means here if the leader can't be reached; such
  * a call must only read, and have one request.
  */
-export type Place = "here" | "leader" | "leader-first";
+export type ServedAt = "here" | "leader" | "leader-first";
 
 export interface ForwardOptions extends CallObserver {
   readonly identify: ServeOptions["identify"];

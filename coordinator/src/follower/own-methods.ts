@@ -29,7 +29,7 @@ import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 import type { ConnectedNodes } from "./connected-nodes.ts";
 import { FollowedRollouts } from "./followed-rollouts.ts";
-import type { OwnMethod, Place } from "./forward.ts";
+import type { OwnMethod, ServedAt } from "./forward.ts";
 import { podSessionMethods } from "./pod-sessions.ts";
 
 export interface OwnMethodsOptions {
@@ -88,7 +88,7 @@ export function ownMethods(options: OwnMethodsOptions, serving: ServeOptions): O
     ...bytesHandlers(ForageServiceService, { watchRollout }, checking),
   ];
   const isFinished = finishedRollout(state);
-  const placeOf = (path: string, first: Buffer): Place => {
+  const placeOf = (path: string, first: Buffer): ServedAt => {
     if (isFinished(path, first)) return "here";
     return isBehind() || LEADER_FIRST.has(path) ? "leader-first" : "here";
   };

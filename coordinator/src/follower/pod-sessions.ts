@@ -18,7 +18,7 @@ import { bytesHandlers } from "../rpc/bytes-handler.ts";
 import type { ServeOptions } from "../rpc/serve.ts";
 import { UnknownFields } from "../rpc/unknown-fields.ts";
 import type { ConnectedNodes } from "./connected-nodes.ts";
-import type { OwnMethod, Place } from "./forward.ts";
+import type { OwnMethod, ServedAt } from "./forward.ts";
 
 export interface PodSessionsOptions extends Omit<SessionsOptions, "podUse"> {
   readonly broker: SessionBroker;
@@ -71,7 +71,7 @@ export function podSessionMethods(
   );
 }
 
-function placeOf(path: string, first: Buffer, options: PodSessionsOptions): Place {
+function placeOf(path: string, first: Buffer, options: PodSessionsOptions): ServedAt {
   try {
     const isHere =
       path === SharedAgentService.serve.path ? isAwaited(first, options) : isOnNode(path, first, options);

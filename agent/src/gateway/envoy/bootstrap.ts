@@ -1,8 +1,8 @@
+import { type EnvoyPaths, fileSource } from "./envoy-paths.ts";
 import { type JsonObject, typed } from "./json.ts";
-import { fileSource, type Places } from "./places.ts";
 
 export interface BootstrapOptions {
-  readonly places: Places;
+  readonly places: EnvoyPaths;
   readonly node: string;
   readonly instance: string;
   /** The limit of concurrent client connections. Further ones are refused. */

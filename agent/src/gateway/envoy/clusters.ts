@@ -1,14 +1,14 @@
 import { isIP } from "node:net";
 import type { ServiceEndpoint, ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import { clusterName, type ServicePortRef } from "./backends.ts";
+import { type EnvoyPaths, fileSource } from "./envoy-paths.ts";
 import { type JsonObject, typed } from "./json.ts";
-import { fileSource, type Places } from "./places.ts";
 
 /** Returns a service's port as Envoy's cluster. Endpoints are separate, so that they can change without it. */
 export function clusterOf(
   ref: ServicePortRef,
   service: ServiceState | undefined,
-  places: Places,
+  places: EnvoyPaths,
 ): JsonObject {
   const name = clusterName(ref);
   return typed("config.cluster.v3.Cluster", {

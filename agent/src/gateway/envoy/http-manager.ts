@@ -1,9 +1,9 @@
 import { accessLog } from "./access-log.ts";
+import { type EnvoyPaths, fileSource } from "./envoy-paths.ts";
 import { type JsonObject, typed } from "./json.ts";
-import { fileSource, type Places } from "./places.ts";
 
 export interface HttpManagerOptions {
-  readonly places: Places;
+  readonly places: EnvoyPaths;
   readonly accessLog: string;
   /** The number of trusted proxies in front of the gateway. The client's address is taken from their headers. */
   readonly trustedHops: number;

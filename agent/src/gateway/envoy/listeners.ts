@@ -1,9 +1,9 @@
 import type { GatewayHost } from "@forage/proto/forage/agent/v1/agent";
 import { accessLog } from "./access-log.ts";
 import { weightsOf } from "./backends.ts";
+import { fileSource } from "./envoy-paths.ts";
 import { type HttpManagerOptions, httpManager } from "./http-manager.ts";
 import { type JsonObject, typed } from "./json.ts";
-import { fileSource } from "./places.ts";
 import { endsTls, type Ports } from "./virtual-hosts.ts";
 
 export interface ListenerOptions extends HttpManagerOptions {

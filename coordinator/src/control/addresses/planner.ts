@@ -25,7 +25,7 @@ export interface AddressPlan {
 }
 
 /** Runs a step for one service. Returns undefined after an error, which it reports. */
-export type Guard = <T>(service: AddressedService, step: () => T) => T | undefined;
+export type RunGuarded = <T>(service: AddressedService, step: () => T) => T | undefined;
 
 /**
  * Assigns addresses incrementally. It receives each change of services, records and nodes, and evaluates only the affected
@@ -34,7 +34,7 @@ export type Guard = <T>(service: AddressedService, step: () => T) => T | undefin
  */
 export class AddressPlanner {
   readonly #ranges: AddressRanges;
-  readonly #guard: Guard;
+  readonly #guard: RunGuarded;
   readonly #services = new Map<string, AddressedService>();
   readonly #records = new Map<string, ServiceAddressRecord>();
   readonly #taken = new UsedAddresses();
@@ -52,7 +52,7 @@ export class AddressPlanner {
   /** The time at which each removed service released its addresses, by the service's key. */
   readonly #released = new Map<string, number>();
 
-  constructor(ranges: AddressRanges, guard: Guard = (_, step) => step()) {
+  constructor(ranges: AddressRanges, guard: RunGuarded = (_, step) => step()) {
     this.#ranges = ranges;
     this.#guard = guard;
   }

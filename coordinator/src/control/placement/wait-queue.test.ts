@@ -43,11 +43,11 @@ test("retries a pod with a reservation once it certainly fits on another node", 
   queue.failed("uid-a");
   queue.nominate("uid-a", "n1");
   assert.deepEqual(due(), []);
-  fleet.hope.now = "maybe";
+  fleet.chance.now = "maybe";
   assert.deepEqual(due(), [], "its place is worth more than a search");
-  fleet.hope.now = "yes";
+  fleet.chance.now = "yes";
   assert.deepEqual(due(), ["a"]);
-  assert.deepEqual(fleet.hope.ignored.at(-1), "n1");
+  assert.deepEqual(fleet.chance.ignored.at(-1), "n1");
 });
 
 type FitChance = "yes" | "no" | "maybe";
@@ -55,18 +55,18 @@ type FitChance = "yes" | "no" | "maybe";
 /** Returns a queue with one waiting pod. `now` is whether a change of the fleet may help it. */
 function start(now: FitChance) {
   const clock = new VirtualClock();
-  const hope = { now, ignored: [] as (string | undefined)[] };
+  const chance = { now, ignored: [] as (string | undefined)[] };
   const fleet = {
     changes: 0,
-    miss: () => ({
-      hope: (except?: string) => {
-        hope.ignored.push(except);
-        return hope.now;
+    infeasibleClass: () => ({
+      fitChance: (except?: string) => {
+        chance.ignored.push(except);
+        return chance.now;
       },
     }),
   } as unknown as Fleet;
   const queue = new WaitQueue({ fleet, monotonicMs: clock.monotonicMs });
   queue.set(aPod({ name: "a", node: "" }), {} as PodSpec, "group");
   const due = (): string[] => queue.takeDue().map(({ pod }) => pod.record.name);
-  return { queue, clock, due, hope };
+  return { queue, clock, due, chance };
 }

@@ -1,5 +1,5 @@
 import { type BackOff, backOffMs } from "@forage/common/back-off";
-import type { Fleet, Miss, PodSpec } from "@forage/scheduler";
+import type { Fleet, InfeasibleClass, PodSpec } from "@forage/scheduler";
 import type { PodEntry } from "../../state/entries.ts";
 
 /** A pod that waits for a node. */
@@ -11,7 +11,7 @@ export interface WaitingPod {
 interface Member extends WaitingPod {
   readonly group: Group;
   /** The node on which the pod reserves a place until its victims are gone. */
-  nominated?: { readonly node: string; readonly miss: Miss };
+  nominated?: { readonly node: string; readonly infeasible: InfeasibleClass };
 }
 
 /** Pods that placement can't tell apart, so that the result for one holds for all. */
@@ -19,7 +19,7 @@ interface Group {
   readonly key: string;
   readonly members: Map<string, Member>;
   /** The last failed attempt, after which no node fits. Undefined: the pods have to be tried. */
-  miss: Miss | undefined;
+  infeasible: InfeasibleClass | undefined;
   /** Whether a change may help the group, which only a search can show. */
   mayFit: boolean;
   failures: number;
@@ -101,7 +101,7 @@ export class WaitQueue {
     if (flush) this.#flushedAtMs = nowMs;
     const due = new Set<WaitingPod>();
     for (const group of this.#groups.values()) {
-      if (flush) group.miss = undefined;
+      if (flush) group.infeasible = undefined;
       if (!this.#isDue(group, nowMs)) continue;
       for (const member of group.members.values()) if (member.nominated === undefined) due.add(member);
     }
@@ -120,7 +120,7 @@ export class WaitQueue {
   /** Reports whether the pod's group is known to be unschedulable and nothing has changed since. */
   isHopeless(uid: string): boolean {
     const member = this.#members.get(uid);
-    return member !== undefined && member.nominated === undefined && member.group.miss !== undefined;
+    return member !== undefined && member.nominated === undefined && member.group.infeasible !== undefined;
   }
 
   /** Records that no node fits the pod and that preemption could not help. The result holds for its whole group. */
@@ -129,7 +129,7 @@ export class WaitQueue {
     if (member === undefined) return;
     const { group, spec } = member;
     this.#unnominate(member);
-    group.miss = this.#options.fleet.miss(spec);
+    group.infeasible = this.#options.fleet.infeasibleClass(spec);
     group.mayFit = false;
     group.failures++;
     group.retryAtMs = this.#options.monotonicMs() + backOffMs(group.failures, BACK_OFF);
@@ -139,7 +139,7 @@ export class WaitQueue {
   nominate(uid: string, node: string): void {
     const member = this.#members.get(uid);
     if (member === undefined) return;
-    member.nominated = { node, miss: this.#options.fleet.miss(member.spec) };
+    member.nominated = { node, infeasible: this.#options.fleet.infeasibleClass(member.spec) };
     this.#nominated.add(uid);
   }
 
@@ -206,7 +206,7 @@ export class WaitQueue {
       group = {
         key,
         members: new Map(),
-        miss: undefined,
+        infeasible: undefined,
         mayFit: false,
         failures: 0,
         retryAtMs: 0,
@@ -218,15 +218,15 @@ export class WaitQueue {
   }
 
   #isDue(group: Group, nowMs: number): boolean {
-    if (group.miss === undefined) {
+    if (group.infeasible === undefined) {
       group.mayFit = false;
       return true;
     }
-    const hope = group.miss.hope();
-    if (hope !== "no") group.mayFit = true;
-    const due = hope === "yes" || (group.mayFit && group.retryAtMs <= nowMs);
+    const chance = group.infeasible.fitChance();
+    if (chance !== "no") group.mayFit = true;
+    const due = chance === "yes" || (group.mayFit && group.retryAtMs <= nowMs);
     if (due) {
-      group.miss = undefined;
+      group.infeasible = undefined;
       group.mayFit = false;
     }
     return due;
@@ -245,5 +245,5 @@ export class WaitQueue {
  * on another node.
  */
 function mayLeave({ nominated }: Member): boolean {
-  return nominated?.miss.hope(nominated.node) === "yes";
+  return nominated?.infeasible.fitChance(nominated.node) === "yes";
 }

@@ -15,7 +15,7 @@ const NODES_MAX = 64;
  * Records that no node was feasible for a class. From then on only nodes that were freed or changed, and the counters
  * that its rules read, can change that. All other changes of the fleet cost nothing.
  */
-export class Miss {
+export class InfeasibleClass {
   readonly #state: FleetState;
   readonly #live: LiveRules;
   readonly #counters: readonly DomainCounter[];
@@ -30,27 +30,27 @@ export class Miss {
     this.#versions = sumOf(this.#counters);
   }
 
-  /** Evaluates the changes since the last call, or since the miss. Ignores the node `except`. */
-  hope(except?: string): FitChance {
+  /** Evaluates the changes since the last call, or since then. Ignores the node `except`. */
+  fitChance(except?: string): FitChance {
     const { freed } = this.#state;
     // The counters behind the rules were dropped or extended, so only a search can decide.
     if (isStale(this.#live, this.#state)) return "maybe";
-    let hope: FitChance = "no";
+    let chance: FitChance = "no";
     const versions = sumOf(this.#counters);
-    if (versions !== this.#versions) hope = "maybe";
+    if (versions !== this.#versions) chance = "maybe";
     this.#versions = versions;
     const from = this.#seen;
     this.#seen = freed.head;
-    if (from === freed.head) return hope;
+    if (from === freed.head) return chance;
     if (!freed.reaches(from) || freed.head - from > NODES_MAX) return "maybe";
     for (let at = from; at < freed.head; at++) {
       const node = freed.at(at);
       if (except !== undefined && this.#state.nodes.specs[node]?.name === except) continue;
       const here = this.#ask(node);
       if (here === "yes") return "yes";
-      if (here === "maybe") hope = "maybe";
+      if (here === "maybe") chance = "maybe";
     }
-    return hope;
+    return chance;
   }
 
   #ask(node: number): FitChance {

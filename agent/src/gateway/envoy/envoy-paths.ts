@@ -3,7 +3,7 @@ import type { JsonObject } from "./json.ts";
 import { shortHash } from "./json.ts";
 
 /** Returns the paths of Envoy's files, below one directory that only Envoy and the agent can read. */
-export class Places {
+export class EnvoyPaths {
   readonly dir: string;
 
   constructor(dir: string) {
