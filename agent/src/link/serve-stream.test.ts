@@ -16,6 +16,7 @@ test("ends when the protocol is violated, even if its messages find no room", as
     async *messages(): AsyncGenerator<CoordinatorMessage> {
       yield { $case: "welcome", value: {} } as CoordinatorMessage;
     },
+    requestsAnswer: () => false,
     send: () => isClosed,
     close: () => closed(),
   } as unknown as Connection;
