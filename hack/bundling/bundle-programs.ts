@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { type BuildOptions, build } from "esbuild";
+import { binaryMessages } from "./binary-messages.ts";
 import { buildPage } from "./build-page.ts";
 import { InputStamps, stamp } from "./input-stamps.ts";
 import { wrapSource } from "./load-compiled.ts";
@@ -46,6 +47,12 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
 
 /** Packages with native code beside their JavaScript. They stay in node_modules. */
 export const NATIVE_PACKAGES = ["classic-level", "@lydell/node-pty"] as const;
+
+/** Packages that grpc-js loads only for services which no program has (channelz, ORCA). */
+const UNUSED_PACKAGES = ["@grpc/proto-loader"];
+
+/** The folder of the programs that use no message in its JSON form. */
+const BINARY_ONLY = "agent/src/";
 
 /**
  * The programs that are compiled ahead of time. The shell starts the command for each completion, and compiling it
@@ -142,12 +149,12 @@ async function buildInto(
     platform: "node",
     target: "node24",
     // Native code in other packages only makes them faster, and they run without it.
-    external: [...NATIVE_PACKAGES, "*.node"],
+    external: [...NATIVE_PACKAGES, "*.node", ...UNUSED_PACKAGES],
     minifyWhitespace: true,
     minifySyntax: true,
     sourcemap: "linked",
     legalComments: "linked",
-    plugins: [inputs.plugin()],
+    plugins: [inputs.plugin(), ...(entry.startsWith(BINARY_ONLY) ? [binaryMessages(root)] : [])],
     logLevel: "error",
     ...rest,
   };
