@@ -32,7 +32,7 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", ia32: "3
 export const hostReader: HostReader = {
   async identity() {
     // Loaded on demand, because it is large and rarely needed.
-    const { osInfo } = await loadSystemInformation();
+    const { osInfo } = await import("systeminformation/lib/osinfo.js");
     const { distro, release: version, codename } = await osInfo();
     const name = [distro, version, codename && `(${codename})`].filter(Boolean).join(" ");
     return {
@@ -44,7 +44,7 @@ export const hostReader: HostReader = {
   },
 
   async measure(path) {
-    const { mem } = await loadSystemInformation();
+    const { mem } = await import("systeminformation/lib/memory.js");
     const [memory, limits, disk] = await Promise.all([
       mem(),
       readCgroupLimits("/sys/fs/cgroup", "/proc"),
@@ -63,11 +63,6 @@ export function limited(
     cpuMilli: Math.min(has.cpuMilli, limits.cpuMilli ?? Number.POSITIVE_INFINITY),
     memoryBytes: Math.min(has.memoryBytes, limits.memoryBytes ?? Number.POSITIVE_INFINITY),
   };
-}
-
-async function loadSystemInformation(): Promise<typeof import("systeminformation")> {
-  const loaded = await import("systeminformation");
-  return loaded.default;
 }
 
 async function readDisk(path: string): Promise<DiskSpace> {

@@ -1,4 +1,5 @@
-import { Gauge, type Registry } from "prom-client";
+import type { Registry } from "prom-client";
+import Gauge from "prom-client/lib/gauge.js";
 import type { PodStatus } from "../pods/decide/pod-status.ts";
 import type { ContainerUsage } from "../runtime/runtime.ts";
 

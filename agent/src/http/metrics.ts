@@ -1,5 +1,8 @@
 import { readFile } from "node:fs/promises";
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import Counter from "prom-client/lib/counter.js";
+import Gauge from "prom-client/lib/gauge.js";
+import Histogram from "prom-client/lib/histogram.js";
+import Registry from "prom-client/lib/registry.js";
 import type { LinkState } from "../link/link-state.ts";
 import type { Step } from "../pods/step.ts";
 import { addContainerMetrics, type ContainerMetricSources } from "./container-metrics.ts";
