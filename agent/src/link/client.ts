@@ -1,7 +1,6 @@
 import { messageOf } from "@forage/common/message-of";
 import { channelCredentials } from "@forage/identity/credentials";
 import { AgentServiceClient, EnrollmentServiceClient } from "@forage/proto/forage/agent/v1/agent";
-import { WorkspaceNodeServiceClient } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { Client, type ClientOptions, type ServiceError, status } from "@grpc/grpc-js";
 import { type CoordinatorAddress, textOf } from "./coordinator-address.ts";
 import { LinkError } from "./link-error.ts";
@@ -13,13 +12,13 @@ const KEEPALIVE_TIMEOUT_MS = 5_000;
 // A snapshot contains all pods of a host. Each may have up to 1.5 MiB of configuration; most have a few KiB.
 const MESSAGE_MAX_BYTES = 64 * 1024 * 1024;
 
-const PINGS: ClientOptions = {
+export const PINGS: ClientOptions = {
   "grpc.keepalive_time_ms": KEEPALIVE_MS,
   "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
   "grpc.keepalive_permit_without_calls": 1,
 };
 
-const CHANNEL_OPTIONS: ClientOptions = {
+export const CHANNEL_OPTIONS: ClientOptions = {
   "grpc.max_receive_message_length": MESSAGE_MAX_BYTES,
   "grpc.max_send_message_length": MESSAGE_MAX_BYTES,
   // The link creates a new channel for each attempt and does the waiting itself.
@@ -40,29 +39,6 @@ export function openAgentClient(
 ): AgentServiceClient {
   const credentials = channelCredentials({ caPem, certPem: pair.chainPem, keyPem: pair.keyPem });
   return new AgentServiceClient(textOf(address), credentials, { ...CHANNEL_OPTIONS, ...(pings && PINGS) });
-}
-
-/**
- * The amount of data that the coordinator may send before this side has read it. With HTTP/2's default, each 64 KiB
- * would wait for a round trip.
- */
-const CONTENT_WINDOW_BYTES = 1024 * 1024;
-
-/**
- * Opens a channel for workspaces only, because archives must not share a flow-control window with the node's own
- * stream.
- */
-export function openWorkspaceClient(
-  address: CoordinatorAddress,
-  { pair, caPem }: NodeIdentity,
-): WorkspaceNodeServiceClient {
-  const credentials = channelCredentials({ caPem, certPem: pair.chainPem, keyPem: pair.keyPem });
-  const window = { "grpc-node.flow_control_window": CONTENT_WINDOW_BYTES };
-  return new WorkspaceNodeServiceClient(textOf(address), credentials, {
-    ...CHANNEL_OPTIONS,
-    ...PINGS,
-    ...window,
-  });
 }
 
 /**
