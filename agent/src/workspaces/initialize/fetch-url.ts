@@ -1,5 +1,6 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
+import { getCACertificates } from "node:tls";
 import { WorkspaceError } from "../workspace-error.ts";
 import { type RefuseAddress, reachableAddress } from "./reachable.ts";
 
@@ -70,7 +71,7 @@ async function get(field: string, url: URL, { refuse, signal }: FetchOptions): P
       path: url.pathname + url.search,
       headers: { host: url.host, "user-agent": "forage" },
       ...auth,
-      ...(isHttps && { servername: url.hostname }),
+      ...(isHttps && { servername: url.hostname, ca: publicAuthorities() }),
       ...{ agent: false, signal, timeout: IDLE_MS },
     });
     request.once("response", resolve);
@@ -81,4 +82,12 @@ async function get(field: string, url: URL, { refuse, signal }: FetchOptions): P
     });
     request.end();
   });
+}
+
+/**
+ * Returns Node's public authorities and those of NODE_EXTRA_CA_CERTS. The agent runs with `--use-openssl-ca`, so it
+ * would otherwise use the host's authorities, which may be missing.
+ */
+function publicAuthorities(): string[] {
+  return [...getCACertificates("bundled"), ...getCACertificates("extra")];
 }
