@@ -1,10 +1,13 @@
 import { ConnectionError } from "./connection-error.ts";
 import { CODE, FRAME_HEADER_BYTES, type Frame, MAX_FRAME_BYTES, PREFACE } from "./frames.ts";
 
+/** Is shared, because each empty buffer takes 200 bytes. */
+const NO_BYTES: Buffer = Buffer.alloc(0);
+
 /** Splits received bytes into frames. Buffers at most one incomplete frame. */
 export class FrameReader {
   /** The beginning of an incomplete frame or preface. */
-  #rest: Buffer = Buffer.alloc(0);
+  #rest = NO_BYTES;
   #hasPreface = false;
 
   /** Processes bytes, and calls back for each complete frame. Throws ConnectionError. */
@@ -27,7 +30,7 @@ export class FrameReader {
       onFrame(frame);
     }
     // A slice would keep the whole chunk in memory.
-    this.#rest = Buffer.from(bytes.subarray(at));
+    this.#rest = at === bytes.length ? NO_BYTES : Buffer.from(bytes.subarray(at));
   }
 
   #readPreface(bytes: Buffer): number {

@@ -27,10 +27,13 @@ export interface SenderOptions {
  */
 export class Sender {
   readonly #options: SenderOptions;
-  /** Streams that wait for space in the output or for the connection's window. */
-  readonly #waiting = new Set<ServerStream>();
+  /**
+   * Streams that wait for space in the output or for the connection's window. Like the next set, it is created when it is
+   * first used, because most connections never wait.
+   */
+  #waiting: Set<ServerStream> | undefined;
   /** Streams that are blocked by a window of the peer. */
-  readonly #stalled = new Set<ServerStream>();
+  #stalled: Set<ServerStream> | undefined;
   #window = DEFAULT_WINDOW_BYTES;
   #initialWindow = DEFAULT_WINDOW_BYTES;
 
@@ -45,7 +48,7 @@ export class Sender {
   send(stream: ServerStream): void {
     const { output } = this.#options;
     if (!output.hasRoomForStreams) {
-      this.#waiting.add(stream);
+      this.#addWaiting(stream);
       return;
     }
     if (stream.head !== undefined) {
@@ -53,7 +56,7 @@ export class Sender {
       stream.head = undefined;
     }
     if (stream.pending !== undefined && !this.#sendBody(stream)) return;
-    if (this.#waiting.size > 0) this.#waiting.delete(stream);
+    this.#waiting?.delete(stream);
     if (stream.ending === undefined) return;
     output.push(encodeHeaders(stream.id, stream.ending, true));
     this.#options.onEnd(stream);
@@ -61,7 +64,7 @@ export class Sender {
 
   /** Continues with waiting streams. */
   resume(): void {
-    for (const stream of this.#waiting) {
+    for (const stream of this.#waiting ?? []) {
       if (!this.#options.output.hasRoomForStreams) return;
       this.send(stream);
     }
@@ -72,7 +75,7 @@ export class Sender {
     this.#window += increment;
     if (this.#window > MAX_WINDOW_BYTES)
       throw new ConnectionError(CODE.FLOW_CONTROL_ERROR, "the window of the connection is too large");
-    if (this.#waiting.size > 0) this.resume();
+    this.resume();
   }
 
   /** Adds an increment to a stream's window. Returns false if the window becomes too large. */
@@ -102,12 +105,14 @@ export class Sender {
    * Returns the streams that have been blocked by the peer's windows since before the given time.
    */
   stalledSince(beforeMs: number): readonly ServerStream[] {
-    return [...this.#stalled].filter(({ stalledMs }) => stalledMs !== undefined && stalledMs <= beforeMs);
+    return [...(this.#stalled ?? [])].filter(
+      ({ stalledMs }) => stalledMs !== undefined && stalledMs <= beforeMs,
+    );
   }
 
   forget(stream: ServerStream): void {
-    if (this.#waiting.size > 0) this.#waiting.delete(stream);
-    if (this.#stalled.size > 0) this.#stalled.delete(stream);
+    this.#waiting?.delete(stream);
+    this.#stalled?.delete(stream);
   }
 
   /** Sends as much of the body as possible. Reports whether all of it was sent. */
@@ -132,17 +137,23 @@ export class Sender {
     }
     if (stream.stalledMs !== undefined) {
       stream.stalledMs = undefined;
-      this.#stalled.delete(stream);
+      this.#stalled?.delete(stream);
     }
     return true;
   }
 
   #wait(stream: ServerStream, isStalled: boolean): void {
     // A stream that is blocked by its own window continues when that window grows.
-    if (stream.sendWindow > 0) this.#waiting.add(stream);
-    else this.#waiting.delete(stream);
+    if (stream.sendWindow > 0) this.#addWaiting(stream);
+    else this.#waiting?.delete(stream);
     if (!isStalled) return;
     stream.stalledMs ??= this.#options.monotonicMs();
+    this.#stalled ??= new Set();
     this.#stalled.add(stream);
+  }
+
+  #addWaiting(stream: ServerStream): void {
+    this.#waiting ??= new Set();
+    this.#waiting.add(stream);
   }
 }

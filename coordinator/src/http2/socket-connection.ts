@@ -54,7 +54,7 @@ export class SocketConnection {
     });
     socket.on("data", (bytes: Buffer) => this.#connection.receive(bytes));
     socket.on("error", () => {});
-    socket.once("close", () => {
+    socket.on("close", () => {
       this.#connection.close();
       options.onClose();
     });

@@ -11,10 +11,10 @@ const MAX_REMEMBERED = 256;
 /** The streams of one connection by their ids, which always increase. */
 export class StreamTable {
   readonly #open = new Map<number, ServerStream>();
-  /** Streams that this side reset, oldest first. */
-  readonly #reset = new Set<number>();
+  /** Streams that this side reset, oldest first. Undefined: none, as on most connections. */
+  #reset: Set<number> | undefined;
   /** The newest streams that the peer ended, oldest first. */
-  readonly #ended = new Set<number>();
+  #ended: Set<number> | undefined;
   /** The highest id that the peer has used. */
   lastId = 0;
 
@@ -36,16 +36,16 @@ export class StreamTable {
 
   remove({ id }: ServerStream): void {
     this.#open.delete(id);
-    remember(this.#ended, id);
+    this.#ended = withId(id, this.#ended);
   }
 
   /** Records that frames of the stream may still arrive, which are ignored. */
   noteReset(id: number): void {
-    remember(this.#reset, id);
+    this.#reset = withId(id, this.#reset);
   }
 
   wasReset(id: number): boolean {
-    return this.#reset.has(id);
+    return this.#reset?.has(id) === true;
   }
 
   /**
@@ -64,17 +64,19 @@ export class StreamTable {
     const stream = this.#open.get(id);
     if (stream !== undefined) return stream;
     throw new ConnectionError(
-      this.#ended.has(id) ? CODE.STREAM_CLOSED : CODE.PROTOCOL_ERROR,
+      this.#ended?.has(id) ? CODE.STREAM_CLOSED : CODE.PROTOCOL_ERROR,
       `a header block names stream ${id}, which is not open`,
     );
   }
 }
 
-function remember(ids: Set<number>, id: number): void {
+/** Adds an id, and removes the oldest one if there are too many. */
+function withId(id: number, ids = new Set<number>()): Set<number> {
   ids.add(id);
-  if (ids.size <= MAX_REMEMBERED) return;
+  if (ids.size <= MAX_REMEMBERED) return ids;
   for (const oldest of ids) {
     ids.delete(oldest);
     break;
   }
+  return ids;
 }

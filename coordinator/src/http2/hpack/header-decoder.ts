@@ -11,6 +11,8 @@ const FIELD_OVERHEAD_BYTES = 32;
  * values are invalid.
  */
 const MAX_INTEGER_BITS = 28;
+/** Is shared, because each empty buffer takes 200 bytes. */
+const NO_BYTES: Buffer = Buffer.alloc(0);
 
 export interface HeaderList {
   readonly fields: readonly Field[];
@@ -28,7 +30,7 @@ export class HeaderDecoder {
   readonly #dynamic: Field[] = [];
   #dynamicBytes = 0;
   #maxDynamicBytes = TABLE_BYTES;
-  #block: Buffer = Buffer.alloc(0);
+  #block = NO_BYTES;
   #at = 0;
 
   constructor(maxListBytes: number) {
@@ -54,7 +56,7 @@ export class HeaderDecoder {
       bytes += sizeOf(field);
       if (bytes <= this.#maxListBytes) fields.push(field);
     }
-    this.#block = Buffer.alloc(0);
+    this.#block = NO_BYTES;
     return { fields, isTooLarge: bytes > this.#maxListBytes };
   }
 
