@@ -80,14 +80,15 @@ export class GatewayLog {
   }
 }
 
-/** Returns the message for a node that is not a gateway. */
-export function noGateway(): Buffer {
-  return encodeUpdate(GatewayUpdate.fromPartial({ full: true }));
-}
-
 function encodeUpdate(value: GatewayUpdate): Buffer {
   return Buffer.from(ConnectResponse.encode({ message: { $case: "gateway", value } }).finish());
 }
+
+/**
+ * The message for a node that is not a gateway. It is encoded once, because each stream keeps its last message, and with it
+ * 8 kB of Buffer's pool.
+ */
+export const NO_GATEWAY: Buffer = encodeUpdate(GatewayUpdate.fromPartial({ full: true }));
 
 function encode(item: Item): Uint8Array {
   switch (item.type) {

@@ -1,5 +1,5 @@
 import type { GatewayStatus } from "@forage/proto/forage/agent/v1/agent";
-import { type GatewayLog, noGateway } from "./gateway-log.ts";
+import { type GatewayLog, NO_GATEWAY } from "./gateway-log.ts";
 
 /** A node's report about its gateway, after validation. */
 export interface GatewayReport {
@@ -15,13 +15,11 @@ export interface GatewayReport {
   readonly problems: ReadonlyMap<string, string>;
 }
 
+/** What all readers of a table share. */
 export interface GatewayReaderOptions {
-  readonly node: string;
   /** Returns the log of the gateway that the node serves at present. */
   readonly logOf: (node: string) => GatewayLog | undefined;
-  /** Called when messages may be due. */
-  readonly wake: () => void;
-  /** Called when the node's report has changed. */
+  /** Called when a node's report has changed. */
   readonly reported: () => void;
 }
 
@@ -37,6 +35,8 @@ const MAX_PROBLEMS = 1_000;
  * node.
  */
 export class GatewayReader {
+  readonly node: string;
+  readonly #wake: () => void;
   readonly #options: GatewayReaderOptions;
   /**
    * The log from which messages were sent last; undefined if the node received an empty gateway
@@ -47,16 +47,15 @@ export class GatewayReader {
   #hasSentNone = false;
   #report: GatewayReport | undefined;
 
-  constructor(options: GatewayReaderOptions) {
+  /** Creates the reader. `wake` is called when messages may be due. */
+  constructor(node: string, wake: () => void, options: GatewayReaderOptions) {
+    this.node = node;
+    this.#wake = wake;
     this.#options = options;
   }
 
-  get node(): string {
-    return this.#options.node;
-  }
-
   wake(): void {
-    this.#options.wake();
+    this.#wake();
   }
 
   /**
@@ -64,12 +63,12 @@ export class GatewayReader {
    * message, because it may have been a gateway when it last connected.
    */
   due(): readonly Buffer[] {
-    const log = this.#options.logOf(this.#options.node);
+    const log = this.#options.logOf(this.node);
     if (log === undefined) {
       if (this.#hasSentNone) return [];
       this.#hasSentNone = true;
       this.#begin(undefined);
-      return [noGateway()];
+      return [NO_GATEWAY];
     }
     if (log !== this.#log) this.#begin(log);
     this.#hasSentNone = false;

@@ -13,7 +13,7 @@ import type { HostnameFindings, RouteFindings } from "./findings.ts";
 import { gatewayOfNode } from "./gateway-label.ts";
 import { GatewayLog } from "./gateway-log.ts";
 import { type GatewayNode, gatewayNode, viewOfNode } from "./gateway-nodes.ts";
-import { GatewayReader } from "./gateway-reader.ts";
+import { GatewayReader, type GatewayReaderOptions } from "./gateway-reader.ts";
 import { RouteResolver } from "./resolve-route.ts";
 import { type Route, routeKey } from "./route.ts";
 import { RouteCertificates } from "./route-certificates.ts";
@@ -64,6 +64,10 @@ export class GatewayTable {
   readonly #recorded = new Map<string, readonly Condition[]>();
   /** The newest session of each node. */
   readonly #readers = new Map<string, GatewayReader>();
+  readonly #readerOptions: GatewayReaderOptions = {
+    logOf: (node) => this.#logOf(node),
+    reported: () => this.#publishServed(),
+  };
   readonly #stops: (() => void)[];
   #requested: ReadonlySet<string> = new Set();
   #served = "";
@@ -110,12 +114,7 @@ export class GatewayTable {
 
   /** Opens the feed of a node's session. It must be closed with the session. */
   open(node: string, wake: () => void): { readonly reader: GatewayReader; readonly close: () => void } {
-    const reader = new GatewayReader({
-      node,
-      wake,
-      logOf: (name) => this.#logOf(name),
-      reported: () => this.#publishServed(),
-    });
+    const reader = new GatewayReader(node, wake, this.#readerOptions);
     this.#readers.set(node, reader);
     const close = (): void => {
       if (this.#readers.get(node) !== reader) return;
