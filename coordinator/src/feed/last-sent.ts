@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 
 export interface LastSentOptions<Message> {
-  /** Returns the current message. Undefined: there is nothing to send. */
-  readonly read: () => Message | undefined;
+  /** Returns the current message for a node. Undefined: there is nothing to send. */
+  readonly read: (node: string) => Message | undefined;
   /** The message that is sent once when there is nothing to send any more. */
   readonly nothing: Message;
   readonly encode: (message: Message) => Uint8Array;
@@ -14,16 +14,19 @@ export interface LastSentOptions<Message> {
  */
 export class LastSent<Message> {
   readonly #options: LastSentOptions<Message>;
+  readonly #node: string;
   #sent: string | undefined;
 
-  constructor(options: LastSentOptions<Message>) {
+  /** Creates the tracker of a session with the node. All sessions should share the options. */
+  constructor(node: string, options: LastSentOptions<Message>) {
+    this.#node = node;
     this.#options = options;
   }
 
   /** Returns the current message if it has changed since the last call. */
   due(): Message | undefined {
     const { read, nothing, encode } = this.#options;
-    const present = read();
+    const present = read(this.#node);
     const digest = present && createHash("sha256").update(encode(present)).digest("hex");
     if (digest === this.#sent) return undefined;
     this.#sent = digest;

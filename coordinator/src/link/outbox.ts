@@ -35,6 +35,9 @@ export interface OutboxOptions {
  */
 const DEFAULT_PART_BYTES = 1024 * 1024;
 
+/** Is shared by all sessions, because hardly any node has claims to remove. */
+const NO_CLAIMS: ReadonlySet<string> = new Set();
+
 /**
  * The times at which a pod's identity token was issued and has to be replaced, by the wall clock and by the monotonic
  * clock.
@@ -53,9 +56,9 @@ export class Outbox {
   readonly #options: OutboxOptions;
   /** Fingerprints of the sent pods, by uid. */
   readonly #pods = new Map<string, string>();
-  readonly #claims = new Set<string>();
-  /** The times of the pods' tokens, by uid. */
-  readonly #tokens = new Map<string, TokenTimes>();
+  #claims: ReadonlySet<string> = NO_CLAIMS;
+  /** The times of the pods' tokens, by uid. Undefined: there was no token so far. */
+  #tokens: Map<string, TokenTimes> | undefined;
 
   constructor(options: OutboxOptions) {
     this.#options = options;
@@ -64,8 +67,7 @@ export class Outbox {
   /** Yields everything assigned to the node, in parts. */
   *snapshot({ pods, claimRemovals }: RequestedState, revision: bigint): Generator<AssignmentSnapshot> {
     this.#pods.clear();
-    this.#claims.clear();
-    for (const claim of claimRemovals) this.#claims.add(orderOf(claim));
+    this.#claims = ordersOf(claimRemovals);
     for (const { part, more } of this.#parts(pods)) {
       yield { revision, pods: part, more, claimRemovals: more ? [] : claimRemovals.map(refOf) };
     }
@@ -78,13 +80,12 @@ export class Outbox {
     const present = new Set(pods.map((pod) => pod.record.uid));
     const removals = [...this.#pods.keys()].filter((uid) => !present.has(uid));
     const claims = claimRemovals.filter((claim) => !this.#claims.has(orderOf(claim)));
-    this.#forgetClaims(claimRemovals);
+    this.#claims = ordersOf(claimRemovals);
     if (changed.length === 0 && removals.length === 0 && claims.length === 0) return;
     for (const uid of removals) {
       this.#pods.delete(uid);
-      this.#tokens.delete(uid);
+      this.#tokens?.delete(uid);
     }
-    for (const claim of claims) this.#claims.add(orderOf(claim));
     for (const { part, more } of this.#parts(changed)) {
       const last = more
         ? { removals: [], claimRemovals: [] }
@@ -101,7 +102,7 @@ export class Outbox {
     const due: Record<string, IdentityToken> = {};
     for (const pod of pods) {
       const { uid, stoppingSince } = pod.record;
-      const times = this.#tokens.get(uid);
+      const times = this.#tokens?.get(uid);
       if (times === undefined || this.#delayMs(times) > 0) continue;
       const token = stoppingSince === undefined ? this.#options.assignments.identityToken(pod) : undefined;
       this.#noteToken(uid, token);
@@ -112,7 +113,7 @@ export class Outbox {
 
   /** Returns the milliseconds until `dueTokens` returns a token, unless the clock is changed. Undefined: never. */
   tokenDelayMs(): number | undefined {
-    const delays = [...this.#tokens.values()].map((times) => this.#delayMs(times));
+    const delays = [...(this.#tokens?.values() ?? [])].map((times) => this.#delayMs(times));
     return delays.length === 0 ? undefined : Math.min(...delays);
   }
 
@@ -146,11 +147,12 @@ export class Outbox {
 
   #noteToken(uid: string, token: IdentityToken | undefined): void {
     const expiresMs = toEpochMs(token?.expiresAt);
-    if (expiresMs === undefined) this.#tokens.delete(uid);
+    if (expiresMs === undefined) this.#tokens?.delete(uid);
     else {
       const { clock } = this.#options;
       const issuedMs = clock.nowMs();
       const lifeMs = (expiresMs - issuedMs) * REFRESH_SHARE;
+      this.#tokens ??= new Map();
       this.#tokens.set(uid, {
         issuedMs,
         refreshAtMs: issuedMs + lifeMs,
@@ -158,11 +160,10 @@ export class Outbox {
       });
     }
   }
+}
 
-  #forgetClaims(removals: readonly ObjectEntry[]): void {
-    const orders = new Set(removals.map(orderOf));
-    for (const order of this.#claims) if (!orders.has(order)) this.#claims.delete(order);
-  }
+function ordersOf(removals: readonly ObjectEntry[]): ReadonlySet<string> {
+  return removals.length === 0 ? NO_CLAIMS : new Set(removals.map(orderOf));
 }
 
 /** Returns the identity of a removal: a claim that was removed, created again and deleted again is a different one. */

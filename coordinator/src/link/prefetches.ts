@@ -5,7 +5,7 @@ import {
   type RegistryCredential,
 } from "@forage/proto/forage/agent/v1/agent";
 import type { ImagesOnNode, Prefetcher, PrefetchRequest } from "../control/workload/prefetch.ts";
-import { LastSent } from "../feed/last-sent.ts";
+import { LastSent, type LastSentOptions } from "../feed/last-sent.ts";
 import { imagesOf } from "../model/images.ts";
 import type { Workload } from "../model/workload.ts";
 import type { Clock } from "../time/clock.ts";
@@ -25,8 +25,8 @@ interface Wish extends PrefetchRequest {
 /** One connection of a node. */
 interface Reader {
   readonly onChange: () => void;
-  /** The last reports of the requested images, by id. */
-  readonly answers: Map<string, ImagePull>;
+  /** The last reports of the requested images, by id. Undefined: there are none. */
+  answers: ReadonlyMap<string, ImagePull> | undefined;
   /** Ends the wait for the first response. */
   cancel: (() => void) | undefined;
   silent: boolean;
@@ -48,6 +48,14 @@ export class Prefetches implements Prefetcher {
   readonly #byNode = new Map<string, Set<string>>();
   readonly #readers = new Map<string, Reader>();
   readonly #listeners = new Set<(workloadKey: string) => void>();
+  readonly #messages: LastSentOptions<ImagePrefetches> = {
+    read: (node) => {
+      const requests = this.requestsFor(node);
+      return requests.images.length === 0 ? undefined : requests;
+    },
+    nothing: { images: [] },
+    encode: (requests) => ImagePrefetches.encode(requests).finish(),
+  };
 
   constructor(options: PrefetchesOptions) {
     this.#options = options;
@@ -75,7 +83,7 @@ export class Prefetches implements Prefetcher {
     const images = imagesOf(request.workload.template);
     const answers = images.map(({ image }, index) => ({
       image,
-      pull: reader?.answers.get(idOf(request, index)),
+      pull: reader?.answers?.get(idOf(request, index)),
     }));
     for (const { image, pull } of answers) {
       if (pull !== undefined && pull.failure !== "")
@@ -99,7 +107,7 @@ export class Prefetches implements Prefetcher {
    */
   read(node: string, onChange: () => void): () => void {
     this.#readers.get(node)?.cancel?.();
-    const reader: Reader = { onChange, answers: new Map(), cancel: undefined, silent: false };
+    const reader: Reader = { onChange, answers: undefined, cancel: undefined, silent: false };
     this.#readers.set(node, reader);
     this.#notify(node);
     return () => {
@@ -140,12 +148,7 @@ export class Prefetches implements Prefetcher {
 
   /** Returns a tracker of the requests that one session of the node has sent. */
   sessionOf(node: string): LastSent<ImagePrefetches> {
-    const read = (): ImagePrefetches | undefined => {
-      const requests = this.requestsFor(node);
-      return requests.images.length === 0 ? undefined : requests;
-    };
-    const encode = (requests: ImagePrefetches) => ImagePrefetches.encode(requests).finish();
-    return new LastSent({ read, nothing: { images: [] }, encode });
+    return new LastSent(node, this.#messages);
   }
 
   /** Records a node's report about all requested images. */
@@ -156,8 +159,7 @@ export class Prefetches implements Prefetcher {
     reader.cancel?.();
     reader.cancel = () => {};
     reader.silent = false;
-    reader.answers.clear();
-    for (const pull of images) reader.answers.set(pull.id, pull);
+    reader.answers = new Map(images.map((pull) => [pull.id, pull]));
     this.#notify(node);
   }
 

@@ -3,7 +3,7 @@ import {
   type PodMetricsRequest,
   PodMetricsRequests,
 } from "@forage/proto/forage/agent/v1/agent";
-import { LastSent } from "../feed/last-sent.ts";
+import { LastSent, type LastSentOptions } from "../feed/last-sent.ts";
 import { autoscalingOf, MEASURED_RESOURCES, scrapeTargetOf } from "../model/autoscaling.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
@@ -53,8 +53,13 @@ export class MetricsCollector {
   readonly #options: MetricsCollectorOptions;
   /** The demand by workload. */
   readonly #demands = new Map<string, MetricsDemand>();
-  /** The callbacks by node. */
-  readonly #readers = new Map<string, Set<() => void>>();
+  /** The callbacks of the nodes' newest sessions. */
+  readonly #readers = new Map<string, () => void>();
+  readonly #messages: LastSentOptions<PodMetricsRequests> = {
+    read: (node) => this.requestsFor(node),
+    nothing: { pods: [], intervalMs: 0, usageOfAllPods: false },
+    encode: (requests) => PodMetricsRequests.encode(requests).finish(),
+  };
   readonly #unsubscribe: () => void;
 
   constructor(options: MetricsCollectorOptions) {
@@ -74,15 +79,14 @@ export class MetricsCollector {
   }
 
   /**
-   * Calls `onChange` when policies require other metrics of the node than before. The caller must
-   * track the node's pods itself. Returns a function that ends this.
+   * Calls `onChange` when policies require other metrics of the node than before, until a newer
+   * session of the node calls this. The caller must track the node's pods itself. Returns a function
+   * that ends this.
    */
   read(node: string, onChange: () => void): () => void {
-    const readers = this.#readers.get(node) ?? new Set();
-    this.#readers.set(node, readers.add(onChange));
+    this.#readers.set(node, onChange);
     return () => {
-      readers.delete(onChange);
-      if (readers.size === 0 && this.#readers.get(node) === readers) this.#readers.delete(node);
+      if (this.#readers.get(node) === onChange) this.#readers.delete(node);
     };
   }
 
@@ -96,11 +100,7 @@ export class MetricsCollector {
 
   /** Tracks the requests that were sent in one session of the node. */
   sessionOf(node: string): LastSent<PodMetricsRequests> {
-    return new LastSent({
-      read: () => this.requestsFor(node),
-      nothing: { pods: [], intervalMs: 0, usageOfAllPods: false },
-      encode: (requests) => PodMetricsRequests.encode(requests).finish(),
-    });
+    return new LastSent(node, this.#messages);
   }
 
   /** Stores the node's measurements of its own pods, as far as they were requested. */
@@ -142,7 +142,7 @@ export class MetricsCollector {
         if (record.node !== "") nodes.add(record.node);
       }
     }
-    for (const node of nodes) for (const onChange of this.#readers.get(node) ?? []) onChange();
+    for (const node of nodes) this.#readers.get(node)?.();
   }
 
   /** Updates the requests of a workload. Reports whether they changed. */
