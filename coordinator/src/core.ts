@@ -93,6 +93,7 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   const control = startControl({ ...controls, prefetcher: prefetches, massLoss, checkStall, time });
   history.onRefused((reason) => {
     gate.close(reason);
+    sessions.wakeAll();
     void control.close();
     void certificates?.close();
   });

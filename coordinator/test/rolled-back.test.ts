@@ -138,6 +138,20 @@ test("decides after a start once all nodes have connected", { timeout: 180_000 }
   await until("the missing pods run", () => agents.reduce((sum, it) => sum + it.assignments.size, 0) === 2);
 });
 
+test("explains a roll-back at the nodes that were connected before it was noticed", {
+  timeout: 180_000,
+}, async (t) => {
+  const { world, ahead, other } = await restartedWithoutPods(t);
+  const agents = [ahead.again({ name: "n1", pods: [] }), other.again({ name: "n2", pods: [] })];
+  await until("the missing pods run", () => agents.reduce((sum, it) => sum + it.assignments.size, 0) === 2);
+  other.again({ name: "n2", seen: laterDataOf(world, "n2"), pods: [] });
+  await until(
+    "the other node has the reason",
+    async () =>
+      (await nodeNamed(world, "n1"))?.message.startsWith("node n2 has received later data") === true,
+  );
+});
+
 test("decides after a start when a node has not connected in time", {
   timeout: 60_000,
 }, async (t) => {

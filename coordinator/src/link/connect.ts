@@ -1,4 +1,4 @@
-import { streamWithLinkedSignal } from "@forage/common/link-signals";
+import { linkSignals } from "@forage/common/link-signals";
 import type { Log } from "@forage/common/log";
 import type { ConnectRequest, ConnectResponse, Hello } from "@forage/proto/forage/agent/v1/agent";
 import type { AuthorityRoll } from "../authority/authority.ts";
@@ -74,28 +74,24 @@ export async function* connect(
 ): AsyncGenerator<ConnectResponse | Buffer> {
   const incoming = requests[Symbol.asyncIterator]();
   const { node, session, reports } = await openSession(incoming, context, options);
-  const signal = AbortSignal.any([context.signal, session.ended.signal]);
+  const { signal, unlink } = linkSignals(context.signal, session.ended.signal);
   const gateway = options.gateways.open(node, () => session.wake.raise());
   noteCertificateUse(node, context.caller.serial, options).catch((err: unknown) =>
     options.log.warn({ event: "certificate-use-not-recorded", node, err }),
   );
-  const receiving = receiveLoop(incoming, session, reports, { ...options, gateway: gateway.reader }).catch(
-    (error: unknown) => session.ended.abort(error),
+  const sentAddresses = options.coordinators?.addresses();
+  const opened: SendOptions = { ...options, gateway: gateway.reader, sentAddresses };
+  const receiving = receiveLoop(incoming, session, reports, opened).catch((error: unknown) =>
+    session.ended.abort(error),
   );
   try {
-    const addresses = options.coordinators?.addresses();
-    yield { message: { $case: "welcome", value: welcome(session, addresses, options) } };
-    yield* streamWithLinkedSignal([signal, options.history.refused], async function* (stale) {
-      yield* sendEarlyRequests(session, stale, options);
-      yield* sendLoop(node, session, stale, {
-        ...options,
-        gateway: gateway.reader,
-        sentAddresses: addresses,
-      });
-    });
+    yield { message: { $case: "welcome", value: welcome(session, sentAddresses, options) } };
+    yield* sendEarlyRequests(session, signal, options);
+    yield* sendLoop(node, session, signal, opened);
     yield* sendRequests(session, signal, options);
     if (session.ended.signal.aborted && !context.signal.aborted) throw session.ended.signal.reason;
   } finally {
+    unlink();
     session.ended.abort(new CoordinatorError("ABORTED", "the stream ended"));
     gateway.close();
     options.sessions.close(session);
@@ -118,7 +114,7 @@ async function openSession(
   options.gate.check();
   const superseded = () => options.sessions.isSuperseded(session);
   const refused = context.messageRefused;
-  const reports = new ReportQueue({ ...options, node, hello, superseded, refused });
+  const reports = new ReportQueue(options, { node, hello, superseded, refused });
   session.reports = reports;
   return { node, session, reports };
 }
@@ -173,6 +169,7 @@ function welcome(
   };
 }
 
+/** Sends the node's assignment and everything else. Ends when the signal aborts, or when the store is out of date. */
 async function* sendLoop(
   node: string,
   session: Session,
@@ -188,7 +185,8 @@ async function* sendLoop(
   const requested = (): RequestedState => {
     return { pods: state.podsOnNode(node), claimRemovals: state.objects.claimRemovals(node) };
   };
-  if (signal.aborted) return;
+  const isOver = (): boolean => signal.aborted || history.refusal !== undefined;
+  if (isOver()) return;
   for (const value of outbox.snapshot(requested(), revision()))
     yield { message: { $case: "snapshot", value: { ...value, lineage: markOf(value.revision) } } };
   let servicesSent: number | undefined;
@@ -203,7 +201,7 @@ async function* sendLoop(
   const stopMeasuring = metrics.read(node, wake);
   const stopPrefetching = prefetches.read(node, wake);
   try {
-    while (!signal.aborted) {
+    while (!isOver()) {
       // Services change for all nodes at once. If only they have changed, pods are not evaluated.
       if (session.podsChanged) {
         session.podsChanged = false;
@@ -318,7 +316,7 @@ async function receiveLoop(
   options: SessionOptions,
 ): Promise<void> {
   const { signal } = session.ended;
-  const writing = reports.run(signal).catch((error: unknown) => session.ended.abort(error));
+  reports.start(signal, (error) => session.ended.abort(error));
   while (true) {
     const next = await incoming.next();
     if (next.done) break;
@@ -327,7 +325,6 @@ async function receiveLoop(
   }
   if (signal.aborted) return;
   session.ended.abort(new CoordinatorError("ABORTED", "the agent closed the stream"));
-  await writing;
   await reports.flush();
 }
 

@@ -76,11 +76,6 @@ export class HistoryGuard {
     return this.#refusal;
   }
 
-  /** Aborts when a rollback is detected. */
-  get refused(): AbortSignal {
-    return this.#refused.signal;
-  }
-
   /** Calls the function with the reason when a rollback is detected, or at once if it was detected before. */
   onRefused(run: (reason: string) => void): void {
     const { signal } = this.#refused;

@@ -85,7 +85,7 @@ test("stores a claim removal that arrives while an older one is being written", 
 });
 
 test("retries as long as the stream lasts, with delays up to 5 s", async (t) => {
-  const { disk, clock, queue, ended, running, events } = await start(t, ["a"]);
+  const { disk, clock, queue, ended, events } = await start(t, ["a"]);
   disk.error = "NO_SPACE";
   const { pending } = clock;
   queue.putStatuses([said("a", "x")]);
@@ -99,7 +99,7 @@ test("retries as long as the stream lasts, with delays up to 5 s", async (t) => 
     await until("it has tried again", () => disk.tries === tries);
   }
   ended.abort();
-  await running;
+  await queue.idle();
   assert.equal(clock.pending, pending);
   assert.deepEqual(
     events.map(({ reason }) => reason),
@@ -121,7 +121,7 @@ test("a status that the store rejects doesn't affect those of other pods", async
 
 test("a write that is rejected after a rollback of the store doesn't end the stream", async (t) => {
   const history: { refusal: string | undefined } = { refusal: undefined };
-  const { disk, queue, events, ended, running } = await start(t, ["a"], history);
+  const { disk, queue, events, ended } = await start(t, ["a"], history);
   const gate = Promise.withResolvers<void>();
   disk.gate = gate.promise;
   const { tries } = disk;
@@ -131,7 +131,7 @@ test("a write that is rejected after a rollback of the store doesn't end the str
   disk.failure = new CoordinatorError("FAILED_PRECONDITION", history.refusal);
   gate.resolve();
   ended.abort();
-  await running;
+  await queue.idle();
   assert.deepEqual(events, []);
 });
 
@@ -201,13 +201,13 @@ async function start(
   const events: EventInput[] = [];
   const queue = queueOf(view, disk.store, events, undefined, undefined, history);
   const ended = new AbortController();
-  const running = queue.run(ended.signal);
+  queue.start(ended.signal, (error) => assert.fail(String(error)));
   t.after(async () => {
     ended.abort();
-    await running;
+    await queue.idle();
   });
   await until("the hello is stored", () => queue.unwritten === 0);
-  return { ...view, disk, queue, events, ended, running };
+  return { ...view, disk, queue, events, ended };
 }
 
 function queueOf(
@@ -218,16 +218,12 @@ function queueOf(
   hello = Hello.fromPartial({}),
   history: { readonly refusal: string | undefined } = { refusal: undefined },
 ): ReportQueue {
-  return new ReportQueue({
-    ...view,
-    store,
-    log: pino({ level: "silent" }),
-    events: { record: (event) => events.push(event) },
-    node: "n1",
-    hello,
-    superseded,
-    history,
-  });
+  const log = pino({ level: "silent" });
+  const recorder = { record: (event: EventInput) => events.push(event) };
+  return new ReportQueue(
+    { ...view, store, log, events: recorder, history },
+    { node: "n1", hello, superseded },
+  );
 }
 
 class FaultyDisk {

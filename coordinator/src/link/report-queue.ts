@@ -4,25 +4,29 @@ import { messageOf } from "@forage/common/message-of";
 import type { ClaimRef, Hello, NodeReport, PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import type { EventRecorder } from "../model/event.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
-import { Signal } from "../state/signal.ts";
 import { type Store, StoreError } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 import { forgetClaims, isRemoval } from "./claims-removed.ts";
 import { recordNodeReport } from "./node-report.ts";
 import { recordHello, recordStatuses, vanishedPods } from "./reports.ts";
 
+/** What the queues of all agents share. */
 export interface ReportQueueOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Log;
   readonly events: EventRecorder;
+  /** The history check. Nothing is written once a rollback of the store was detected. */
+  readonly history?: { readonly refusal: string | undefined };
+}
+
+/** One stream of an agent. */
+export interface ReportSource {
   readonly node: string;
   readonly hello: Hello;
   /** Reports whether the node has a newer stream, whose reports must not be overwritten. Default: never. */
   readonly superseded?: () => boolean;
-  /** The history check. Nothing is written once a rollback of the store was detected. */
-  readonly history?: { readonly refusal: string | undefined };
   /** Called with the reason when a report is rejected because its pod is bound to another node. */
   readonly refused?: ((why: string) => void) | undefined;
 }
@@ -40,24 +44,33 @@ const RETRY: BackOff = { baseMs: 250, capMs: 5_000 };
  * message.
  */
 export class ReportQueue {
-  readonly #options: Omit<ReportQueueOptions, "hello">;
+  readonly #options: ReportQueueOptions;
+  readonly #node: string;
+  readonly #isSuperseded: (() => boolean) | undefined;
+  readonly #onRefused: ((why: string) => void) | undefined;
   /** The part of the hello message that is kept. The stream lasts for weeks, and the first report may have 100 kB. */
   readonly #agent: Pick<Hello, "agentVersion" | "bootId">;
-  readonly #wake = new Signal();
+  /** Set by `start`. */
+  #started: { readonly signal: AbortSignal; readonly fail: (error: unknown) => void } | undefined;
+  #isDue = false;
+  #isWriting = false;
+  #writing: Promise<void> = Promise.resolve();
   #hello: { readonly pods: readonly PodStatus[]; readonly vanished: ReadonlySet<string> } | undefined;
   #report: NodeReport | undefined;
   readonly #statuses = new Map<string, PodStatus>();
   readonly #claims = new Map<string, ClaimRef>();
   #failures = 0;
 
-  constructor({ hello, ...options }: ReportQueueOptions) {
+  constructor(options: ReportQueueOptions, { node, hello, superseded, refused }: ReportSource) {
     this.#options = options;
+    this.#node = node;
+    this.#isSuperseded = superseded;
+    this.#onRefused = refused;
     const { agentVersion, bootId } = hello;
     this.#agent = { agentVersion, bootId };
-    const { node, state } = options;
     this.#report = hello.node;
     const pods = hello.pods.filter((status) => this.#takes(status));
-    const vanished = new Set(vanishedPods(node, hello.pods, state).map(({ record }) => record.uid));
+    const vanished = new Set(vanishedPods(node, hello.pods, options.state).map(({ record }) => record.uid));
     this.#hello = { pods, vanished };
   }
 
@@ -70,39 +83,65 @@ export class ReportQueue {
 
   putStatuses(statuses: readonly PodStatus[]): void {
     for (const status of statuses) if (this.#takes(status)) this.#statuses.set(status.uid, status);
-    this.#wake.raise();
+    this.#wake();
   }
 
   putReport(report: NodeReport | undefined): void {
     this.#report = report;
-    this.#wake.raise();
+    this.#wake();
   }
 
   putClaimsRemoved(claims: readonly ClaimRef[]): void {
-    const { node, state } = this.#options;
     for (const claim of claims)
-      if (isRemoval(node, claim, state)) this.#claims.set(`${claim.namespace}/${claim.name}`, claim);
-    this.#wake.raise();
+      if (isRemoval(this.#node, claim, this.#options.state))
+        this.#claims.set(`${claim.namespace}/${claim.name}`, claim);
+    this.#wake();
   }
 
-  /** Writes until the signal aborts. Rejects if the node was removed, which ends the stream. */
-  async run(signal: AbortSignal): Promise<void> {
-    this.#wake.raise();
-    while (!signal.aborted) {
-      await this.#wake.wait(signal);
-      if (signal.aborted) return;
-      if (this.#options.history?.refusal !== undefined) continue;
-      await this.#tryToWrite(signal);
-    }
+  /** Writes until the signal aborts. Calls `fail` if the node was removed, which ends the stream. */
+  start(signal: AbortSignal, fail: (error: unknown) => void): void {
+    this.#started = { signal, fail };
+    this.#wake();
   }
 
-  /** Writes the remaining reports, without retries. */
+  /** Resolves when nothing is being written. */
+  idle(): Promise<void> {
+    return this.#writing;
+  }
+
+  /** Writes the remaining reports, without retries, once nothing is being written. */
   async flush(): Promise<void> {
+    await this.idle();
     await this.#writeAll().catch((error: unknown) => this.#noteFailure(error));
   }
 
   get #superseded(): boolean {
-    return this.#options.superseded?.() ?? false;
+    return this.#isSuperseded?.() ?? false;
+  }
+
+  /**
+   * Writes what is due, together with what arrives at the same time. A write that is in progress continues with it. While
+   * nothing is due, no promise is pending: it would take a kilobyte for each agent.
+   */
+  #wake(): void {
+    this.#isDue = true;
+    if (this.#isWriting || this.#started === undefined) return;
+    const { signal, fail } = this.#started;
+    this.#isWriting = true;
+    this.#writing = Promise.resolve()
+      .then(() => this.#writeWhileDue(signal))
+      .catch(fail);
+  }
+
+  async #writeWhileDue(signal: AbortSignal): Promise<void> {
+    try {
+      while (this.#isDue && !signal.aborted && this.#options.history?.refusal === undefined) {
+        this.#isDue = false;
+        await this.#tryToWrite(signal);
+      }
+    } finally {
+      this.#isWriting = false;
+    }
   }
 
   async #tryToWrite(signal: AbortSignal): Promise<void> {
@@ -115,12 +154,12 @@ export class ReportQueue {
       this.#noteFailure(error);
       if (!error.retryable) await this.#writeOneByOne();
       await this.#pause(backOffMs(this.#failures, RETRY), signal);
-      this.#wake.raise();
+      this.#wake();
     }
   }
 
   async #writeAll(): Promise<void> {
-    const { node } = this.#options;
+    const node = this.#node;
     if (this.#superseded) return;
     const report = this.#report;
     if (report !== undefined) {
@@ -149,7 +188,7 @@ export class ReportQueue {
 
   /** Writes the reports one by one, so that one status that the store rejects doesn't affect the others. */
   async #writeOneByOne(): Promise<void> {
-    const { node, log } = this.#options;
+    const node = this.#node;
     const statuses = [...(this.#hello?.pods ?? []), ...this.#statuses.values()];
     for (const status of statuses) {
       if (this.#superseded) return;
@@ -157,7 +196,7 @@ export class ReportQueue {
         await recordStatuses(node, [status], this.#options);
       } catch (error) {
         if (!(error instanceof StoreError) || !isRefusal(error)) continue;
-        log.error({ event: "pod-status-refused", node, pod: status.name, err: error });
+        this.#options.log.error({ event: "pod-status-refused", node, pod: status.name, err: error });
         this.#drop(status);
       }
     }
@@ -170,12 +209,12 @@ export class ReportQueue {
   }
 
   #noteFailure(error: unknown): void {
-    const { node, log, events, state } = this.#options;
+    const { log, events, state } = this.#options;
     this.#failures++;
     for (const uid of this.#statuses.keys())
       if (state.podByUid(uid) === undefined) this.#statuses.delete(uid);
     if (this.#failures > 1) return;
-    log.warn({ event: "reports-not-written", node, err: error });
+    log.warn({ event: "reports-not-written", node: this.#node, err: error });
     const why = messageOf(error);
     const message = `reports of the node can't be stored: ${why}; the newest ones are kept in memory and stored as soon as possible`;
     events.record({ ...this.#of(), type: "Warning", reason: "ReportsNotStored", message });
@@ -184,13 +223,13 @@ export class ReportQueue {
   #noteSuccess(): void {
     if (this.#failures === 0) return;
     this.#failures = 0;
-    this.#options.log.info({ event: "reports-written", node: this.#options.node });
+    this.#options.log.info({ event: "reports-written", node: this.#node });
     const message = "reports of the node are stored again";
     this.#options.events.record({ ...this.#of(), type: "Normal", reason: "ReportsStored", message });
   }
 
   #of() {
-    const { node } = this.#options;
+    const node = this.#node;
     return { namespace: "", kind: "node", name: node, node } as const;
   }
 
@@ -199,10 +238,10 @@ export class ReportQueue {
    * no fault of the node.
    */
   #takes({ uid }: PodStatus): boolean {
-    const { state, node, refused } = this.#options;
-    const record = state.podByUid(uid)?.record;
+    const node = this.#node;
+    const record = this.#options.state.podByUid(uid)?.record;
     if (record?.node && record.node !== node)
-      refused?.(
+      this.#onRefused?.(
         `pod ${record.namespace}/${record.name} is bound to node ${record.node}: the report is ignored`,
       );
     return record?.node === node;
