@@ -106,16 +106,16 @@ interface Refused {
 export interface ProvenCall {
   readonly path: string;
   readonly call: IdentifiableCall;
-  /** Registers a function that runs when the call's stream has closed. */
-  readonly onClose: (run: () => void) => void;
   /** Ends the call, because its first message did not arrive in time. */
   readonly late: (error: CoordinatorError) => void;
 }
 
-/** A stream whose end is counted. Without a session, the connection has accepted credentials. */
-interface ClosingStream {
-  readonly session?: Http2Session | undefined;
-  once(event: "close", listener: () => void): unknown;
+/** A call that was admitted. */
+export interface AdmittedCall {
+  /** Must be called at the first message, which may be late otherwise. */
+  readonly received: () => void;
+  /** Must be called once, when the call's stream has closed. */
+  readonly closed: () => void;
 }
 
 interface AnonymousConnection {
@@ -157,24 +157,37 @@ export class Admission {
 
   /**
    * Admits a call of a connection with a certificate of this cluster, whose requests need no limit of
-   * bytes. Returns a function to call at the first message. Throws the error that refuses the call.
+   * bytes. Throws the error that refuses the call.
    */
-  admitProven({ path, call, onClose, late }: ProvenCall): () => void {
+  admitProven({ path, call, late }: ProvenCall): AdmittedCall {
     const peer = this.#options.peerOf?.(call) ?? call.getPeer();
+    let uncount: () => void;
     try {
       const caller = this.#options.identify(call);
       if (caller.type === "anonymous") assertMayCall(caller, path, undefined);
-      this.#count(caller, peer, { once: (_event, listener) => onClose(listener) });
+      uncount = this.#count(caller, peer, undefined);
     } catch (error) {
       this.#noteRefusal(path, peer, error);
       throw error;
     }
     const { firstMessageMs } = this.#limits;
-    return this.#options.schedule(firstMessageMs, () => {
+    let cancel: (() => void) | undefined = this.#options.schedule(firstMessageMs, () => {
       const error = tooLate(firstMessageMs);
       this.#noteRefusal(path, peer, error);
       late(error);
     });
+    // A stream lasts for weeks, and should not keep the timer.
+    const received = (): void => {
+      cancel?.();
+      cancel = undefined;
+    };
+    return {
+      received,
+      closed: () => {
+        received();
+        uncount();
+      },
+    };
   }
 
   /** The interceptor of the port. It must be the first one. */
@@ -229,7 +242,7 @@ export class Admission {
       // Roles and namespaces are checked with the request. A caller without any credentials is
       // refused before the request is read.
       if (isAnonymous) assertMayCall(caller, path, undefined);
-      this.#count(caller, peer, stream);
+      stream.once("close", this.#count(caller, peer, stream.session));
       if (hasNone) limitBytes(stream, this.#maxBytes(caller), refuse);
       else this.#prove(call, stream);
       this.#streams.set(metadata, stream);
@@ -242,12 +255,15 @@ export class Admission {
     }
   }
 
-  #count(caller: Caller, peer: string, stream: ClosingStream): void {
+  /**
+   * Counts an open call. Returns a function that ends it. Without a session, the connection has accepted credentials.
+   */
+  #count(caller: Caller, peer: string, session: Http2Session | undefined): () => void {
     const { maxCalls, maxCallsPerClient, maxAnonymousPerAddress } = this.#limits;
     if (this.#open >= maxCalls) throw exhausted("this coordinator", maxCalls);
     const hasNone = hasNoCredentials(caller);
     const isAlone = hasNone && caller.forwarded !== true;
-    const anonymous = isAlone ? this.#anonymousConnection(stream) : undefined;
+    const anonymous = isAlone ? this.#anonymousConnection(session) : undefined;
     if (anonymous !== undefined && anonymous.open >= this.#limits.maxAnonymousPerConnection)
       throw exhausted("this connection without credentials", this.#limits.maxAnonymousPerConnection);
     const client = this.#clientOf(caller, peer);
@@ -257,13 +273,13 @@ export class Admission {
     this.#open += 1;
     this.#openOfClient.set(client, open + 1);
     if (anonymous !== undefined) anonymous.open += 1;
-    stream.once("close", () => {
+    return () => {
       this.#open -= 1;
       if (anonymous !== undefined) anonymous.open -= 1;
       const left = (this.#openOfClient.get(client) ?? 1) - 1;
       if (left === 0) this.#openOfClient.delete(client);
       else this.#openOfClient.set(client, left);
-    });
+    };
   }
 
   #clientOf(caller: Caller, peer: string): string {
@@ -274,7 +290,7 @@ export class Admission {
       : callerName(caller);
   }
 
-  #anonymousConnection({ session }: ClosingStream): AnonymousConnection | undefined {
+  #anonymousConnection(session: Http2Session | undefined): AnonymousConnection | undefined {
     if (session === undefined) return undefined;
     const known = this.#anonymous.get(session);
     if (known !== undefined) return known;
@@ -285,7 +301,7 @@ export class Admission {
 
   /** Closes a connection after too many calls without credentials. */
   #limitCalls(stream: ServerHttp2Stream): void {
-    const connection = this.#anonymousConnection(stream);
+    const connection = this.#anonymousConnection(stream.session);
     if (connection === undefined) return;
     connection.calls += 1;
     if (connection.calls > this.#limits.maxAnonymousCalls) stream.session?.destroy();

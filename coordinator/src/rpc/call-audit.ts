@@ -60,6 +60,10 @@ const MAX_RESOURCES = 10;
 export class CallAudit {
   readonly #options: CallAuditOptions;
   readonly #refusals = new RefusalLimit();
+  readonly #trail: Trail = {
+    append: (fields) => this.#options.log.append(fields),
+    refused: (fields) => this.#refused(fields),
+  };
 
   constructor(options: CallAuditOptions) {
     this.#options = options;
@@ -80,27 +84,7 @@ export class CallAudit {
    * last for hours.
    */
   begin(method: string, peer: string, isStream: boolean): AuditedCall {
-    const { log } = this.#options;
-    const isRecorded = isRecordedMethod(method);
-    const entry: { method: string; peer: string; caller?: string; target?: Record<string, string> } = {
-      method,
-      peer,
-    };
-    return {
-      identified: (caller) => {
-        entry.caller = nameOf(caller);
-      },
-      requested: (request) => {
-        entry.target = targetOf(request);
-        if (isStream && isRecorded) log.append({ event: "stream-opened", ...entry });
-      },
-      messageRefused: (why) => this.#refused({ ...entry, result: MESSAGE_REFUSED, ...shortened(why) }),
-      ended: (code, message) => {
-        const fields = { ...entry, result: status[code] ?? String(code), ...(message && shortened(message)) };
-        if (REFUSED.has(code)) this.#refused(fields);
-        else if (isRecorded) log.append({ event: "call", ...fields });
-      },
-    };
+    return new CallRecord({ method, peer }, isStream, this.#trail);
   }
 
   /** Records a call that was refused before its request was read. */
@@ -120,6 +104,50 @@ export class CallAudit {
     const key = caller === "" ? addressGroup(peer.slice(0, peer.lastIndexOf(":"))) : caller;
     for (const entry of this.#refusals.note(key, { event: "refused", ...fields }, monotonicMs()))
       log.append(entry);
+  }
+}
+
+/** Where the records of calls go. */
+interface Trail {
+  readonly append: (fields: AuditFields) => void;
+  /** Appends the record of a refused call, unless there are too many. */
+  readonly refused: (fields: Omit<AuditFields, "event">) => void;
+}
+
+/** The record of one call. Thousands of streams keep theirs, so it has no closures. */
+class CallRecord implements AuditedCall {
+  readonly #entry: { method: string; peer: string; caller?: string; target?: Record<string, string> };
+  readonly #isStream: boolean;
+  readonly #trail: Trail;
+
+  constructor(entry: { method: string; peer: string }, isStream: boolean, trail: Trail) {
+    this.#entry = entry;
+    this.#isStream = isStream;
+    this.#trail = trail;
+  }
+
+  identified(caller: Caller): void {
+    this.#entry.caller = nameOf(caller);
+  }
+
+  requested(request: unknown): void {
+    this.#entry.target = targetOf(request);
+    if (this.#isStream && this.#isRecorded) this.#trail.append({ event: "stream-opened", ...this.#entry });
+  }
+
+  messageRefused(why: string): void {
+    this.#trail.refused({ ...this.#entry, result: MESSAGE_REFUSED, ...shortened(why) });
+  }
+
+  ended(code: number, message?: string): void {
+    const result = status[code] ?? String(code);
+    const fields = { ...this.#entry, result, ...(message && shortened(message)) };
+    if (REFUSED.has(code)) this.#trail.refused(fields);
+    else if (this.#isRecorded) this.#trail.append({ event: "call", ...fields });
+  }
+
+  get #isRecorded(): boolean {
+    return isRecordedMethod(this.#entry.method);
   }
 }
 

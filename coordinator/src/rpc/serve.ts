@@ -343,7 +343,8 @@ interface Work {
   readonly audited?: AuditedCall | undefined;
 }
 
-async function identifyAndRun<T>(
+/** Is not an async function, which would take 500 bytes for as long as a stream lasts. */
+function identifyAndRun<T>(
   call: IdentifiableCall,
   { method, request, signal, isStream, ...given }: Work,
   options: ServeOptions,
@@ -351,20 +352,35 @@ async function identifyAndRun<T>(
 ): Promise<T> {
   const peer = peerOf(call, options);
   const audited = given.audited ?? options.audit?.begin(method, peer, isStream);
-  try {
+  const begin = (): Promise<T> => {
     const caller = options.identify(call);
     audited?.identified(caller);
     assertMayCall(caller, method, request);
     options.unknownFields?.assertKnown(request);
     // For a stream of requests, the first message is recorded when it is read.
     if (!isIterable(request)) audited?.requested(request);
-    const result = await run({ method, caller, peer, signal, messageRefused: audited?.messageRefused });
-    audited?.ended(0);
-    return result;
+    const messageRefused = audited && ((why: string) => audited.messageRefused(why));
+    return run({ method, caller, peer, signal, messageRefused });
+  };
+  return promiseOf(begin).then(
+    (result) => {
+      audited?.ended(0);
+      return result;
+    },
+    (error: unknown) => {
+      const { code, details } = toServiceError(error);
+      audited?.ended(code, details);
+      throw error;
+    },
+  );
+}
+
+/** Returns the promise of a function, or one that rejects with what the function throws. */
+function promiseOf<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return run();
   } catch (error) {
-    const { code, details } = toServiceError(error);
-    audited?.ended(code, details);
-    throw error;
+    return Promise.reject(error);
   }
 }
 

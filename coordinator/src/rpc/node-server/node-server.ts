@@ -5,7 +5,7 @@ import type { ConnectionError } from "../../http2/connection-error.ts";
 import type { RequestHead } from "../../http2/request-head.ts";
 import type { ServerStream } from "../../http2/server-stream.ts";
 import { SocketConnection } from "../../http2/socket-connection.ts";
-import type { Admission } from "../admission.ts";
+import type { Admission, AdmittedCall } from "../admission.ts";
 import { errorTrailers, httpRefusal, httpStatus } from "../push-server/grpc-head.ts";
 import { MAX_MESSAGE_BYTES, PROVEN_STREAMS } from "../server-options.ts";
 import { NodeCall } from "./node-call.ts";
@@ -83,23 +83,16 @@ export class NodeServer {
       stream.end(errorTrailers(notServed(head.path), true));
       return;
     }
-    let received = (): void => {};
-    const closing: (() => void)[] = [];
+    let admitted: AdmittedCall | undefined;
     const call = new NodeCall(stream, head, {
       ...{ served, peer, nowMs, schedule },
       maxMessageBytes: MAX_MESSAGE_BYTES,
-      onReceived: () => received(),
-      onClose: () => {
-        received();
-        for (const run of closing) run();
-      },
+      onReceived: () => admitted?.received(),
+      onClose: () => admitted?.closed(),
     });
     try {
-      received = admission.admitProven({
-        ...{ path: head.path, call },
-        onClose: (run) => closing.push(run),
-        late: (error) => call.fail(error),
-      });
+      const late = (error: CoordinatorError): void => call.fail(error);
+      admitted = admission.admitProven({ path: head.path, call, late });
       call.start();
     } catch (error) {
       call.fail(error);
