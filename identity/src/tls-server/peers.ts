@@ -134,7 +134,7 @@ export class Peers {
       socket.authorized = false;
       if (peer.certificateProblem !== undefined) this.#problems.set(remoteAddress, peer.certificateProblem);
     }
-    socket.once("close", () => this.#forget(connection));
+    socket.on("close", () => this.#forget(connection));
     return connection;
   }
 

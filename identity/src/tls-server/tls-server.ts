@@ -61,7 +61,8 @@ export class TlsServer {
   readonly #rawOf = new WeakMap<Connection, Socket>();
   readonly #pending = new Map<string, Socket>();
   readonly #raw = new Set<Socket>();
-  readonly #waits = new WeakMap<Socket, NodeJS.Timeout>();
+  /** The timers of connections before the end of their handshakes. */
+  readonly #timers = new WeakMap<Socket, NodeJS.Timeout>();
   readonly #lapsing: LapsingConnections;
   readonly #tls: RawTlsServer;
   #authorities: readonly X509Certificate[];
@@ -284,12 +285,12 @@ export class TlsServer {
   #enqueue(key: string, socket: Socket): void {
     this.#raw.add(socket);
     this.#pending.set(key, socket);
-    const waited = setTimeout(() => this.#refuse(socket, "WAITING"), this.#limits.waitMs);
-    this.#waits.set(socket, waited);
-    socket.once("close", () => {
-      clearTimeout(waited);
+    this.#setTimer(socket, this.#limits.waitMs, () => this.#refuse(socket, "WAITING"));
+    // The only listener for all of a connection's state, because each takes 250 bytes for as long as the connection.
+    socket.on("close", () => {
       this.#raw.delete(socket);
       this.#settle(key, socket);
+      this.#unused.end(socket);
     });
     this.#startNext();
   }
@@ -297,9 +298,7 @@ export class TlsServer {
   #startNext(): void {
     const nowMs = this.#monotonicMs();
     for (const socket of this.#gate.next((address) => this.#offenders.tryStart(address, nowMs))) {
-      clearTimeout(this.#waits.get(socket));
-      const timer = setTimeout(() => this.#release(socket), this.#limits.placeMs);
-      socket.once("close", () => clearTimeout(timer));
+      this.#setTimer(socket, this.#limits.placeMs, () => this.#release(socket));
       this.#unused.start(socket, socket.remoteAddress ?? "");
       onFirstBytes(socket, this.#limits.handshakeMs, (error) => {
         if (error === undefined) this.#tls.emit("connection", socket);
@@ -313,12 +312,19 @@ export class TlsServer {
     }, this.#offenders.retryMs).unref();
   }
 
+  #setTimer(socket: Socket, delayMs: number, run: () => void): void {
+    clearTimeout(this.#timers.get(socket));
+    this.#timers.set(socket, setTimeout(run, delayMs));
+  }
+
   #release(socket: Socket): void {
     this.#gate.remove(socket);
     this.#startNext();
   }
 
   #settle(key: string, socket: Socket): void {
+    clearTimeout(this.#timers.get(socket));
+    this.#timers.delete(socket);
     if (this.#pending.get(key) === socket) this.#pending.delete(key);
     this.#release(socket);
   }

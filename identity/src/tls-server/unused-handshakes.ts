@@ -34,12 +34,17 @@ export class UnusedHandshakes {
     return this.#budgets.size;
   }
 
-  /** Starts tracking a connection whose handshake starts now. */
+  /** Starts tracking a connection whose handshake starts now. `end` must be called when it has closed. */
   start(socket: Socket, remoteAddress: string): void {
     this.#unused.set(socket, remoteAddress);
-    socket.once("close", () => {
-      if (this.#unused.delete(socket)) this.#count(remoteAddress);
-    });
+  }
+
+  /** Counts the connection if it was not used. */
+  end(socket: Socket): void {
+    const remoteAddress = this.#unused.get(socket);
+    if (remoteAddress === undefined) return;
+    this.#unused.delete(socket);
+    this.#count(remoteAddress);
   }
 
   /** Records that the connection was used. */
