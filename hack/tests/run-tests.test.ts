@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -79,24 +79,6 @@ test("files beside a group run at the same time with the remaining processor tim
   const [group = "", beside = ""] = stdout.split("\n");
   assert.match(group, /^group SCHED_OTHER/);
   assert.match(beside, /^beside (SCHED_IDLE|nice 19)/);
-});
-
-test("the files of a run share compiled modules", async (t) => {
-  const dir = await mkdtemp(join(tmpdir(), "forage-run-tests-"));
-  t.after(() => rm(dir, { recursive: true, force: true }));
-  await writeFile(join(dir, "some.test.mjs"), 'import { test } from "node:test"; test("some", () => {});');
-  const group = { name: "some", files: ["some.test.mjs"], concurrency: 1 };
-  const program = `
-import { runTests } from ${JSON.stringify(join(import.meta.dirname, "run-tests.ts"))};
-if (!(await runTests(process.cwd(), [${JSON.stringify(group)}]))) process.exitCode = 1;
-`;
-  await writeFile(join(dir, "all.mjs"), program);
-  const { NODE_COMPILE_CACHE: _, ...env } = outside();
-
-  await promisify(execFile)(process.execPath, ["all.mjs"], { cwd: dir, env });
-
-  const kept = await readdir(join(dir, ".cache/compiled-modules"), { recursive: true });
-  assert.ok(kept.length > 1, kept.join());
 });
 
 /** Returns a test file that writes its name into its folder, does something, and reports how it is scheduled. */

@@ -57,7 +57,6 @@ export async function runTests(root: string, groups: readonly TestGroup[]): Prom
   const dir = mkdtempSync(join(tmpdir(), "forage-test-times-"));
   const times = join(dir, "processor-times");
   process.env[PROCESSOR_TIMES_VARIABLE] = times;
-  shareCompiledModules(root);
   await new Promise<void>((resolve, reject) => {
     const reporter = new spec();
     reporter.on("end", resolve).on("error", reject);
@@ -73,14 +72,6 @@ export async function runTests(root: string, groups: readonly TestGroup[]): Prom
   process.stdout.write(renderSlowest(root, result, performance.now() - startedMs));
   rmSync(dir, { recursive: true, force: true });
   return !result.failed;
-}
-
-/**
- * Makes all programs that tests start share compiled modules. Otherwise each file of the coordinator's tests spends about
- * a second on TypeScript and on modules that other files have compiled before.
- */
-function shareCompiledModules(root: string): void {
-  process.env.NODE_COMPILE_CACHE ??= join(root, ".cache/compiled-modules");
 }
 
 /** Passes on a group's events, and adds its duration. */
