@@ -15,7 +15,7 @@ export interface GatewayReport {
   readonly problems: ReadonlyMap<string, string>;
 }
 
-/** What all readers of a table share. */
+/** The options that all readers of a table share. */
 export interface GatewayReaderOptions {
   /** Returns the log of the gateway that the node serves at present. */
   readonly logOf: (node: string) => GatewayLog | undefined;

@@ -10,7 +10,7 @@ import { forgetClaims, isRemoval } from "./claims-removed.ts";
 import { recordNodeReport } from "./node-report.ts";
 import { recordHello, recordStatuses, vanishedPods } from "./reports.ts";
 
-/** What the queues of all agents share. */
+/** The options that the queues of all agents share. */
 export interface ReportQueueOptions {
   readonly store: Store;
   readonly state: ClusterView;

@@ -107,7 +107,7 @@ export class CallAudit {
   }
 }
 
-/** Where the records of calls go. */
+/** The receivers of the records of calls. */
 interface Trail {
   readonly append: (fields: AuditFields) => void;
   /** Appends the record of a refused call, unless there are too many. */
