@@ -282,7 +282,7 @@ export class FakeCoordinator {
         this.heartbeats += 1;
         this.lastRevision = message.value.assignmentRevision;
         if (message.value.answerRequested && this.answersHeartbeats)
-          stream.write({ message: { $case: "heartbeatAnswer", value: {} } });
+          stream.write({ message: { $case: "heartbeatAnswer", value: { nextMs: 0 } } });
         return;
       case "podStatuses":
         this.#note(message.value.pods);

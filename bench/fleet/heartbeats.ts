@@ -1,11 +1,12 @@
 import { systemClock } from "@forage/common/clock";
-import type { ConnectRequest } from "@forage/proto/forage/agent/v1/agent";
+import type { ConnectRequest, ConnectResponse } from "@forage/proto/forage/agent/v1/agent";
 import { AnswerWatch } from "../../agent/src/link/answer-watch.ts";
 
 /** Sends heartbeats as a real agent does, and requests answers as often. */
 export class Heartbeats {
   readonly #send: (message: ConnectRequest) => void;
   readonly #watch: AnswerWatch;
+  #intervalMs = 0;
   #timer: NodeJS.Timeout | undefined;
 
   /** `onSilence`: called once if the coordinator no longer answers. */
@@ -15,18 +16,27 @@ export class Heartbeats {
   }
 
   every(intervalMs: number): void {
-    clearInterval(this.#timer);
-    this.#timer = setInterval(() => this.#send(heartbeat(this.#watch.request(intervalMs))), intervalMs);
+    this.#intervalMs = intervalMs;
+    this.#sendIn(intervalMs);
   }
 
-  /** Must be called for each message of the coordinator. */
-  received(): void {
+  /** Must be called with each message of the coordinator. */
+  received({ message }: ConnectResponse): void {
     this.#watch.received();
+    if (message?.$case === "heartbeatAnswer" && message.value.nextMs > 0) this.#sendIn(message.value.nextMs);
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    clearTimeout(this.#timer);
     this.#watch.received();
+  }
+
+  #sendIn(delayMs: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#send(heartbeat(this.#watch.request(this.#intervalMs)));
+      this.#sendIn(this.#intervalMs);
+    }, delayMs);
   }
 }
 

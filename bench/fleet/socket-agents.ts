@@ -141,7 +141,7 @@ export class SocketAgents {
         reject(error);
       });
       stream.on("data", (response: ConnectResponse) => {
-        heartbeats.received();
+        heartbeats.received(response);
         if (response.message?.$case === "welcome") {
           heartbeats.every(response.message.value.heartbeatIntervalMs);
           resolve();

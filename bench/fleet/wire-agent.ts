@@ -53,15 +53,16 @@ export class WireAgent {
     stream.on("error", () => {}).once("close", () => session.destroy());
     const send = (message: ConnectRequest): void => void (stream.writable && stream.write(framed(message)));
     const heartbeats = new Heartbeats(send, () => session.destroy());
-    const take = ({ message }: ConnectResponse): void => {
-      heartbeats.received();
+    const take = (response: ConnectResponse): void => {
+      heartbeats.received(response);
+      const { message } = response;
       if (message?.$case === "welcome") {
         clearTimeout(late);
         heartbeats.every(message.value.heartbeatIntervalMs);
         onWelcome();
       }
       if (message?.$case === "heartbeatInterval") heartbeats.every(message.value.intervalMs);
-      const answer = this.#answers.answer({ message });
+      const answer = this.#answers.answer(response);
       if (answer !== undefined) send(answer);
     };
     stream.on("data", messageReader(take));

@@ -79,7 +79,7 @@ test("an answer to a heartbeat keeps the connection", async () => {
   for (let round = 0; round < 3; round++) {
     assert.equal(connection.requestsAnswer(), true);
     await clock.run(2_000);
-    client.call.push({ message: { $case: "heartbeatAnswer", value: {} } });
+    client.call.push({ message: { $case: "heartbeatAnswer", value: { nextMs: 0 } } });
     await clock.run(8_000);
   }
   assert.equal(client.call.isCancelled, false);

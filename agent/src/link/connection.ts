@@ -36,6 +36,8 @@ export class Connection {
   readonly welcome: Welcome;
   /** The interval between heartbeats, first from the welcome. The coordinator may change it later. */
   heartbeatIntervalMs: number;
+  /** The monotonic time before which the coordinator expects no heartbeat. */
+  heartbeatAtMs = Number.NEGATIVE_INFINITY;
   /** The node's report in the hello. */
   readonly reported: NodeReport | undefined;
   readonly #call: ClientDuplexStream<ConnectRequest, ConnectResponse>;

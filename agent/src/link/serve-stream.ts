@@ -84,6 +84,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
           connection.heartbeatIntervalMs = message.value.intervalMs;
           break;
         case "heartbeatAnswer":
+          connection.heartbeatAtMs = options.clock.monotonicMs() + message.value.nextMs;
           break;
         case "coordinators":
           options.learnCoordinators(message.value.addresses);
@@ -173,13 +174,20 @@ async function beat(connection: Connection, options: StreamOptions, signal: Abor
   let lastReport = connection.reported;
   while (!signal.aborted) {
     await heartbeat(connection, options);
-    const asked = connection.heartbeatIntervalMs;
-    await pause(clock, asked === 0 ? HEARTBEAT_DEFAULT_MS : Math.max(HEARTBEAT_MIN_MS, asked), signal);
+    const intervalMs = intervalOf(connection);
+    await pause(clock, intervalMs, signal);
+    // An answer that arrived during the pause.
+    const restMs = connection.heartbeatAtMs - clock.monotonicMs();
+    if (restMs > 0) await pause(clock, Math.min(restMs, intervalMs), signal);
     const report = node.report();
     if (signal.aborted || isDeepStrictEqual(report, lastReport)) continue;
     lastReport = report;
     await connection.send({ $case: "nodeReport", value: report });
   }
+}
+
+function intervalOf({ heartbeatIntervalMs }: Connection): number {
+  return heartbeatIntervalMs === 0 ? HEARTBEAT_DEFAULT_MS : Math.max(HEARTBEAT_MIN_MS, heartbeatIntervalMs);
 }
 
 async function heartbeat(connection: Connection, { journal, node, gateway }: StreamOptions): Promise<void> {

@@ -15,6 +15,7 @@ import type { Clock } from "../time/clock.ts";
 import { assignmentRevision } from "./assignment-revision.ts";
 import type { Assignments } from "./assignments.ts";
 import { noteCertificateUse } from "./certificate-use.ts";
+import { nextHeartbeatMs } from "./heartbeat-interval.ts";
 import type { HistoryGuard } from "./history-guard.ts";
 import { checkNodeReport, recordNodeReport } from "./node-report.ts";
 import { Outbox, type RequestedState } from "./outbox.ts";
@@ -228,7 +229,7 @@ async function* sendLoop(
       servicesSent = version;
       yield* messages;
       yield* gateway.due();
-      yield* dueToSession(session);
+      yield* dueToSession(session, clock);
       const cancel = wakeForTokens(outbox, session, clock);
       await session.wake.wait(signal);
       cancel();
@@ -260,13 +261,13 @@ function dueRenewal(node: string, { state, authorityRoll }: ConnectOptions): str
 async function* sendRequests(
   session: Session,
   signal: AbortSignal,
-  { state, history }: ConnectOptions,
+  { state, history, clock }: ConnectOptions,
 ): AsyncGenerator<ConnectResponse> {
   const health = state.node(session.node)?.health;
   if (health !== undefined && history.refusal !== undefined)
     state.setNodeHealth(session.node, { ...health, message: history.refusal }, true);
   while (!signal.aborted) {
-    yield* dueToSession(session);
+    yield* dueToSession(session, clock);
     await session.wake.wait(signal);
   }
 }
@@ -275,7 +276,7 @@ async function* sendRequests(
 async function* sendEarlyRequests(
   session: Session,
   signal: AbortSignal,
-  { gate }: ConnectOptions,
+  { gate, clock }: ConnectOptions,
 ): AsyncGenerator<ConnectResponse> {
   if (gate.isOver) return;
   const over = new AbortController();
@@ -283,17 +284,18 @@ async function* sendEarlyRequests(
   gate.opened.then(end, end);
   const waiting = AbortSignal.any([signal, over.signal]);
   while (!waiting.aborted) {
-    yield* dueToSession(session);
+    yield* dueToSession(session, clock);
     await session.wake.wait(waiting);
   }
 }
 
 /** Yields what is sent to a node even if it receives no assignments: session requests and the answer to a heartbeat. */
-function* dueToSession(session: Session): Generator<ConnectResponse> {
+function* dueToSession(session: Session, clock: Clock): Generator<ConnectResponse> {
   for (const value of session.requests.splice(0)) yield { message: { $case: "session", value } };
   if (!session.answerDue) return;
   session.answerDue = false;
-  yield { message: { $case: "heartbeatAnswer", value: {} } };
+  const nextMs = nextHeartbeatMs(clock.monotonicMs(), session.heartbeatIntervalMs);
+  yield { message: { $case: "heartbeatAnswer", value: { nextMs } } };
 }
 
 function wakeForTokens(outbox: Outbox, session: Session, clock: Clock): () => void {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { heartbeatIntervalMs } from "./heartbeat-interval.ts";
+import { heartbeatIntervalMs, nextHeartbeatMs } from "./heartbeat-interval.ts";
 
 test("increases the interval for larger fleets", () => {
   const intervals = [1, 1_250, 1_251, 2_500, 2_501, 16_000].map((nodes) =>
@@ -13,4 +13,28 @@ test("keeps a longer configured interval, and limits only the increase", () => {
   assert.equal(heartbeatIntervalMs(5_000, { baseMs: 30_000 }), 30_000);
   assert.equal(heartbeatIntervalMs(5_000, { baseMs: 2_500, longestMs: 4_000 }), 4_000);
   assert.equal(heartbeatIntervalMs(5_000, { baseMs: 2_500, longestMs: 2_000 }), 2_500);
+});
+
+test("moves heartbeats that arrive at any time to the same times, at most half a second later", () => {
+  for (const intervalMs of [2_500, 5_000, 10_000])
+    for (let atMs = 1_000; atMs < 2_000; atMs += 7) {
+      const nextMs = nextHeartbeatMs(atMs, intervalMs);
+      assert.ok(nextMs >= intervalMs && nextMs <= intervalMs + 500, `${nextMs} after ${atMs}`);
+      const lateMs = (atMs + nextMs) % 500;
+      assert.ok(lateMs <= 20, `${lateMs} ms after the common time`);
+    }
+});
+
+test("leaves a heartbeat that arrives shortly after a common time where it is", () => {
+  assert.equal(nextHeartbeatMs(10_000, 2_500), 2_500);
+  assert.equal(nextHeartbeatMs(10_015.5, 2_500), 2_500);
+  assert.equal(nextHeartbeatMs(10_030, 2_500), 2_970);
+  assert.equal(nextHeartbeatMs(9_998, 2_500), 2_502);
+});
+
+test("moves heartbeats by at most a fifth of a short interval", () => {
+  for (let atMs = 0; atMs < 200; atMs++) {
+    const nextMs = nextHeartbeatMs(atMs, 100);
+    assert.ok(nextMs >= 100 && nextMs <= 120, `${nextMs}`);
+  }
 });

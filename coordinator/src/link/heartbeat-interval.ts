@@ -19,3 +19,22 @@ export function heartbeatIntervalMs(nodes: number, { baseMs, longestMs }: Heartb
   const step = STEPS.find(({ moreThanNodes }) => nodes > moreThanNodes)?.intervalMs ?? 0;
   return Math.max(baseMs, Math.min(step, longestMs ?? step));
 }
+
+/** The distance between the times at which heartbeats are to arrive. */
+const SLOT_MS = 500;
+/** The share of the interval that a slot has at most. */
+const SLOT_SHARE = 0.2;
+/** The time after a slot within which a heartbeat is not moved to the next one. */
+const LATE_MS = 20;
+
+/**
+ * Returns the time from a heartbeat that arrives at `monotonicMs` to the node's next one, in milliseconds. It is the
+ * interval, or slightly longer, so that the heartbeats of many nodes arrive together: a process that is woken for each one
+ * alone has lost its code and data from the processor's caches by then.
+ */
+export function nextHeartbeatMs(monotonicMs: number, intervalMs: number): number {
+  const slotMs = Math.min(SLOT_MS, SLOT_SHARE * intervalMs);
+  const lateMs = Math.min(LATE_MS, SLOT_SHARE * slotMs);
+  const atMs = Math.ceil((monotonicMs + intervalMs - lateMs) / slotMs) * slotMs;
+  return Math.max(intervalMs, Math.round(atMs - monotonicMs));
+}
