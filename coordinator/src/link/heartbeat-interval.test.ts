@@ -16,7 +16,7 @@ test("keeps a longer configured interval, and limits only the increase", () => {
 });
 
 test("moves heartbeats that arrive at any time to the same times, at most half a second later", () => {
-  for (const intervalMs of [2_500, 5_000, 10_000])
+  for (const intervalMs of [5_000, 10_000])
     for (let atMs = 1_000; atMs < 2_000; atMs += 7) {
       const nextMs = nextHeartbeatMs(atMs, intervalMs);
       assert.ok(nextMs >= intervalMs && nextMs <= intervalMs + 500, `${nextMs} after ${atMs}`);
@@ -26,15 +26,12 @@ test("moves heartbeats that arrive at any time to the same times, at most half a
 });
 
 test("leaves a heartbeat that arrives shortly after a common time where it is", () => {
-  assert.equal(nextHeartbeatMs(10_000, 2_500), 2_500);
-  assert.equal(nextHeartbeatMs(10_015.5, 2_500), 2_500);
-  assert.equal(nextHeartbeatMs(10_030, 2_500), 2_970);
-  assert.equal(nextHeartbeatMs(9_998, 2_500), 2_502);
+  assert.equal(nextHeartbeatMs(10_000, 5_000), 5_000);
+  assert.equal(nextHeartbeatMs(10_015.5, 5_000), 5_000);
+  assert.equal(nextHeartbeatMs(10_030, 5_000), 5_470);
+  assert.equal(nextHeartbeatMs(9_998, 5_000), 5_002);
 });
 
-test("moves heartbeats by at most a fifth of a short interval", () => {
-  for (let atMs = 0; atMs < 200; atMs++) {
-    const nextMs = nextHeartbeatMs(atMs, 100);
-    assert.ok(nextMs >= 100 && nextMs <= 120, `${nextMs}`);
-  }
+test("moves no heartbeats of a small fleet", () => {
+  assert.equal(nextHeartbeatMs(10_030, 2_500), 2_500);
 });

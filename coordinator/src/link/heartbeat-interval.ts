@@ -22,19 +22,18 @@ export function heartbeatIntervalMs(nodes: number, { baseMs, longestMs }: Heartb
 
 /** The distance between the times at which heartbeats are to arrive. */
 const SLOT_MS = 500;
-/** The share of the interval that a slot has at most. */
-const SLOT_SHARE = 0.2;
 /** The time after a slot within which a heartbeat is not moved to the next one. */
 const LATE_MS = 20;
+/** The shortest interval of heartbeats that are moved. Shorter ones are those of small fleets, whose grace period is short, too. */
+const SHORTEST_MOVED_MS = 5_000;
 
 /**
  * Returns the time from a heartbeat that arrives at `monotonicMs` to the node's next one, in milliseconds. It is the
- * interval, or slightly longer, so that the heartbeats of many nodes arrive together: a process that is woken for each one
+ * interval, or slightly longer in a large fleet, so that the heartbeats of many nodes arrive together: a process that is woken for each one
  * alone has lost its code and data from the processor's caches by then.
  */
 export function nextHeartbeatMs(monotonicMs: number, intervalMs: number): number {
-  const slotMs = Math.min(SLOT_MS, SLOT_SHARE * intervalMs);
-  const lateMs = Math.min(LATE_MS, SLOT_SHARE * slotMs);
-  const atMs = Math.ceil((monotonicMs + intervalMs - lateMs) / slotMs) * slotMs;
+  if (intervalMs < SHORTEST_MOVED_MS) return intervalMs;
+  const atMs = Math.ceil((monotonicMs + intervalMs - LATE_MS) / SLOT_MS) * SLOT_MS;
   return Math.max(intervalMs, Math.round(atMs - monotonicMs));
 }
