@@ -17,10 +17,10 @@ test("frequent heartbeats request an answer every 5 seconds at most", async () =
   assert.deepEqual(requests, [true, ...Array(9).fill(false), true, false]);
 });
 
-test("silence is reported once, 5 seconds after a request", async () => {
+test("silence is reported once, 10 seconds after a request", async () => {
   const { clock, watch, reports } = aWatch();
   watch.request(INTERVAL_MS);
-  await clock.run(4_999);
+  await clock.run(9_999);
   assert.equal(watch.request(INTERVAL_MS), false);
   assert.equal(reports(), 0);
   await clock.run(1);
@@ -32,7 +32,7 @@ test("silence is reported once, 5 seconds after a request", async () => {
 test("any message in time ends the wait", async () => {
   const { clock, watch, reports } = aWatch();
   watch.request(INTERVAL_MS);
-  await clock.run(4_500);
+  await clock.run(9_500);
   watch.received();
   await clock.run(60_000);
   assert.deepEqual([reports(), clock.pending], [0, 0]);
@@ -45,7 +45,7 @@ test("the time in which received messages are processed doesn't count", async ()
   await clock.run(60_000);
   assert.equal(reports(), 0);
   host.isBusy = false;
-  await clock.run(4_000);
+  await clock.run(9_000);
   assert.equal(reports(), 0);
   await clock.run(1_000);
   assert.equal(reports(), 1);

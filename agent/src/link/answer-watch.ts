@@ -5,13 +5,13 @@ const HEARTBEATS_PER_REQUEST = 3;
 const REQUEST_LEAST_MS = 5_000;
 /** The wait for an answer, in checks. A paused process runs a late check once, so its pause doesn't count as the coordinator's. */
 const CHECK_MS = 1_000;
-const CHECKS = 5;
+const CHECKS = 10;
 
 export interface AnswerWatchOptions {
   readonly clock: Clock;
   /** Returns whether a message is being processed. The next ones are not read meanwhile. */
   readonly isBusy: () => boolean;
-  /** Called once if the coordinator has sent nothing within 5 s of a request. */
+  /** Called once if the coordinator has sent nothing within 10 s of a request. */
   readonly onSilence: () => void;
 }
 

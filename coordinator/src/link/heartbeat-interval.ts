@@ -30,10 +30,10 @@ const SHORTEST_MOVED_MS = 5_000;
 /**
  * Returns the time from a heartbeat that arrives at `monotonicMs` to the node's next one, in milliseconds. It is the
  * interval, or slightly longer in a large fleet, so that the heartbeats of many nodes arrive together: a process that is woken for each one
- * alone has lost its code and data from the processor's caches by then.
+ * alone has lost its code and data from the processor's caches by then. 0: the agent keeps its own time.
  */
 export function nextHeartbeatMs(monotonicMs: number, intervalMs: number): number {
-  if (intervalMs < SHORTEST_MOVED_MS) return intervalMs;
+  if (intervalMs < SHORTEST_MOVED_MS) return 0;
   const atMs = Math.ceil((monotonicMs + intervalMs - LATE_MS) / SLOT_MS) * SLOT_MS;
   return Math.max(intervalMs, Math.round(atMs - monotonicMs));
 }
