@@ -30,7 +30,7 @@ export const CHANNEL_OPTIONS: ClientOptions = {
 
 /**
  * Opens a channel for the node's stream. `pings`: whether PINGs detect a cut connection. A coordinator that answers
- * heartbeats needs none; with thousands of agents, PINGs are a third of the work of an idle coordinator.
+ * heartbeats needs none.
  */
 export function openAgentClient(
   address: CoordinatorAddress,
