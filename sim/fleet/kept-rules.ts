@@ -14,7 +14,8 @@ export function whatIsKeptInVain(state: ClusterView): string | undefined {
     if (state.resource(key) === undefined) return `pod ${pod.name} is kept, and ${key} is gone`;
     const status = state.workloadStatuses.get(workloadStatusKey(namespace, kind, name))?.record.status;
     const attempt = status?.$case === "containerService" ? status.value.attempt : undefined;
-    if ((toEpochMs(attempt?.startedAt) ?? 0) > (toEpochMs(pod.stoppingSince) ?? 0))
+    // The two times are compared for equality only: the wall clock may have been set back after the attempt began.
+    if (toEpochMs(attempt?.startedAt) !== toEpochMs(record.attemptStartedAt))
       return `pod ${pod.name} is kept, and the next rollout of ${key} has begun`;
     counts.set(key, (counts.get(key) ?? 0) + 1);
   }

@@ -150,11 +150,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   },
   "full-disk-succeeds": { module: "coordinator/src/core.ts", caughtBy: /is not known any more/, seeds: 20 },
   "writes-again": { module: "coordinator/src/core.ts", caughtBy: /after all had come to rest/ },
-  "stopping-jobs-take-no-room": {
-    module: `${CONTROL}/job/pod-state.ts`,
-    caughtBy: /its pods ask for/,
-    from: 142,
-  },
+  "stopping-jobs-take-no-room": { module: `${CONTROL}/job/pod-state.ts`, caughtBy: /its pods ask for/ },
   "stops-nothing": { module: "coordinator/src/link/assignments.ts", caughtBy: /no rest/ },
   "gives-up": { module: "agent/src/pods/decide/next-step.ts", caughtBy: /no rest/, from: 51 },
   "forgets-pods": {
