@@ -35,7 +35,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   "lost-nodes-serve": {
     module: "coordinator/src/endpoints/readiness.ts",
     caughtBy: /must stay/,
-    from: 47,
+    from: 99,
   },
   "forgets-lost-pods": {
     module: `${CONTROL}/workload/plan.ts`,
@@ -44,7 +44,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   },
   "never-evicts": { module: `${CONTROL}/eviction/eviction-of.ts`, caughtBy: /no rest/, from: 11 },
   "moves-pods": { module: `${CONTROL}/pod-writes.ts`, caughtBy: /moved from/ },
-  "keeps-for-ever": { module: `${CONTROL}/kept-pods/plan.ts`, caughtBy: /no rest.*is kept/, from: 11 },
+  "keeps-for-ever": { module: `${CONTROL}/kept-pods/plan.ts`, caughtBy: /no rest.*is kept/, from: 82 },
   "rollouts-go-on": { module: `${CONTROL}/rollout/progress.ts`, caughtBy: /no rest/ },
   "blind-placement": { module: "scheduler/src/index.ts", caughtBy: /its pods ask for/, from: 4 },
   "careless-writes": { module: "coordinator/src/core.ts", caughtBy: /./, from: 11 },
@@ -58,7 +58,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   "forbids-nothing": {
     module: "coordinator/src/model/cron-job.ts",
     caughtBy: /was started beside/,
-    from: 24,
+    from: 37,
   },
   "ignores-stalls": {
     module: "coordinator/src/link/stall-detector.ts",
