@@ -91,6 +91,29 @@ test("ends sessions after three missing heartbeats, without counting time in whi
   assert.equal(session.ended.signal.aborted, true, "it was silent since");
 });
 
+test("ends each session when its own heartbeats are missing, whenever it was opened", (t) => {
+  const { sessions, session: first, clock } = startWithPods(t);
+  const aborted = (...all: readonly Session[]): boolean[] => all.map(({ ended }) => ended.signal.aborted);
+  clock.advance(5_000);
+  const second = sessions.open("n2", Hello.fromPartial({}));
+  sessions.recordContact(first);
+  clock.advance(5_000);
+  sessions.recordContact(second);
+  assert.deepEqual(aborted(first, second), [false, false]);
+  clock.advance(5_000);
+  assert.deepEqual(aborted(first, second), [true, false]);
+  const third = sessions.open("n1", Hello.fromPartial({}));
+  clock.advance(5_000);
+  assert.deepEqual(aborted(second, third), [true, false]);
+  clock.advance(5_000);
+  assert.deepEqual(aborted(third), [true]);
+  for (const session of [second, third]) sessions.close(session);
+  clock.advance(5_000);
+  const fourth = sessions.open("n1", Hello.fromPartial({}));
+  clock.advance(10_000);
+  assert.deepEqual(aborted(fourth), [true], "no session was open before");
+});
+
 test("gives nodes the grace period of a start after the process was blocked", (t) => {
   const { sessions, session, fed, clock } = startWithPods(t);
   clock.stall(60_000);

@@ -62,6 +62,8 @@ export class Sessions {
   readonly #stallDetector: StallDetector;
   #nodes: number;
   #stallCount = 0;
+  /** The monotonic time before which no session can have missed its heartbeats. */
+  #sweepMs = 0;
   readonly #unsubscribe: () => void;
 
   constructor(options: SessionsOptions) {
@@ -137,6 +139,7 @@ export class Sessions {
       heartbeatIntervalMs: this.heartbeatIntervalMs,
     };
     this.#live.set(node, session);
+    this.#sweepMs = Math.min(this.#sweepMs, silentMs(session));
     older?.ended.abort(new CoordinatorError("ABORTED", "a newer session of this node took over"));
     log.info({ event: "node-connected", node, session: session.id, replaced: older?.id });
     this.recordContact(session);
@@ -269,15 +272,19 @@ export class Sessions {
     this.#live.get(node)?.ended.abort(new CoordinatorError("PERMISSION_DENIED", why));
   }
 
-  #isSilent({ lastHeartbeatMs, heartbeatIntervalMs }: Session): boolean {
-    return lastHeartbeatMs < this.#options.clock.monotonicMs() - MISSED_HEARTBEATS * heartbeatIntervalMs;
+  #isSilent(session: Session): boolean {
+    return silentMs(session) < this.#options.clock.monotonicMs();
   }
 
-  /** Ends streams without heartbeats. */
+  /** Ends streams without heartbeats. Visits sessions only when one of them can have missed its heartbeats. */
   #sweep(): void {
+    if (this.#sweepMs >= this.#options.clock.monotonicMs()) return;
+    let nextMs = Number.POSITIVE_INFINITY;
     for (const session of this.#live.values()) {
       if (this.#isSilent(session)) session.ended.abort(new CoordinatorError("ABORTED", "no heartbeats"));
+      else nextMs = Math.min(nextMs, silentMs(session));
     }
+    this.#sweepMs = nextMs;
   }
 
   /**
@@ -293,4 +300,9 @@ export class Sessions {
     this.#liveness.recordStall(stalledMs);
     this.#options.onStall?.(stalledMs);
   }
+}
+
+/** Returns the monotonic time after which the session has missed its heartbeats if no further one arrives. */
+function silentMs({ lastHeartbeatMs, heartbeatIntervalMs }: Session): number {
+  return lastHeartbeatMs + MISSED_HEARTBEATS * heartbeatIntervalMs;
 }

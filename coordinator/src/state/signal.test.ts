@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { settled } from "../../test/support/until.ts";
 import { Signal } from "./signal.ts";
@@ -34,19 +35,23 @@ test("an abort ends a wait, also if it was before the wait", async () => {
   await signal.wait(abort.signal);
 });
 
-test("a wait leaves no listener behind", async () => {
+test("all waits with one abort signal share a listener, and a wait with another one moves it", async () => {
   const signal = new Signal();
-  const abort = new AbortController();
-  let listeners = 0;
-  const { signal: counted } = abort;
-  counted.addEventListener = () => listeners++;
-  counted.removeEventListener = () => listeners--;
+  const [first, second] = [new AbortController(), new AbortController()];
+  const listeners = (): number[] => [first, second].map((it) => getEventListeners(it.signal, "abort").length);
   for (let times = 0; times < 5; times++) {
-    const waiting = signal.wait(counted);
+    const waiting = signal.wait(first.signal);
     signal.raise();
     await waiting;
   }
-  assert.equal(listeners, 0);
+  assert.deepEqual(listeners(), [1, 0]);
+  const waiting = watched(signal.wait(second.signal));
+  assert.deepEqual(listeners(), [0, 1]);
+  first.abort();
+  await settled();
+  assert.equal(waiting.done, false);
+  second.abort();
+  await waiting.promise;
 });
 
 function watched(promise: Promise<void>) {
