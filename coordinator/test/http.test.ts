@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
+import { pino } from "pino";
+import { readConfig } from "../src/config.ts";
 import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { startWorld, type World } from "./support/world.ts";
@@ -48,6 +50,33 @@ test("answers other paths with 404", LIMIT, async (t) => {
     assert.equal((await get(world, path)).status, 404);
   assert.equal((await get(world, "/healthz", { method: "POST", body: "x" })).status, 404);
 });
+
+test("warns at the start of an HTTP port that browsers refuse", LIMIT, async (t) => {
+  const events = await eventsOfStart(t, "127.83.19.47:10080");
+  assert.deepEqual(
+    events.filter(({ level }) => level === 40),
+    [
+      {
+        level: 40,
+        event: "http-port-blocked-by-browsers",
+        http: { host: "127.83.19.47", port: 10080 },
+      },
+    ],
+  );
+  assert.deepEqual(
+    (await eventsOfStart(t, "127.0.0.1:0")).filter(({ level }) => level === 40),
+    [],
+  );
+});
+
+/** Starts a coordinator with this HTTP address, and returns the events that it logs until then. */
+async function eventsOfStart(t: TestContext, address: string): Promise<{ readonly level: number }[]> {
+  const { http } = readConfig(["--data-dir", "/nonexistent", "--http", address], {});
+  const lines: string[] = [];
+  const log = pino({ base: null, timestamp: false }, { write: (line) => void lines.push(line) });
+  await startWorld(t, {}, { http }, { log });
+  return lines.map((line) => JSON.parse(line));
+}
 
 function get(world: World, path: string, init: RequestInit = {}): Promise<Response> {
   const { host, port } = world.coordinator.http;
