@@ -105,6 +105,32 @@ test("reports a missing Envoy, and starts it once it is installed", LIMIT, async
   await answers(gateway);
 });
 
+test("retires a gateway again whose proxy could not be removed", LIMIT, async (t) => {
+  const envoy = await ensureEnvoy();
+  let attempts = 0;
+  const gateway = await GatewayUnderTest.start(t, {
+    launcher: () => {
+      const launcher = ofProgram(envoy);
+      const remove = async (): Promise<void> => {
+        attempts++;
+        if (attempts <= 2) throw new Error("the runtime does not answer");
+      };
+      return { name: launcher.name, start: launcher.start.bind(launcher), remove };
+    },
+  });
+  gateway.serve();
+  await gateway.hosts();
+  gateway.send({ full: true, gateway: "" });
+  await until("the failure is reported", () =>
+    /the runtime does not answer/.test(gateway.gateway.status()?.message ?? ""),
+  );
+  await until("it is retired", () => gateway.gateway.status()?.message === "this node is not a gateway");
+  assert.equal(attempts, 3);
+  await until("its directory is gone", async () => {
+    return (await stat(gateway.places.dir).catch(() => undefined)) === undefined;
+  });
+});
+
 function ofProgram(program: string): ProgramLauncher {
   return new ProgramLauncher({ program, instance: "test", systemd: false, run: runCommand });
 }

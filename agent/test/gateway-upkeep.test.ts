@@ -187,6 +187,30 @@ test("a node that is no longer a gateway completes requests, then stops the prox
   });
 });
 
+test("reports no version of which the host is no gateway as served, whatever was in progress", async (t) => {
+  const gateway = await GatewayUnderTest.start(t);
+  gateway.serve();
+  await gateway.hosts();
+  const served: bigint[] = [];
+  gateway.gateway.subscribe(({ ready, version }) => ready && served.push(version));
+  const { proxy } = gateway;
+  const isRunning = proxy.isRunning.bind(proxy);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let isHeld = false;
+  proxy.isRunning = async () => {
+    isHeld = true;
+    await promise;
+    return isRunning();
+  };
+  await until("a check of the proxy is in progress", () => isHeld);
+  gateway.send({ full: true, gateway: "" });
+  proxy.isRunning = isRunning;
+  resolve();
+  await until("it is retired", () => gateway.gateway.status()?.message === "this node is not a gateway");
+  assert.equal(gateway.gateway.status()?.version, 1n);
+  assert.deepEqual(served, []);
+});
+
 test("reports a rejected configuration with its host, which stays unchanged while other hosts change", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const [a, b] = [await startBackend(t, "a"), await startBackend(t, "b")];

@@ -165,12 +165,14 @@ export class HostGateway implements Gateway {
     }
   }
 
-  /** Waits until woken. A gateway also wakes at intervals to check its proxy. */
+  /** Waits until woken. Also wakes at intervals to check a proxy, or to repeat what has failed. */
   async #rest(signal: AbortSignal): Promise<void> {
     if (this.#awake || signal.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
-    const cancel = this.#hasProxy ? this.#options.clock.schedule(CHECK_EVERY_MS, resolve) : undefined;
+    const { clock } = this.#options;
+    const wakes = this.#hasProxy || this.#againAtMs > 0;
+    const cancel = wakes ? clock.schedule(CHECK_EVERY_MS, resolve) : undefined;
     await promise;
     cancel?.();
   }
@@ -181,8 +183,8 @@ export class HostGateway implements Gateway {
     const isLost = known.loaded !== "sound" && (await this.#isServed());
     this.#hasProxy = isLost || known.gateway !== "";
     if (isLost) return this.#keepServing(signal);
-    if (known.gateway === "") return this.#retire();
     if (clock.monotonicMs() < this.#againAtMs) return;
+    if (known.gateway === "") return this.#retire();
     // Without the services, every route of Envoy would lose its endpoints.
     const hasFiles = existsSync(bootstrap.places.bootstrap);
     const found = await proxy.isRunning();
@@ -280,7 +282,8 @@ export class HostGateway implements Gateway {
 
   async #update(): Promise<void> {
     const { known, services, admin } = this.#options;
-    if (this.#config === undefined) return;
+    // The host may have ceased to be a gateway since this round began.
+    if (this.#config === undefined || known.gateway === "") return;
     const changed = this.#servicesChanged;
     this.#servicesChanged = new Set();
     if (!this.#viewChanged) {
@@ -298,8 +301,8 @@ export class HostGateway implements Gateway {
       problems: shownProblems(found),
     });
     if (ready) this.#failures = 0;
-    if (this.#config.hosts.complete) return;
-    // A port in use may become free.
+    if (ready && this.#config.hosts.complete) return;
+    // A port in use may become free, and Envoy may open a port later than it accepts the file.
     this.#viewChanged = true;
     this.#againLater();
   }
@@ -336,8 +339,9 @@ export class HostGateway implements Gateway {
         await pause(clock, DRAIN_CHECK_MS, this.#closing.signal);
         if (this.#closing.signal.aborted) return;
       }
-      await proxy.kill();
     }
+    // Also removes what an attempt that failed has left of an ended proxy.
+    await proxy.kill();
     this.#config = undefined;
     this.#files ??= await ConfigFiles.open(bootstrap.places);
     await this.#files.removeAll();
@@ -346,6 +350,8 @@ export class HostGateway implements Gateway {
   }
 
   #retired(): void {
+    this.#failures = 0;
+    this.#againAtMs = 0;
     if (this.#status !== undefined) this.#report({ ready: false, message: "this node is not a gateway" });
   }
 
