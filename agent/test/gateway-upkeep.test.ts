@@ -187,6 +187,20 @@ test("a node that is no longer a gateway completes requests, then stops the prox
   });
 });
 
+test("becomes ready by itself when Envoy opens its port later than it accepts the configuration", async (t) => {
+  const gateway = await GatewayUnderTest.start(t);
+  gateway.serve();
+  await gateway.hosts();
+  const { admin } = gateway;
+  const listeners = admin.listeners.bind(admin);
+  admin.listeners = async () => new Set();
+  assert.equal(await gateway.apply({ full: true }), "Envoy has not opened the HTTP port yet");
+  assert.equal(gateway.gateway.status()?.ready, false);
+  admin.listeners = listeners;
+  await until("it is ready", () => gateway.gateway.status()?.ready === true);
+  assert.equal(gateway.gateway.status()?.message, "");
+});
+
 test("reports no version of which the host is no gateway as served, whatever was in progress", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   gateway.serve();

@@ -52,6 +52,7 @@ const TRAFFIC_EVERY_MS = 10_000;
 
 const NO_FILES =
   "Envoy has ended, and its configuration is lost: it is started once the coordinator sends the configuration again";
+const NOT_OPEN = "Envoy has not opened the HTTP port yet";
 const LOST_STATE =
   "the stored configuration is lost: Envoy serves by its own files until the coordinator sends the configuration again";
 
@@ -296,7 +297,7 @@ export class HostGateway implements Gateway {
     const ready = (await admin.listeners()).has("http");
     this.#report({
       ready,
-      message: found.map(problemText).join("; "),
+      message: found.map(problemText).join("; ") || (ready ? "" : NOT_OPEN),
       version,
       problems: shownProblems(found),
     });
