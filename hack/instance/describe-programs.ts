@@ -8,9 +8,10 @@ import type { ProgramSpec } from "./program.ts";
 
 // The agent runs on small hosts, and waits most of the time. A small young generation and one helper thread save 6 MB;
 // running bytecode alone, without the compilers, their code and what they make, saves 20 MB at 40 pods; forgetting the
-// bytecode of functions that weren't called between two collections, such as all that only runs at a start, 1.5 MB; recording types only in
-// functions that run often 2 MB; and collecting when the heap has grown by a tenth 3 MB, for no more time at all. By default, Node
-// parses its 121 public authorities when a program loads TLS, which takes 1.5 MB. Connections to the coordinator use none.
+// bytecode of functions that weren't called between two collections, such as all that only runs at a start, 1.5 MB;
+// recording types only in functions that run often 2 MB; and collecting when the heap has grown by a tenth 3 MB, for no
+// more time at all. By default, Node parses its 121 public authorities when a program loads TLS, which takes 1.5 MB.
+// Connections to the coordinator use none.
 export const AGENT_NODE_OPTIONS = [
   "--max-semi-space-size=1",
   "--v8-pool-size=1",

@@ -62,8 +62,8 @@ export class Sessions {
   readonly #stallDetector: StallDetector;
   #nodes: number;
   #stallCount = 0;
-  /** The monotonic time before which no session can have missed its heartbeats. */
-  #sweepMs = 0;
+  /** The monotonic time up to which no session can have missed its heartbeats. */
+  #nextSweepMs = 0;
   readonly #unsubscribe: () => void;
 
   constructor(options: SessionsOptions) {
@@ -139,7 +139,7 @@ export class Sessions {
       heartbeatIntervalMs: this.heartbeatIntervalMs,
     };
     this.#live.set(node, session);
-    this.#sweepMs = Math.min(this.#sweepMs, silentMs(session));
+    this.#nextSweepMs = Math.min(this.#nextSweepMs, heartbeatDeadlineMs(session));
     older?.ended.abort(new CoordinatorError("ABORTED", "a newer session of this node took over"));
     log.info({ event: "node-connected", node, session: session.id, replaced: older?.id });
     this.recordContact(session);
@@ -273,18 +273,18 @@ export class Sessions {
   }
 
   #isSilent(session: Session): boolean {
-    return silentMs(session) < this.#options.clock.monotonicMs();
+    return heartbeatDeadlineMs(session) < this.#options.clock.monotonicMs();
   }
 
   /** Ends streams without heartbeats. Visits sessions only when one of them can have missed its heartbeats. */
   #sweep(): void {
-    if (this.#sweepMs >= this.#options.clock.monotonicMs()) return;
+    if (this.#nextSweepMs >= this.#options.clock.monotonicMs()) return;
     let nextMs = Number.POSITIVE_INFINITY;
     for (const session of this.#live.values()) {
       if (this.#isSilent(session)) session.ended.abort(new CoordinatorError("ABORTED", "no heartbeats"));
-      else nextMs = Math.min(nextMs, silentMs(session));
+      else nextMs = Math.min(nextMs, heartbeatDeadlineMs(session));
     }
-    this.#sweepMs = nextMs;
+    this.#nextSweepMs = nextMs;
   }
 
   /**
@@ -303,6 +303,6 @@ export class Sessions {
 }
 
 /** Returns the monotonic time after which the session has missed its heartbeats if no further one arrives. */
-function silentMs({ lastHeartbeatMs, heartbeatIntervalMs }: Session): number {
+function heartbeatDeadlineMs({ lastHeartbeatMs, heartbeatIntervalMs }: Session): number {
   return lastHeartbeatMs + MISSED_HEARTBEATS * heartbeatIntervalMs;
 }

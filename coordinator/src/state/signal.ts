@@ -23,8 +23,8 @@ export class Signal {
 
   /**
    * Resolves when the signal is raised or `signal` aborts. Only one wait may be pending. The listener on `signal` stays until
-   * a wait with another one, because thousands of loops wait again and again with the same signal. They are pending all the
-   * time, and an async function takes 300 bytes more.
+   * a wait with another one, because thousands of loops wait again and again with the same signal. Their waits are
+   * pending all the time, and an async function takes 300 bytes more.
    */
   wait(signal: AbortSignal): Promise<void> {
     const raised = this.#raised || signal.aborted ? Promise.resolve() : this.#raisedOrAborted(signal);
