@@ -79,6 +79,37 @@ test("a heartbeat is answered on request, also while the node is sent no assignm
   }
 });
 
+test("an answer to a heartbeat is sent at once, or by the loop if the transport refuses it", async (t) => {
+  const { world, node } = await start(t);
+  const { time } = world;
+  node.crash();
+  for (const accepts of [true, false]) {
+    const over = new AbortController();
+    const caller = { type: "node", nodeId: nodeId(node.name) } as const;
+    const kinds: string[] = [];
+    const sendNow = (message: unknown): boolean => {
+      kinds.push(`${(message as ConnectResponse).message?.$case} at once`);
+      return accepts;
+    };
+    const context = { method: "", caller, peer: "n:1", signal: over.signal, sendNow };
+    const { connect: options } = world.coordinator.core.services;
+    const reading = (async () => {
+      for await (const response of connect(hello(over.signal, heartbeats(time)), context, options)) {
+        if (!Buffer.isBuffer(response)) kinds.push(response.message?.$case ?? "");
+      }
+    })();
+    await time.run(3_500);
+    const answers = kinds.filter((kind) => kind.startsWith("heartbeatAnswer"));
+    assert.deepEqual(
+      answers,
+      accepts ? ["heartbeatAnswer at once"] : ["heartbeatAnswer at once", "heartbeatAnswer"],
+    );
+    over.abort();
+    await time.run(500);
+    await reading.catch(() => undefined);
+  }
+});
+
 test("no controller writes after the store has refused a write", async (t) => {
   const lines: string[] = [];
   const { world, node } = await start(t, (line) => void lines.push(line));

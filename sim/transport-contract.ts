@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type TestContext, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import type { Clock } from "@forage/common/clock";
 import {
   AssignmentDelta,
@@ -27,15 +28,17 @@ export interface TransportUnderTest {
 
 const COUNT = 40;
 
+type Check = (
+  what: string,
+  run: (transport: TransportUnderTest, open: () => Promise<Connection>) => Promise<void>,
+) => void;
+
 /** Tests the transport of the stream between the agent's connection and the coordinator's handler. */
 export function testAgentTransport(
   name: string,
   make: (t: TestContext) => Promise<TransportUnderTest>,
 ): void {
-  const check = (
-    what: string,
-    run: (transport: TransportUnderTest, open: () => Promise<Connection>) => Promise<void>,
-  ) =>
+  const check: Check = (what, run) =>
     test(`${name}: ${what}`, { timeout: 60_000 }, async (t) => {
       const transport = await make(t);
       const { clock, openClient } = transport;
@@ -68,6 +71,8 @@ export function testAgentTransport(
     assert.equal((await revisionsOf(messages, COUNT)).length, COUNT);
     await assert.rejects(messages.next(), isUnavailable);
   });
+
+  checkSendingAtOnce(check);
 
   check("an error of the coordinator's handler ends the stream", async ({ serve }, open) => {
     await serve(async function* (requests) {
@@ -114,6 +119,35 @@ export function testAgentTransport(
       assert.deepEqual(await revisionsOf(connection.messages(), 1), [7n]);
     },
   );
+}
+
+/** Tests messages that are sent beside those that the handler yields. */
+function checkSendingAtOnce(check: Check): void {
+  check("a message that a handler sends at once arrives after those before it", async ({ serve }, open) => {
+    await serve(async function* (requests, _gone, sendNow) {
+      yield* welcome(requests);
+      for await (const { message } of requests) {
+        if (message?.$case !== "heartbeat") continue;
+        yield delta(message.value.assignmentRevision);
+        // The transport may still be busy with the message before.
+        while (!sendNow(delta(message.value.assignmentRevision + 1n))) await setImmediate();
+      }
+    });
+    const connection = await open();
+    await connection.send({ $case: "heartbeat", value: Heartbeat.fromPartial({ assignmentRevision: 3n }) });
+    assert.deepEqual(await revisionsOf(connection.messages(), 2), [3n, 4n]);
+  });
+
+  check("a message that a handler sends at once after the agent has left is refused", async (it, open) => {
+    const { promise: refused, resolve } = Promise.withResolvers<boolean>();
+    await it.serve(async function* (requests, gone, sendNow) {
+      yield* welcome(requests);
+      if (!gone.aborted) await once(gone, "abort");
+      resolve(!sendNow(delta(1n)));
+    });
+    (await open()).close();
+    assert.equal(await refused, true);
+  });
 }
 
 /** Returns the revision of each heartbeat in a delta. */

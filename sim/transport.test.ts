@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { systemClock } from "@forage/common/clock";
 import type { NodeId } from "@forage/identity";
@@ -43,7 +44,12 @@ class RealServers {
     serve(
       server,
       { connect: SharedAgentService.connect },
-      { connect: (requests, { signal }) => handler(requests, signal) },
+      {
+        connect: (requests, { signal, sendNow }) => {
+          assert.ok(sendNow);
+          return handler(requests, signal, sendNow);
+        },
+      },
       {
         identify: () => ({ type: "node", nodeId: "n1" as NodeId }),
         stopping: new AbortController().signal,

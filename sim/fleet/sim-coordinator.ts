@@ -177,8 +177,8 @@ export class SimCoordinator {
   /** Returns the handler of a node's stream. */
   handler(node: string): Handler {
     const options = this.core.services.connect;
-    return async function* (requests, gone) {
-      for await (const response of connect(requests, nodeContext(node, gone), options))
+    return async function* (requests, gone, sendNow) {
+      for await (const response of connect(requests, { ...nodeContext(node, gone), sendNow }, options))
         yield Buffer.isBuffer(response) ? ConnectResponse.decode(response) : response;
     };
   }

@@ -6,10 +6,11 @@ import type { ProcessGate } from "./process-gate.ts";
 type AgentMessage = NonNullable<ConnectRequest["message"]>;
 export type CoordinatorMessage = NonNullable<ConnectResponse["message"]>;
 
-/** Handles one stream, as the coordinator's handler does. */
+/** Handles one stream, as the coordinator's handler does. `sendNow` is that of a call's context. */
 export type Handler = (
   requests: AsyncIterable<ConnectRequest>,
   gone: AbortSignal,
+  sendNow: (message: unknown) => boolean,
 ) => AsyncIterable<ConnectResponse>;
 
 export interface StreamOptions {
@@ -63,10 +64,18 @@ export class SimStream {
   }
 
   async #answer(handler: Handler, dead: AbortSignal): Promise<void> {
+    const isOver = (): boolean => dead.aborted || this.#gone.signal.aborted;
+    const send = ({ message }: ConnectResponse): void => {
+      if (message !== undefined) this.#down.send(() => this.#options.onMessage(message));
+    };
+    const sendNow = (response: unknown): boolean => {
+      if (!isOver()) send(response as ConnectResponse);
+      return !isOver();
+    };
     try {
-      for await (const { message } of handler(this.#requests(), this.#gone.signal)) {
-        if (dead.aborted || this.#gone.signal.aborted) break;
-        if (message !== undefined) this.#down.send(() => this.#options.onMessage(message));
+      for await (const response of handler(this.#requests(), this.#gone.signal, sendNow)) {
+        if (isOver()) break;
+        send(response);
       }
       this.#reset("it has ended");
     } catch (error) {

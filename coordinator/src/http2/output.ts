@@ -18,9 +18,9 @@ export interface Outgoing {
 /** The unsent frames of one connection, in order. */
 export class Output {
   readonly #onFirst: () => void;
-  #chunks: Buffer[] = [];
+  readonly #chunks: Buffer[] = [];
   #bytes = 0;
-  #taken: (() => void)[] = [];
+  readonly #taken: (() => void)[] = [];
 
   /** Creates the buffer. `onFirst` is called when it becomes non-empty. */
   constructor(onFirst: () => void) {
@@ -48,15 +48,16 @@ export class Output {
     if (isFirst) this.#onFirst();
   }
 
-  /** Removes and returns all frames as one buffer. */
+  /**
+   * Removes and returns all frames as one buffer. The arrays are emptied and not replaced: old arrays would keep alive what
+   * they refer to until the next full collection, even after they are no longer used.
+   */
   drain(): Outgoing {
     const [first] = this.#chunks;
     const bytes =
       this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks, this.#bytes);
-    const taken = this.#taken;
-    this.#chunks = [];
+    this.#chunks.length = 0;
     this.#bytes = 0;
-    this.#taken = [];
-    return { bytes, taken };
+    return { bytes, taken: this.#taken.splice(0) };
   }
 }

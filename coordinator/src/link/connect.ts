@@ -8,6 +8,7 @@ import type { GatewayTable } from "../gateway/gateway-table.ts";
 import type { MetricsCollector } from "../metrics/metrics-collector.ts";
 import type { EventRecorder } from "../model/event.ts";
 import type { CallContext } from "../rpc/caller.ts";
+import { forEachRequest } from "../rpc/stream.ts";
 import type { ServiceTable } from "../service-network/service-table.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import { type Store, StoreError } from "../store/index.ts";
@@ -87,6 +88,7 @@ export async function* connect(
   );
   try {
     yield { message: { $case: "welcome", value: welcome(session, sentAddresses, options) } };
+    session.sendNow = context.sendNow;
     yield* sendEarlyRequests(session, signal, options);
     yield* sendLoop(node, session, signal, opened);
     yield* sendRequests(session, signal, options);
@@ -294,8 +296,22 @@ function* dueToSession(session: Session, clock: Clock): Generator<ConnectRespons
   for (const value of session.requests.splice(0)) yield { message: { $case: "session", value } };
   if (!session.answerDue) return;
   session.answerDue = false;
-  const nextMs = nextHeartbeatMs(clock.monotonicMs(), session.heartbeatIntervalMs);
-  yield { message: { $case: "heartbeatAnswer", value: { nextMs } } };
+  yield heartbeatAnswer(session, clock);
+}
+
+/**
+ * Answers a heartbeat at once. If that isn't possible, the session's loop sends the answer. To wake the loop of each of
+ * thousands of nodes would take more processor time and memory than the rest of a heartbeat.
+ */
+function answerHeartbeat(session: Session, clock: Clock): void {
+  if (session.sendNow?.(heartbeatAnswer(session, clock))) return;
+  session.answerDue = true;
+  session.wake.raise();
+}
+
+function heartbeatAnswer({ heartbeatIntervalMs }: Session, clock: Clock): ConnectResponse {
+  const nextMs = nextHeartbeatMs(clock.monotonicMs(), heartbeatIntervalMs);
+  return { message: { $case: "heartbeatAnswer", value: { nextMs } } };
 }
 
 function wakeForTokens(outbox: Outbox, session: Session, clock: Clock): () => void {
@@ -319,12 +335,9 @@ async function receiveLoop(
 ): Promise<void> {
   const { signal } = session.ended;
   reports.start(signal, (error) => session.ended.abort(error));
-  while (true) {
-    const next = await incoming.next();
-    if (next.done) break;
-    if (signal.aborted) return;
-    handle(next.value, session, reports, options);
-  }
+  await forEachRequest(incoming, (request) => {
+    if (!signal.aborted) handle(request, session, reports, options);
+  });
   if (signal.aborted) return;
   session.ended.abort(new CoordinatorError("ABORTED", "the agent closed the stream"));
   await reports.flush();
@@ -339,10 +352,7 @@ function handle(
   switch (message?.$case) {
     case "heartbeat": {
       const { usage, traffic, answerRequested } = message.value;
-      if (answerRequested) {
-        session.answerDue = true;
-        session.wake.raise();
-      }
+      if (answerRequested) answerHeartbeat(session, options.clock);
       options.sessions.recordContact(session, {
         ...(usage && {
           usage: { cpuMilli: Number(usage.cpuMilli), memoryBytes: Number(usage.memoryBytes) },

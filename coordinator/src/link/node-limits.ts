@@ -1,7 +1,7 @@
 import type { Config } from "../config.ts";
 import type { DefaultTolerations } from "../control/eviction/eviction-of.ts";
 import type { RebalanceSchedule } from "../control/rebalance/controller.ts";
-import { defaultLivenessLimits, HEARTBEATS_OF_SILENCE, type LivenessLimits } from "./node-liveness.ts";
+import { defaultLivenessLimits, HEARTBEATS_OF_SILENCE, type LivenessLimits } from "./liveness-limits.ts";
 
 /** The configured times after which nodes become Unreachable and their pods are evicted. */
 export interface NodeLimits {

@@ -6,7 +6,8 @@ import { aNode } from "../../test/support/entries.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
 import { MassLoss } from "../control/eviction/mass-loss.ts";
 import { toTimestamp } from "../model/timestamp.ts";
-import { defaultLivenessLimits, NodeLiveness, type NodeLivenessOptions } from "./node-liveness.ts";
+import { defaultLivenessLimits } from "./liveness-limits.ts";
+import { NodeLiveness, type NodeLivenessOptions } from "./node-liveness.ts";
 
 const INTERVAL_MS = 2_500;
 const HOUR_MS = 3_600_000;
@@ -80,6 +81,21 @@ test("checks whether the process was blocked before a node is lost", (t) => {
   assert.equal(isReady("n1"), true);
   clock.advance(3_000);
   assert.equal(isReady("n1"), false);
+});
+
+test("uses one timer for all nodes whose heartbeats arrive", (t) => {
+  const names = Array.from({ length: 50 }, (_, at) => `n${at}`);
+  const { clock, liveness, limits, beatFor, isReady } = start({ names });
+  t.after(() => liveness.stop());
+  const scheduling = t.mock.method(clock, "schedule");
+  beatFor(60_000, ...names);
+  // Each visit of all nodes schedules the next one, and the first of them ends the start's grace period.
+  assert.ok(
+    scheduling.mock.callCount() <= 60_000 / (limits.unreachableMs - INTERVAL_MS),
+    `${scheduling.mock.callCount()}`,
+  );
+  beatFor(limits.unreachableMs + INTERVAL_MS, ...names.slice(1));
+  assert.deepEqual([isReady("n0"), isReady("n1")], [false, true]);
 });
 
 test("counts a pause as an absence if agents close their connections during it", (t) => {

@@ -7,7 +7,8 @@ import { HandFedState } from "../../test/support/hand-fed-state.ts";
 import { MassLoss } from "../control/eviction/mass-loss.ts";
 import { toTimestamp } from "../model/timestamp.ts";
 import type { NodeEntry } from "../state/entries.ts";
-import { defaultLivenessLimits, NodeLiveness } from "./node-liveness.ts";
+import { defaultLivenessLimits } from "./liveness-limits.ts";
+import { NodeLiveness } from "./node-liveness.ts";
 
 const limits = defaultLivenessLimits(2_500);
 

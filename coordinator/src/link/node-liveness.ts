@@ -5,31 +5,8 @@ import { toEpochMs } from "../model/timestamp.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { NodeEntry, NodeHealth } from "../state/entries.ts";
 import type { Clock } from "../time/clock.ts";
-
-export interface LivenessLimits {
-  /** The time without heartbeats after which a node is unreachable. */
-  readonly unreachableMs: number;
-  /**
-   * The grace period after a start of the coordinator in which nodes count as Ready. It is extended while nodes return one
-   * after another. It is longer than an agent's longest wait between two attempts to connect.
-   */
-  readonly startGraceMs: number;
-  /** The longest interval between heartbeats in a large fleet. Default: no limit. */
-  readonly longestHeartbeatMs?: number;
-}
-
-/** The number of heartbeat intervals after which a node is unreachable. */
-export const HEARTBEATS_OF_SILENCE = 3;
-
-/**
- * Returns the default limits for a heartbeat interval. Three heartbeats may be missed, and an agent has time to restart.
- */
-export function defaultLivenessLimits(heartbeatIntervalMs: number): LivenessLimits {
-  return {
-    unreachableMs: Math.max(7_500, HEARTBEATS_OF_SILENCE * heartbeatIntervalMs),
-    startGraceMs: 15_000,
-  };
-}
+import { EarliestTimer } from "../time/earliest-timer.ts";
+import { HEARTBEATS_OF_SILENCE, type LivenessLimits } from "./liveness-limits.ts";
 
 export interface NodeLivenessOptions {
   readonly state: ClusterView;
@@ -65,7 +42,8 @@ interface TrackedNode {
   why: string;
   /** The times of the node's losses within the window. */
   losses: number[];
-  cancel: () => void;
+  /** Cancels the end of the probation or the second check. Undefined: neither is scheduled. */
+  cancel: (() => void) | undefined;
 }
 
 /** The window within which losses count towards flapping. */
@@ -82,6 +60,8 @@ const PROBATION: BackOff = { baseMs: 10_000, capMs: 60_000 };
  */
 const RECHECK_MS = 500;
 const MIN_CHECK_MS = 50;
+/** The time by which the first check of a node may be early, so that the nodes of a large fleet are visited less often. */
+const EARLY_MS = 100;
 /**
  * The share of the grace period of a start within which a further node has to return to extend it. If thousands of agents
  * return at once, the coordinator needs longer than the grace period. It is extended to at most four times its length.
@@ -106,11 +86,14 @@ export class NodeLiveness {
   #lastReturnMs = Number.NEGATIVE_INFINITY;
   #cancelRecovery: () => void = () => {};
   #cancelRecheck: () => void = () => {};
+  /** Starts the first checks of all nodes. */
+  readonly #firstChecks: EarliestTimer;
   #stopped = false;
 
   constructor(options: NodeLivenessOptions) {
     this.#options = options;
     this.#startMs = options.clock.monotonicMs();
+    this.#firstChecks = new EarliestTimer(options.clock, () => this.#checkNodes());
     this.#massLoss = options.massLoss ?? new MassLoss({ recoveryMs: 0 });
     const nodes = options.state.nodes();
     for (const node of nodes) this.#begin(node);
@@ -136,9 +119,7 @@ export class NodeLiveness {
     if (tracked.allowanceMs === allowanceMs) return;
     // The first message ends the node's grace period.
     tracked.allowanceMs = allowanceMs;
-    if (!tracked.reachable) return;
-    tracked.cancel();
-    this.#suspectLater(node, tracked);
+    if (tracked.reachable) this.#checkLater(tracked);
   }
 
   /**
@@ -170,7 +151,7 @@ export class NodeLiveness {
   }
 
   forget(node: string): void {
-    this.#liveness.get(node)?.cancel();
+    this.#liveness.get(node)?.cancel?.();
     if (this.#liveness.delete(node)) this.#evaluateFleet();
   }
 
@@ -178,7 +159,8 @@ export class NodeLiveness {
     this.#stopped = true;
     this.#cancelRecovery();
     this.#cancelRecheck();
-    for (const tracked of this.#liveness.values()) tracked.cancel();
+    this.#firstChecks.stop();
+    for (const tracked of this.#liveness.values()) tracked.cancel?.();
     this.#liveness.clear();
   }
 
@@ -214,7 +196,7 @@ export class NodeLiveness {
       onProbation: false,
       why: "",
       losses: [],
-      cancel: () => {},
+      cancel: undefined,
     };
     this.#liveness.set(node, tracked);
     return tracked;
@@ -238,35 +220,50 @@ export class NodeLiveness {
   }
 
   #fail(node: string, tracked: TrackedNode): void {
-    tracked.cancel();
+    cancelTimer(tracked);
     tracked.onProbation = false;
     this.#set(node, false, tracked.why);
   }
 
   #noteReachable(node: string, tracked: TrackedNode): void {
-    tracked.cancel();
     const returns = !tracked.reachable;
     tracked.reachable = true;
     tracked.onProbation = false;
     if (returns) this.#evaluateFleet();
     this.#set(node, true, "");
-    this.#suspectLater(node, tracked);
+    this.#checkLater(tracked);
   }
 
-  #suspectLater(node: string, tracked: TrackedNode): void {
+  #checkLater(tracked: TrackedNode): void {
+    cancelTimer(tracked);
+    this.#firstChecks.fireBy(this.#deadlineMs(tracked) - RECHECK_MS);
+  }
+
+  /** Schedules the second check of every node whose deadline is close. */
+  #checkNodes(): void {
     const { clock } = this.#options;
-    const restMs = (): number => this.#deadlineMs(tracked) - clock.monotonicMs();
-    tracked.cancel = clock.schedule(Math.max(0, restMs() - RECHECK_MS), () => {
-      tracked.cancel = clock.schedule(Math.max(MIN_CHECK_MS, restMs()), () => this.#suspect(node, tracked));
-    });
+    const nowMs = clock.monotonicMs();
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const [node, tracked] of this.#liveness) {
+      if (!tracked.reachable || tracked.cancel !== undefined) continue;
+      const deadlineMs = this.#deadlineMs(tracked);
+      const checkMs = deadlineMs - RECHECK_MS;
+      if (checkMs > nowMs + EARLY_MS) nextMs = Math.min(nextMs, checkMs);
+      else {
+        const delayMs = Math.max(MIN_CHECK_MS, deadlineMs - nowMs);
+        tracked.cancel = clock.schedule(delayMs, () => this.#suspect(node, tracked));
+      }
+    }
+    this.#firstChecks.fireBy(nextMs);
   }
 
   #suspect(node: string, tracked: TrackedNode): void {
     const { clock, log, checkStall } = this.#options;
+    tracked.cancel = undefined;
     checkStall?.();
     const nowMs = clock.monotonicMs();
     if (this.#deadlineMs(tracked) > nowMs) {
-      this.#suspectLater(node, tracked);
+      this.#checkLater(tracked);
       return;
     }
     tracked.reachable = false;
@@ -381,6 +378,11 @@ export class NodeLiveness {
     if (!this.#massLoss.isActive(this.#options.clock.monotonicMs())) return false;
     return lostBeforeStart || before?.ready === true || before?.kept === true;
   }
+}
+
+function cancelTimer(tracked: TrackedNode): void {
+  tracked.cancel?.();
+  tracked.cancel = undefined;
 }
 
 /** Returns the probation of a node with this many losses within the window. */

@@ -2,17 +2,14 @@ import type { Log } from "@forage/common/log";
 import type { Hello, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
 import { CoordinatorError } from "../errors.ts";
 import { workloadKey } from "../model/workload.ts";
+import type { CallContext } from "../rpc/caller.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { Change, NodeHealth, ObjectEntry, ResourceEntry } from "../state/entries.ts";
 import { Signal } from "../state/signal.ts";
 import type { Clock } from "../time/clock.ts";
 import { heartbeatIntervalMs } from "./heartbeat-interval.ts";
-import {
-  defaultLivenessLimits,
-  type LivenessLimits,
-  NodeLiveness,
-  type NodeLivenessOptions,
-} from "./node-liveness.ts";
+import { defaultLivenessLimits, type LivenessLimits } from "./liveness-limits.ts";
+import { NodeLiveness, type NodeLivenessOptions } from "./node-liveness.ts";
 import { StallDetector } from "./stall-detector.ts";
 
 /** One live stream of a node. */
@@ -24,6 +21,8 @@ export interface Session {
   readonly requests: SessionRequest[];
   /** Whether the node's pods may have changed since the last evaluation. */
   podsChanged: boolean;
+  /** Sends a message at once, once the stream has begun. Returns whether it was accepted. */
+  sendNow?: CallContext["sendNow"];
   /** Whether a heartbeat waits for its answer. */
   answerDue: boolean;
   /** Aborts when a newer session of the node begins, or heartbeats are missing. */

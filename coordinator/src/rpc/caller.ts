@@ -51,4 +51,10 @@ export interface CallContext {
    * Default: nothing is recorded.
    */
   readonly messageRefused?: ((why: string) => void) | undefined;
+  /**
+   * Sends a message beside those that the handler of two streams yields, without its generator.
+   * Returns false if the message was not accepted, because an earlier one waits for the client or
+   * the call is over. Default: the handler has to yield every message.
+   */
+  readonly sendNow?: ((message: unknown) => boolean) | undefined;
 }

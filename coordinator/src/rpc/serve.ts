@@ -207,8 +207,13 @@ function streaming(
         call.end();
       } else call.emit("error", fail(error, done, options));
     };
+    const sendNow = (message: unknown): boolean => {
+      if (over || signal.aborted || call.writableLength > 0) return false;
+      call.write(message);
+      return true;
+    };
     const work = { method: method.path, request, signal, audited, isStream: true };
-    identifyAndRun(call, work, options, async (context) => {
+    identifyAndRun(call, { ...work, ...(input && { sendNow }) }, options, async (context) => {
       const unwatch = options.tokens?.watch(context.caller, finish);
       const write = writerOf(call, signal);
       try {
@@ -341,12 +346,13 @@ interface Work {
   readonly signal: AbortSignal;
   readonly isStream: boolean;
   readonly audited?: AuditedCall | undefined;
+  readonly sendNow?: CallContext["sendNow"];
 }
 
 /** Is not an async function, which would take 500 bytes for as long as a stream lasts. */
 function identifyAndRun<T>(
   call: IdentifiableCall,
-  { method, request, signal, isStream, ...given }: Work,
+  { method, request, signal, isStream, sendNow, ...given }: Work,
   options: ServeOptions,
   run: (context: CallContext) => Promise<T>,
 ): Promise<T> {
@@ -360,7 +366,7 @@ function identifyAndRun<T>(
     // For a stream of requests, the first message is recorded when it is read.
     if (!isIterable(request)) audited?.requested(request);
     const messageRefused = audited && ((why: string) => audited.messageRefused(why));
-    return run({ method, caller, peer, signal, messageRefused });
+    return run({ method, caller, peer, signal, messageRefused, sendNow });
   };
   return promiseOf(begin).then(
     (result) => {

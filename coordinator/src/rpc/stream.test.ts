@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { EventEmitter, getEventListeners } from "node:events";
+import { EventEmitter, getEventListeners, once } from "node:events";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import type { ServerDuplexStream } from "@grpc/grpc-js";
-import { drained, requestsOf, untilAccepted } from "./stream.ts";
+import { drained, forEachRequest, requestsOf, untilAccepted } from "./stream.ts";
 
 test("leaves no listener on the call or on the signal after waiting for a slow reader", async () => {
   const call = new EventEmitter();
@@ -75,3 +75,69 @@ test("ends a stream of requests at the first one that its check refuses", async 
   assert.deepEqual(seen, ["good"]);
   assert.equal(getEventListeners(stopping.signal, "abort").length, 0);
 });
+
+for (const [title, iteratorOf] of [
+  ["requests of a call", (requests: AsyncIterator<number, undefined>) => requests],
+  ["another iterator", (requests: AsyncIterator<number, undefined>) => ({ next: () => requests.next() })],
+] as const) {
+  const start = () => {
+    const call = new PassThrough({ objectMode: true, highWaterMark: 1 });
+    const stopping = new AbortController();
+    const requests = requestsOf(
+      call as unknown as ServerDuplexStream<number, unknown>,
+      stopping.signal,
+      (request) => {
+        if (request === 50) throw new Error("refused");
+      },
+    );
+    return { call, stopping, requests: iteratorOf(requests) };
+  };
+  const write = async (call: PassThrough, count: number): Promise<void> => {
+    for (let request = 1; request <= count; request++) if (!call.write(request)) await once(call, "drain");
+  };
+
+  test(`calls a function for each of ${title} in order, until the client ends the stream`, async () => {
+    const { call, stopping, requests } = start();
+    const seen: number[] = [];
+    const done = forEachRequest(requests, (request) => seen.push(request));
+    await write(call, 40);
+    call.end();
+    await done;
+    assert.deepEqual(
+      seen,
+      Array.from({ length: 40 }, (_, index) => index + 1),
+    );
+    stopping.abort();
+  });
+
+  test(`stops calling a function for each of ${title} when it throws, or a request is refused`, async () => {
+    for (const [count, bad, message] of [
+      [30, 20, /can't handle/],
+      [60, 100, /refused/],
+    ] as const) {
+      const { call, requests } = start();
+      const seen: number[] = [];
+      const done = forEachRequest(requests, (request) => {
+        if (request === bad) throw new Error("can't handle");
+        seen.push(request);
+      });
+      const refused = assert.rejects(done, message);
+      for (let request = 1; request <= count; request++) call.write(request);
+      await refused;
+      assert.equal(seen.length, Math.min(bad, 50) - 1);
+    }
+  });
+
+  test(`stops calling a function for each of ${title} when the signal aborts`, async () => {
+    const { call, stopping, requests } = start();
+    const seen: number[] = [];
+    const done = forEachRequest(requests, (request) => {
+      seen.push(request);
+      if (request === 3) stopping.abort();
+    });
+    for (const request of [1, 2, 3]) call.write(request);
+    await done;
+    assert.deepEqual(seen, [1, 2, 3]);
+    assert.equal(getEventListeners(stopping.signal, "abort").length, 0);
+  });
+}

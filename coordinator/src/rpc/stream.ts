@@ -20,9 +20,24 @@ export function requestsOf<T>(
   return new Requests(call, signal, check);
 }
 
+/**
+ * Calls `run` for each request until the stream ends. Throws as the iteration does, and what `run`
+ * throws. An iteration takes several promises for each request, which would be most of the garbage of
+ * a coordinator with thousands of idle agents.
+ */
+export async function forEachRequest<T>(
+  requests: AsyncIterator<T, undefined>,
+  run: (request: T) => void,
+): Promise<void> {
+  if (requests instanceof Requests) return requests.forEach(run);
+  for (let next = await requests.next(); !next.done; next = await requests.next()) run(next.value);
+}
+
 interface Reader<T> {
   readonly resolve: (result: IteratorResult<T, undefined>) => void;
   readonly reject: (error: unknown) => void;
+  /** Called for each request until the end. Default: `resolve` is called with the next one. */
+  readonly run?: (request: T) => void;
 }
 
 /**
@@ -60,6 +75,14 @@ class Requests<T> implements AsyncIterableIterator<T, undefined> {
     });
   }
 
+  forEach(run: (request: T) => void): Promise<void> {
+    this.#start();
+    return new Promise((resolve, reject) => {
+      this.#reader = { resolve: () => resolve(), reject, run };
+      this.#deliver();
+    });
+  }
+
   async return(): Promise<IteratorResult<T, undefined>> {
     this.#buffered.length = 0;
     this.#end();
@@ -81,27 +104,35 @@ class Requests<T> implements AsyncIterableIterator<T, undefined> {
     else this.#signal.addEventListener("abort", this.#end, { once: true });
   }
 
-  /** Gives the reader the next request or the end, if there is either. */
+  /** Gives the reader the requests that it accepts, or the end, if there are any. */
   #deliver(): void {
-    const reader = this.#reader;
-    if (reader === undefined) return;
-    const request = this.#buffered.shift();
-    if (request === undefined && !this.#isOver) {
-      if (this.#call.isPaused()) this.#call.resume();
-      return;
-    }
-    this.#reader = undefined;
-    try {
-      if (request !== undefined) {
-        this.#check(request);
-        reader.resolve({ value: request, done: false });
+    while (this.#reader !== undefined) {
+      const reader = this.#reader;
+      const request = this.#buffered.shift();
+      if (request === undefined && !this.#isOver) {
+        if (this.#call.isPaused()) this.#call.resume();
         return;
       }
-      reader.resolve({ value: undefined, done: true });
-    } catch (error) {
-      reader.reject(error);
+      if (request === undefined || reader.run === undefined) this.#reader = undefined;
+      if (!this.#give(reader, request)) void this.return();
     }
-    void this.return();
+  }
+
+  /** Gives the reader a request; undefined is the end. Returns whether the stream continues. */
+  #give(reader: Reader<T>, request: T | undefined): boolean {
+    try {
+      if (request === undefined) reader.resolve({ value: undefined, done: true });
+      else {
+        this.#check(request);
+        if (reader.run === undefined) reader.resolve({ value: request, done: false });
+        else reader.run(request);
+      }
+      return request !== undefined;
+    } catch (error) {
+      this.#reader = undefined;
+      reader.reject(error);
+      return false;
+    }
   }
 }
 

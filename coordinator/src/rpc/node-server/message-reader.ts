@@ -5,7 +5,8 @@ const PREFIX_BYTES = 5;
 /** Splits the body of a request into its messages. */
 export class MessageReader {
   readonly #maxBytes: number;
-  #chunks: Buffer[] = [];
+  /** Is emptied and not replaced: an old array would keep its last buffers alive until the next full collection. */
+  readonly #chunks: Buffer[] = [];
   #bytes = 0;
   /** The size of the next message with its prefix, once the prefix has arrived. */
   #size: number | undefined;
@@ -33,9 +34,9 @@ export class MessageReader {
     this.#size ??= PREFIX_BYTES + this.#lengthOf(bytes);
     if (this.#bytes < this.#size) return undefined;
     const size = this.#size;
-    const rest = bytes.subarray(size);
-    this.#chunks = rest.length === 0 ? [] : [rest];
-    this.#bytes = rest.length;
+    this.#chunks.length = 0;
+    if (bytes.length > size) this.#chunks.push(bytes.subarray(size));
+    this.#bytes = bytes.length - size;
     this.#size = undefined;
     return bytes.subarray(PREFIX_BYTES, size);
   }
@@ -44,7 +45,8 @@ export class MessageReader {
     const [first] = this.#chunks;
     if (this.#chunks.length === 1 && first !== undefined) return first;
     const bytes = Buffer.concat(this.#chunks, this.#bytes);
-    this.#chunks = [bytes];
+    this.#chunks.length = 0;
+    this.#chunks.push(bytes);
     return bytes;
   }
 
