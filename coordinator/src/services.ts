@@ -64,6 +64,8 @@ export function addServices(
   further: readonly FurtherService[] = [],
 ): void {
   const { coordinators } = options;
+  // One object for all streams, because there are thousands of them.
+  const connecting = { ...options.connect, coordinators };
   // Only services with these options refuse unknown fields. Agents of an adjacent version,
   // Linkerd's proxies and clients of standard services may send more fields, which are ignored.
   const checking = { ...serving, unknownFields: new UnknownFields() };
@@ -104,7 +106,7 @@ export function addServices(
     server,
     SharedAgentService,
     {
-      connect: (requests, context) => connect(requests, context, { ...options.connect, coordinators }),
+      connect: (requests, context) => connect(requests, context, connecting),
       renew: (request, context) => renew(request, context, options.enroll),
       serve: (requests, context) => options.broker.serve(requests, context),
       fetchImage: fetchImageHandler({ ...options.connect, broker: options.broker }),

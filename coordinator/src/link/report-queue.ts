@@ -58,7 +58,8 @@ export class ReportQueue {
   #hello: { readonly pods: readonly PodStatus[]; readonly vanished: ReadonlySet<string> } | undefined;
   #report: NodeReport | undefined;
   readonly #statuses = new Map<string, PodStatus>();
-  readonly #claims = new Map<string, ClaimRef>();
+  /** Is created when it is first used, because most nodes never remove a claim. */
+  #claims: Map<string, ClaimRef> | undefined;
   #failures = 0;
 
   constructor(options: ReportQueueOptions, { node, hello, superseded, refused }: ReportSource) {
@@ -78,7 +79,12 @@ export class ReportQueue {
   get unwritten(): number {
     if (this.#failures === 0) return 0;
     const { size } = this.#statuses;
-    return size + this.#claims.size + (this.#report === undefined ? 0 : 1) + (this.#hello?.pods.length ?? 0);
+    return (
+      size +
+      (this.#claims?.size ?? 0) +
+      (this.#report === undefined ? 0 : 1) +
+      (this.#hello?.pods.length ?? 0)
+    );
   }
 
   putStatuses(statuses: readonly PodStatus[]): void {
@@ -92,6 +98,7 @@ export class ReportQueue {
   }
 
   putClaimsRemoved(claims: readonly ClaimRef[]): void {
+    this.#claims ??= new Map();
     for (const claim of claims)
       if (isRemoval(this.#node, claim, this.#options.state))
         this.#claims.set(`${claim.namespace}/${claim.name}`, claim);
@@ -177,13 +184,13 @@ export class ReportQueue {
     if (statuses.length > 0) await recordStatuses(node, statuses, this.#options);
     for (const status of statuses)
       if (this.#statuses.get(status.uid) === status) this.#statuses.delete(status.uid);
-    const claims = [...this.#claims];
+    const claims = [...(this.#claims ?? [])];
     await forgetClaims(
       node,
       claims.map(([, claim]) => claim),
       this.#options,
     );
-    for (const [key, claim] of claims) if (this.#claims.get(key) === claim) this.#claims.delete(key);
+    for (const [key, claim] of claims) if (this.#claims?.get(key) === claim) this.#claims.delete(key);
   }
 
   /** Writes the reports one by one, so that one status that the store rejects doesn't affect the others. */

@@ -25,11 +25,14 @@ export function requestsOf<T>(
  * throws. An iteration takes several promises for each request, which would be most of the garbage of
  * a coordinator with thousands of idle agents.
  */
-export async function forEachRequest<T>(
+export function forEachRequest<T>(
   requests: AsyncIterator<T, undefined>,
   run: (request: T) => void,
 ): Promise<void> {
-  if (requests instanceof Requests) return requests.forEach(run);
+  return requests instanceof Requests ? requests.forEach(run) : iterate(requests, run);
+}
+
+async function iterate<T>(requests: AsyncIterator<T, undefined>, run: (request: T) => void): Promise<void> {
   for (let next = await requests.next(); !next.done; next = await requests.next()) run(next.value);
 }
 
