@@ -300,8 +300,9 @@ function* dueToSession(session: Session, clock: Clock): Generator<ConnectRespons
 }
 
 /**
- * Answers a heartbeat at once. If that isn't possible, the session's loop sends the answer. To wake the loop of each of
- * thousands of nodes would take more processor time and memory than the rest of a heartbeat.
+ * Answers a heartbeat at once. If that isn't possible, the session's loop sends the answer. Objects that the loop
+ * allocates for an answer live until the next one, and were half of the garbage collector's copies with thousands of
+ * idle nodes.
  */
 function answerHeartbeat(session: Session, clock: Clock): void {
   if (session.sendNow?.(heartbeatAnswer(session, clock))) return;

@@ -1,3 +1,4 @@
+/** The times that decide when a node is unreachable. */
 export interface LivenessLimits {
   /** The time without heartbeats after which a node is unreachable. */
   readonly unreachableMs: number;

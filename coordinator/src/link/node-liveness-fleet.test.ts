@@ -89,7 +89,7 @@ test("uses one timer for all nodes whose heartbeats arrive", (t) => {
   t.after(() => liveness.stop());
   const scheduling = t.mock.method(clock, "schedule");
   beatFor(60_000, ...names);
-  // Each visit of all nodes schedules the next one, and the first of them ends the start's grace period.
+  // Each visit of all nodes schedules the next one.
   assert.ok(
     scheduling.mock.callCount() <= 60_000 / (limits.unreachableMs - INTERVAL_MS),
     `${scheduling.mock.callCount()}`,

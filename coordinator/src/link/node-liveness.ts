@@ -1,11 +1,11 @@
 import { type BackOff, backOffMs } from "@forage/common/back-off";
+import { EarliestTimer } from "@forage/common/earliest-timer";
 import type { Log } from "@forage/common/log";
 import { MassLoss } from "../control/eviction/mass-loss.ts";
 import { toEpochMs } from "../model/timestamp.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { NodeEntry, NodeHealth } from "../state/entries.ts";
 import type { Clock } from "../time/clock.ts";
-import { EarliestTimer } from "../time/earliest-timer.ts";
 import { HEARTBEATS_OF_SILENCE, type LivenessLimits } from "./liveness-limits.ts";
 
 export interface NodeLivenessOptions {

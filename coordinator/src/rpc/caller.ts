@@ -52,9 +52,9 @@ export interface CallContext {
    */
   readonly messageRefused?: ((why: string) => void) | undefined;
   /**
-   * Sends a message beside those that the handler of two streams yields, without its generator.
-   * Returns false if the message was not accepted, because an earlier one waits for the client or
-   * the call is over. Default: the handler has to yield every message.
+   * For methods with a stream in each direction: sends a message at once, beside those that the
+   * handler yields. Returns false if the message was not accepted, because an earlier one waits for
+   * the client or the call is over. Default: the handler has to yield every message.
    */
   readonly sendNow?: ((message: unknown) => boolean) | undefined;
 }

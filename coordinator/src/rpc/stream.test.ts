@@ -5,6 +5,11 @@ import { test } from "node:test";
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { drained, forEachRequest, requestsOf, untilAccepted } from "./stream.ts";
 
+/** Makes a stream of objects a call, of which only the stream is used. */
+function callOf<T>(stream: PassThrough): ServerDuplexStream<T, unknown> {
+  return stream as unknown as ServerDuplexStream<T, unknown>;
+}
+
 test("leaves no listener on the call or on the signal after waiting for a slow reader", async () => {
   const call = new EventEmitter();
   const stopping = new AbortController();
@@ -42,7 +47,7 @@ test("stops waiting for the acceptance of a message when the call ends", async (
 test("reads at most 16 requests ahead of a slow handler", async () => {
   const call = new PassThrough({ objectMode: true, highWaterMark: 1 });
   const stopping = new AbortController();
-  const requests = requestsOf(call as unknown as ServerDuplexStream<number, unknown>, stopping.signal);
+  const requests = requestsOf(callOf<number>(call), stopping.signal);
   for (let request = 0; request < 100; request++) call.write(request);
   assert.equal((await requests.next()).value, 0);
   for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve));
@@ -61,13 +66,9 @@ test("ends a stream of requests at the first one that its check refuses", async 
   const call = new PassThrough({ objectMode: true });
   const stopping = new AbortController();
   const seen: unknown[] = [];
-  const requests = requestsOf(
-    call as unknown as ServerDuplexStream<unknown, unknown>,
-    stopping.signal,
-    (request) => {
-      if (request === "bad") throw new Error("refused");
-    },
-  );
+  const requests = requestsOf(callOf<unknown>(call), stopping.signal, (request) => {
+    if (request === "bad") throw new Error("refused");
+  });
   for (const request of ["good", "bad", "unread"]) call.write(request);
   await assert.rejects(async () => {
     for await (const request of requests) seen.push(request);
@@ -77,26 +78,22 @@ test("ends a stream of requests at the first one that its check refuses", async 
 });
 
 for (const [title, iteratorOf] of [
-  ["requests of a call", (requests: AsyncIterator<number, undefined>) => requests],
+  ["a call", (requests: AsyncIterator<number, undefined>) => requests],
   ["another iterator", (requests: AsyncIterator<number, undefined>) => ({ next: () => requests.next() })],
 ] as const) {
   const start = () => {
     const call = new PassThrough({ objectMode: true, highWaterMark: 1 });
     const stopping = new AbortController();
-    const requests = requestsOf(
-      call as unknown as ServerDuplexStream<number, unknown>,
-      stopping.signal,
-      (request) => {
-        if (request === 50) throw new Error("refused");
-      },
-    );
+    const requests = requestsOf(callOf<number>(call), stopping.signal, (request) => {
+      if (request === 50) throw new Error("refused");
+    });
     return { call, stopping, requests: iteratorOf(requests) };
   };
   const write = async (call: PassThrough, count: number): Promise<void> => {
     for (let request = 1; request <= count; request++) if (!call.write(request)) await once(call, "drain");
   };
 
-  test(`calls a function for each of ${title} in order, until the client ends the stream`, async () => {
+  test(`calls a function for each request of ${title} in order, until the client ends the stream`, async () => {
     const { call, stopping, requests } = start();
     const seen: number[] = [];
     const done = forEachRequest(requests, (request) => seen.push(request));
@@ -110,7 +107,7 @@ for (const [title, iteratorOf] of [
     stopping.abort();
   });
 
-  test(`stops calling a function for each of ${title} when it throws, or a request is refused`, async () => {
+  test(`stops calling a function for each request of ${title} when it throws, or a request is refused`, async () => {
     for (const [count, bad, message] of [
       [30, 20, /can't handle/],
       [60, 100, /refused/],
@@ -128,7 +125,7 @@ for (const [title, iteratorOf] of [
     }
   });
 
-  test(`stops calling a function for each of ${title} when the signal aborts`, async () => {
+  test(`stops calling a function for each request of ${title} when the signal aborts`, async () => {
     const { call, stopping, requests } = start();
     const seen: number[] = [];
     const done = forEachRequest(requests, (request) => {

@@ -22,8 +22,8 @@ export function requestsOf<T>(
 
 /**
  * Calls `run` for each request until the stream ends. Throws as the iteration does, and what `run`
- * throws. An iteration takes several promises for each request, which would be most of the garbage of
- * a coordinator with thousands of idle agents.
+ * throws. An iteration allocates several promises for each request. With thousands of idle agents, they
+ * live so long that only full collections remove them.
  */
 export function forEachRequest<T>(
   requests: AsyncIterator<T, undefined>,

@@ -1,3 +1,4 @@
+import { EarliestTimer } from "@forage/common/earliest-timer";
 import type { Clock } from "../clock.ts";
 import { LEASE_KEYS_MAX } from "../limits.ts";
 import type { LeaseId, Op } from "../store.ts";
@@ -17,11 +18,13 @@ export class LeaseTable {
   readonly #expire: (id: LeaseId) => void;
   readonly #leases = new Map<LeaseId, LeaseState>();
   #granted = 0;
-  #timer: { readonly atMs: number; readonly cancel: () => void } | undefined;
+  /** Keeping a lease alive doesn't restart the timer: it then finds no expired lease, and is started again. */
+  readonly #timer: EarliestTimer;
 
   /** The id prefix must differ each time a store is opened, so that the id of an old lease never names a new one. */
   constructor(clock: Clock, idPrefix: string, expire: (id: LeaseId) => void) {
     this.#clock = clock;
+    this.#timer = new EarliestTimer(clock, () => this.#sweep());
     this.#idPrefix = idPrefix;
     this.#expire = expire;
   }
@@ -84,15 +87,14 @@ export class LeaseTable {
   }
 
   close(): void {
-    this.#timer?.cancel();
-    this.#timer = undefined;
+    this.#timer.stop();
     this.#leases.clear();
   }
 
   #start(id: LeaseId, ttlMs: number): LeaseState {
     const lease = { ttlMs, keys: new Set<string>(), deadlineMs: this.#clock.monotonicMs() + ttlMs };
     this.#leases.set(id, lease);
-    this.#arm(lease.deadlineMs);
+    this.#timer.fireBy(lease.deadlineMs);
     return lease;
   }
 
@@ -105,26 +107,14 @@ export class LeaseTable {
     return lease;
   }
 
-  /**
-   * Starts the timer for the earliest deadline. Keeping a lease alive doesn't restart it: it then finds no expired lease,
-   * and is started again.
-   */
-  #arm(atMs: number): void {
-    if (this.#timer !== undefined && this.#timer.atMs <= atMs) return;
-    this.#timer?.cancel();
-    const delayMs = Math.max(0, atMs - this.#clock.monotonicMs());
-    this.#timer = { atMs, cancel: this.#clock.schedule(delayMs, () => this.#sweep()) };
-  }
-
   #sweep(): void {
-    this.#timer = undefined;
     const nowMs = this.#clock.monotonicMs();
     let earliestMs = Number.POSITIVE_INFINITY;
     for (const [id, lease] of this.#leases) {
       if (lease.deadlineMs <= nowMs) this.#expire(id);
       else earliestMs = Math.min(earliestMs, lease.deadlineMs);
     }
-    if (earliestMs < Number.POSITIVE_INFINITY) this.#arm(earliestMs);
+    this.#timer.fireBy(earliestMs);
   }
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { VirtualClock } from "@forage/common/virtual-clock";
 import { EarliestTimer } from "./earliest-timer.ts";
+import { VirtualClock } from "./virtual-clock.ts";
 
 function start() {
   const clock = new VirtualClock();

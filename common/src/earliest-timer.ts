@@ -1,4 +1,4 @@
-import type { MonotonicClock } from "@forage/common/clock";
+import type { MonotonicClock } from "./clock.ts";
 
 /**
  * One timer for many deadlines. It fires at the earliest of the times that were requested since it last fired, and its
