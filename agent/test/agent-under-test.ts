@@ -13,7 +13,6 @@ import { encodeBootId } from "../src/reset-after-reboot.ts";
 import type { FakeCoordinator } from "./fake-coordinator.ts";
 import { until } from "./until.ts";
 
-const LIST_TRIES = 5;
 const ROOT = join(import.meta.dirname, "..", "..");
 
 /** A container of the agent as containerd reports it. */
@@ -123,17 +122,6 @@ export class AgentUnderTest {
 
   /** Lists the containers directly from containerd, independently of the agent. */
   async containers(): Promise<readonly HostContainer[]> {
-    for (let tries = 1; ; tries++) {
-      try {
-        return await this.#listContainers();
-      } catch (error) {
-        // nerdctl fails if a container is removed during the listing.
-        if (tries === LIST_TRIES || !/not found/i.test(String(error))) throw error;
-      }
-    }
-  }
-
-  async #listContainers(): Promise<readonly HostContainer[]> {
     const { stdout } = await this.host.nerdctl([
       "ps",
       "--all",

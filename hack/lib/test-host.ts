@@ -7,6 +7,7 @@ import { loadImage as loadImageArchive } from "./load-image.ts";
 import { ensureNerdctl } from "./nerdctl.ts";
 import { findNetworkRemains, type NetworkRemains } from "./network-remains.ts";
 import { type Registry, type StartRegistryOptions, startRegistry } from "./registry.ts";
+import { retryListing } from "./retry-listing.ts";
 import { type RunOptions, type RunResult, run } from "./run.ts";
 import { type Program, type SpawnOptions, spawnProgram } from "./spawn-program.ts";
 import {
@@ -34,6 +35,7 @@ export interface TestHost {
   readonly nerdctlOptions: readonly string[];
   /** The reference of a loaded busybox image, always the same. */
   readonly image: string;
+  /** Runs nerdctl. A listing (`ps`) during which a container is removed is repeated. */
   nerdctl(args: readonly string[], options?: RunOptions): Promise<RunResult>;
   /** Starts a program that is ended with the host, also if this process dies. Its output is in `<dir>/<name>.log`. */
   spawn(name: string, file: string, args: readonly string[], options?: SpawnOptions): Program;
@@ -91,8 +93,10 @@ async function build(name: string, dir: string, signal: AbortSignal | undefined)
     ...["--cni-path", CNI_BIN_DIR],
     ...["--cni-netconfpath", join(dir, "cni")],
   ];
-  const nerdctl = (args: readonly string[], options?: RunOptions) =>
-    run(nerdctlPath, [...nerdctlOptions, ...args], options);
+  const nerdctl = (args: readonly string[], options?: RunOptions) => {
+    const call = () => run(nerdctlPath, [...nerdctlOptions, ...args], options);
+    return args[0] === "ps" ? retryListing(call) : call();
+  };
   const loadImage: TestHost["loadImage"] = async (image) => {
     await loadImageArchive({
       address: containerd.address,
