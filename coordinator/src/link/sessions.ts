@@ -5,6 +5,7 @@ import { workloadKey } from "../model/workload.ts";
 import type { CallContext } from "../rpc/caller.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { Change, NodeHealth, ObjectEntry, ResourceEntry } from "../state/entries.ts";
+import { recordContact } from "../state/record-contact.ts";
 import { Signal } from "../state/signal.ts";
 import type { Clock } from "../time/clock.ts";
 import { heartbeatIntervalMs } from "./heartbeat-interval.ts";
@@ -157,8 +158,7 @@ export class Sessions {
     if (this.#live.get(session.node) !== session) return;
     this.#liveness.recordContact(session.node, session.heartbeatIntervalMs);
     const health = state.node(session.node)?.health;
-    if (health === undefined) return;
-    state.setNodeHealth(session.node, { ...health, lastSeenMs: clock.nowMs(), ...measured }, false);
+    if (health !== undefined) recordContact(health, { ...measured, lastSeenMs: clock.nowMs() });
   }
 
   close(session: Session): void {

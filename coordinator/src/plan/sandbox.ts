@@ -66,7 +66,7 @@ export class Sandbox {
     await copyStore(options.store, store, options.turn);
     const state = new ClusterView();
     const follow = await loadClusterView(store, state);
-    for (const { name, health } of options.state.nodes()) state.setNodeHealth(name, health, false);
+    for (const { name, health } of options.state.nodes()) state.setNodeHealth(name, { ...health }, false);
     return new Sandbox(options, { clock, store, state, follow });
   }
 

@@ -77,7 +77,10 @@ export interface NodeHealth {
   readonly kept?: boolean;
   /** The time of the last change of `ready`, since the epoch. Absent: the node has not connected since it joined. */
   readonly sinceMs?: number;
-  /** The time of the last heartbeat. Undefined: none has arrived since the coordinator started. */
+  /**
+   * The time of the last heartbeat. Undefined: none has arrived since the coordinator started. Heartbeats change it, `usage`
+   * and `traffic` in this object.
+   */
   readonly lastSeenMs: number | undefined;
   readonly usage?: { readonly cpuMilli: number; readonly memoryBytes: number };
   /**

@@ -20,13 +20,19 @@ export const LEASE_TTL_MAX_MS = 24 * 60 * 60 * 1000;
 
 /**
  * The number of revisions that stay readable and watchable. A watcher that was disconnected can resume without a new
- * listing if it missed fewer: 100 seconds at 100 changes per second, as during a large rollout, and hours in an idle
- * cluster.
+ * listing if it missed fewer: 100 seconds at 100 changes per second, as during a large rollout.
  */
 export const HISTORY_REVISIONS = 10_000;
 
 /** The limit of the history in memory. Without it, 10,000 revisions of 1.5 MiB would use 15 GB. */
 export const HISTORY_BYTES = 64 * 1024 * 1024;
+
+/**
+ * The time that a revision stays in the history of the embedded store: at least this long, and at most twice as long. Its
+ * readers are in the same process and seconds behind at most, so an idle coordinator doesn't have to keep the last busy
+ * hour in memory. With etcd, another coordinator may have been cut off for longer, and would have to read everything again.
+ */
+export const HISTORY_AGE_MS = 5 * 60_000;
 
 /**
  * The factor by which the history may exceed its limit before it is compacted, so that one larger compaction replaces one

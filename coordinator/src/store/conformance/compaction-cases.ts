@@ -11,6 +11,8 @@ import {
   until,
 } from "./fixture.ts";
 
+const AGE_MS = 60_000;
+
 export function compactionCases(open: StoreFactory): void {
   storeCase(open, "removes the history before the revision, and keeps the state at it", async ({ store }) => {
     await store.txn([], [put("a", "1"), put("b", "1")]);
@@ -72,7 +74,10 @@ export function compactionCases(open: StoreFactory): void {
     assert.equal(store.compactRevision, 2);
     assert.deepEqual(await contents(store), { a: "a", b: "b" });
   });
+  automaticCases(open);
+}
 
+function automaticCases(open: StoreFactory): void {
   storeCase(
     open,
     "compacts the history automatically when it exceeds its limit",
@@ -85,5 +90,30 @@ export function compactionCases(open: StoreFactory): void {
       assert.equal((await contents(store, "", 200)).k9, "199");
     },
     { historyRevisions: 100 },
+  );
+
+  storeCase(
+    open,
+    "compacts the history that has reached its age, and keeps what is younger",
+    async ({ store, clock }) => {
+      await store.txn([], [put("a"), put("b")]);
+      clock.advance(AGE_MS - 1);
+      await store.txn([], [put("b", "later")]);
+      assert.equal(store.compactRevision, 0);
+      clock.advance(1);
+      await until(() => store.compactRevision === 1, "the first revision is compacted");
+      assert.deepEqual(await contents(store, "", 1), { a: "a", b: "b" });
+      clock.advance(AGE_MS - 1);
+      assert.equal(store.compactRevision, 1);
+      clock.advance(1);
+      await until(() => store.compactRevision === 2, "the second revision is compacted");
+      assert.deepEqual(await contents(store), { a: "a", b: "later" });
+      await rejectsWith("COMPACTED", store.get("b", { at: 1 }));
+      // The next change begins a new history.
+      await store.txn([], [put("c")]);
+      clock.advance(AGE_MS);
+      await until(() => store.compactRevision === 3, "the next revision is compacted");
+    },
+    { historyAgeMs: AGE_MS },
   );
 }

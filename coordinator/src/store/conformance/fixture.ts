@@ -11,6 +11,7 @@ export type StoreFactory = (options: StoreFactoryOptions) => Promise<OpenedStore
 export interface StoreFactoryOptions {
   readonly clock: Clock;
   readonly historyRevisions?: number;
+  readonly historyAgeMs?: number;
 }
 
 export interface OpenedStore {
@@ -25,6 +26,7 @@ export interface Fixture {
 
 export interface CaseOptions {
   readonly historyRevisions?: number;
+  readonly historyAgeMs?: number;
 }
 
 /** Declares one test with a fresh store. */

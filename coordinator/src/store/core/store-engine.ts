@@ -42,6 +42,8 @@ export interface StoreEngineOptions {
   readonly openJournal: (listener: JournalListener) => Journal;
   /** The number of revisions to keep. Default: HISTORY_REVISIONS. */
   readonly historyRevisions?: number;
+  /** The time that a revision is kept: at least this long, and at most twice as long. Default: no limit. */
+  readonly historyAgeMs?: number;
 }
 
 interface Waiter {
@@ -66,12 +68,14 @@ export class StoreEngine implements Store {
   /** The live leases. Undefined while another process leads. */
   #leases: LeaseTable | undefined;
   readonly #historyRevisions: number;
+  readonly #historyAgeMs: number | undefined;
   #durable: Revision;
   /** Calls that wait for durable commits, in order of revision. */
   #waiters: Waiter[] = [];
   #pendingBytes = 0;
   #compaction: Promise<void> = Promise.resolve();
   #trimming = false;
+  #cancelAging: (() => void) | undefined;
   #failure: StoreError | undefined;
   #closing: Promise<void> | undefined;
 
@@ -81,6 +85,7 @@ export class StoreEngine implements Store {
     this.#timeline = timeline;
     this.#durable = timeline.head;
     this.#historyRevisions = options.historyRevisions ?? HISTORY_REVISIONS;
+    this.#historyAgeMs = options.historyAgeMs;
     const durable = (): Revision => this.#durable;
     this.#hub = new WatchHub({
       get durable() {
@@ -90,6 +95,7 @@ export class StoreEngine implements Store {
     });
     if (options.leaseIdPrefix !== undefined) this.#leases = this.#recoverLeases(options.leaseIdPrefix);
     this.#journal = options.openJournal(this.#listener());
+    this.#compactLater();
   }
 
   get revision(): Revision {
@@ -207,6 +213,7 @@ export class StoreEngine implements Store {
 
   async #close(): Promise<void> {
     this.#leases?.close();
+    this.#cancelAging?.();
     await this.#compaction.catch(() => {});
     await this.#journal.close();
     this.#hub.close();
@@ -272,6 +279,7 @@ export class StoreEngine implements Store {
     }
     this.#hub.notify();
     void this.#trim();
+    this.#compactLater();
   }
 
   #fail(error: StoreError): void {
@@ -301,6 +309,29 @@ export class StoreEngine implements Store {
       if (!(error instanceof StoreError)) throw error;
     } finally {
       this.#trimming = false;
+    }
+  }
+
+  /** Compacts the present history once it is old enough, and then what was added since, until there is no history. */
+  #compactLater(): void {
+    const isLeader = this.#leases !== undefined && this.#failure === undefined;
+    if (!isLeader || this.#historyAgeMs === undefined || this.#cancelAging !== undefined) return;
+    const revision = this.#durable;
+    if (revision === this.compactRevision || this.#closing !== undefined) return;
+    this.#cancelAging = this.#clock.schedule(this.#historyAgeMs, () => {
+      this.#compactAged(revision).finally(() => {
+        this.#cancelAging = undefined;
+        this.#compactLater();
+      });
+    });
+  }
+
+  async #compactAged(revision: Revision): Promise<void> {
+    try {
+      await this.compact(revision);
+    } catch (error) {
+      // On a full disk the history stays. It is compacted later.
+      if (!(error instanceof StoreError)) throw error;
     }
   }
 

@@ -92,7 +92,7 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
   readonly #loop: Promise<void>;
 
   constructor(options: EtcdFollowerOptions, rebuilt: Rebuilt, content: Content) {
-    const { etcd, clock, historyRevisions, newId, onClosed } = options.options;
+    const { etcd, clock, historyRevisions, historyAgeMs, newId, onClosed } = options.options;
     const { timeline, meta, base, chains } = rebuilt;
     const following: Following = {
       ...{ leader: "another coordinator", failure: undefined, leadership: undefined },
@@ -112,6 +112,7 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
         leaseIdPrefix: undefined,
         openJournal: () => refusingJournal(following),
         ...(historyRevisions !== undefined && { historyRevisions }),
+        ...(historyAgeMs !== undefined && { historyAgeMs }),
       },
       {
         ...{ etcd, calls: options.calls, close, meta, lineage: meta.lineage ?? newId() },

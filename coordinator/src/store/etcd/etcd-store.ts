@@ -60,7 +60,7 @@ export async function restoreEtcdStore(
 
 async function openAsLeader(opening: LeaderOpening): Promise<EtcdStore> {
   const { options, calls, leadership, id } = opening;
-  const { etcd, clock, historyRevisions } = options;
+  const { etcd, clock, historyRevisions, historyAgeMs } = options;
   const content = await readSound(opening);
   const rebuilt = rebuild(content.inspection);
   const lineage = rebuilt.meta.lineage ?? options.newId();
@@ -82,6 +82,7 @@ async function openAsLeader(opening: LeaderOpening): Promise<EtcdStore> {
     leaseIdPrefix: `${meta.opens}.`,
     openJournal: (listener: JournalListener) => new EtcdJournal(journalParts, listener),
     ...(historyRevisions !== undefined && { historyRevisions }),
+    ...(historyAgeMs !== undefined && { historyAgeMs }),
   };
   const stopCompacting = compactHistory(etcd, calls.clock);
   const close = (): void => {

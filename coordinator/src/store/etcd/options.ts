@@ -34,6 +34,8 @@ export interface EtcdStoreOptions {
   readonly log?: Log["info"];
   /** The number of revisions of history to keep. Default: HISTORY_REVISIONS. */
   readonly historyRevisions?: number;
+  /** The time that a revision is kept. Default: no limit, because a follower may have been cut off for longer. */
+  readonly historyAgeMs?: number;
   /** The time for which writes wait for etcd before they fail. Default: WRITE_WAIT_MS. */
   readonly writeWaitMs?: number;
   /** Cancels the opening. */

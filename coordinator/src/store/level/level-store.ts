@@ -12,6 +12,7 @@ import type { Head } from "../format/findings.ts";
 import { type Inspection, lastRevision } from "../format/findings.ts";
 import { BASE_KEY, encodeBase, encodeStoreMeta, STORE_KEY, type StoreMeta } from "../format/meta-codec.ts";
 import { type Rebuilt, rebuild } from "../format/rebuild.ts";
+import { HISTORY_AGE_MS } from "../limits.ts";
 import type { Revision } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import type { Database } from "./database.ts";
@@ -40,6 +41,8 @@ export interface LevelStoreOptions {
   readonly ballastBytes?: number;
   /** The number of revisions of history to keep. Default: HISTORY_REVISIONS. */
   readonly historyRevisions?: number;
+  /** The time that a revision is kept. Default: HISTORY_AGE_MS. */
+  readonly historyAgeMs?: number;
   /** Returns a random id for a new store: its id or its lineage. */
   readonly newId?: () => string;
   /** Whether to create a store if there is none. "refuse" makes the opening fail with MISSING. Default: "allow". */
@@ -103,11 +106,10 @@ async function openOwned(
       revision: timeline.head,
     };
     options.log?.(opened);
-    const { clock, historyRevisions } = options;
+    const { clock, historyRevisions, historyAgeMs = HISTORY_AGE_MS } = options;
     const journalParts = { ...rebuilt, db, headFile, meta, space, clock };
     const engineParts = {
-      clock,
-      timeline,
+      ...{ clock, timeline, historyAgeMs },
       leaseIdPrefix: `${meta.opens}.`,
       openJournal: (listener: JournalListener) => new LevelJournal(journalParts, listener),
       ...(historyRevisions !== undefined && { historyRevisions }),

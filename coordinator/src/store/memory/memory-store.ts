@@ -7,6 +7,8 @@ export interface MemoryStoreOptions {
   readonly clock: Clock;
   /** The number of revisions of history to keep. Default: HISTORY_REVISIONS. */
   readonly historyRevisions?: number;
+  /** The time that a revision is kept. Default: no limit. */
+  readonly historyAgeMs?: number;
 }
 
 /** Returns a store without durable storage, for tests and simulations. */

@@ -1,0 +1,15 @@
+import type { NodeHealth } from "./entries.ts";
+
+/** The part of a node's health that each heartbeat changes. */
+export type NodeContact = Pick<NodeHealth, "usage" | "traffic"> & { readonly lastSeenMs: number };
+
+/**
+ * Changes a node's health in place, and notifies nobody. A new object for each heartbeat would live until the next one. By
+ * then it is in the old generation, and only a full collection frees it.
+ */
+export function recordContact(health: NodeHealth, contact: NodeContact): void {
+  const changed: { -readonly [Key in keyof NodeHealth]: NodeHealth[Key] } = health;
+  changed.lastSeenMs = contact.lastSeenMs;
+  if (contact.usage !== undefined) changed.usage = contact.usage;
+  if (contact.traffic !== undefined) changed.traffic = contact.traffic;
+}
