@@ -4,8 +4,8 @@ import type { NodeHealth } from "./entries.ts";
 export type NodeContact = Pick<NodeHealth, "usage" | "traffic"> & { readonly lastSeenMs: number };
 
 /**
- * Changes a node's health in place, and notifies nobody. A new object for each heartbeat would live until the next one. By
- * then it is in the old generation, and only a full collection frees it.
+ * Changes a node's health in place, and notifies nobody. A new object for each heartbeat would become garbage of the old
+ * generation after one interval, and only a full collection would free it.
  */
 export function recordContact(health: NodeHealth, contact: NodeContact): void {
   const changed: { -readonly [Key in keyof NodeHealth]: NodeHealth[Key] } = health;
