@@ -4,7 +4,7 @@ import type { NodeHealth } from "./entries.ts";
 export type NodeContact = Pick<NodeHealth, "usage" | "traffic"> & { readonly lastSeenMs: number };
 
 /**
- * Changes a node's health in place, and notifies nobody. A new object for each heartbeat would become garbage of the old
+ * Changes a node's health in place, without a notification. A new object for each heartbeat would become garbage of the old
  * generation after one interval, and only a full collection would free it.
  */
 export function recordContact(health: NodeHealth, contact: NodeContact): void {
