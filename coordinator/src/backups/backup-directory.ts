@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "@forage/common/message-of";
-import { type BackupInfo, type DurableStore, readBackup, StoreError } from "../store/index.ts";
+import { type BackupInfo, checkBackup, type DurableStore, StoreError } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 import {
   type BackupFile,
@@ -163,8 +163,8 @@ export class BackupDirectory {
 /** Verifies the written backup. If it is invalid, removes it and throws CORRUPT. */
 async function verifyBackup(file: string, written: BackupInfo): Promise<void> {
   try {
-    const { info } = await readBackup(file);
-    if (info.sha256 !== written.sha256)
+    const { sha256 } = await checkBackup(file);
+    if (sha256 !== written.sha256)
       throw new StoreError("CORRUPT", `the backup ${file} has another SHA-256 than was written`);
   } catch (error) {
     if (existsSync(file)) await rm(file, { force: true });

@@ -9,9 +9,9 @@ import { giveStoreToOwner } from "../give-to-owner.ts";
 import { levelDir, type StorePlace } from "../open-cluster-store.ts";
 import {
   type BackupInfo,
+  checkBackup,
   openLevelStore,
   type RestoreResult,
-  readBackup,
   restoreLevelStore,
   StoreError,
 } from "../store/index.ts";
@@ -70,7 +70,7 @@ export async function replaceStore(options: ReplaceStoreOptions): Promise<Replac
   if (lock === undefined)
     throw new StoreError("LOCKED", `another restore into ${place.dataDir} is in progress`);
   try {
-    const { info } = await readBackup(file);
+    const info = await checkBackup(file);
     const unit = (await options.unit?.state()) === "stopped" ? undefined : options.unit;
     if (unit !== undefined) await assertUses(unit, place);
     if (!(await options.ask(await questionOf(info, unit !== undefined, options))))

@@ -5,7 +5,7 @@ export { type FollowedStore, followEtcdStore } from "./etcd/etcd-follower.ts";
 export { type EtcdStore, type EtcdStoreOptions, openEtcdStore, restoreEtcdStore } from "./etcd/etcd-store.ts";
 export type { Leader } from "./etcd/leadership.ts";
 export { DEFAULT_TRUST_TOKENS_SECONDS, ETCD_SCHEMA, type EtcdSettings } from "./etcd/settings.ts";
-export { type BackupInfo, readBackup } from "./format/backup.ts";
+export { type BackupInfo, checkBackup } from "./format/backup.ts";
 export type { RestoreResult } from "./format/restored.ts";
 export { type LevelStore, type LevelStoreOptions, openLevelStore } from "./level/level-store.ts";
 export { type RestoreOptions, restoreLevelStore } from "./level/restore.ts";
