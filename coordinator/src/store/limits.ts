@@ -32,7 +32,7 @@ export const HISTORY_BYTES = 64 * 1024 * 1024;
  * readers are in the same process and seconds behind at most, so an idle coordinator doesn't have to keep the last busy
  * hour in memory. With etcd, another coordinator may have been cut off for longer, and would have to read everything again.
  */
-export const HISTORY_AGE_MS = 5 * 60_000;
+export const HISTORY_AGE_MS = 2 * 60_000;
 
 /**
  * The factor by which the history may exceed its limit before it is compacted, so that one larger compaction replaces one
