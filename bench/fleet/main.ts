@@ -37,6 +37,7 @@ export async function main(): Promise<void> {
       removed: number,
       stored: number,
       returning: number,
+      "idle-minutes": number,
       watchers: number,
       "event-watchers": number,
     },
@@ -70,7 +71,8 @@ async function measureAll(
   const [storedNodes = 0, storedPods = 0] = (values.stored ?? "5000,50000").split(",").map(Number);
   if (storedPods > 0) await measureStart(storedNodes, storedPods, result);
   const [returning = 0, returningPods = 0] = (values.returning ?? "1000,0").split(",").map(Number);
-  if (returning > 0) await measureReturning(returning, returningPods, result);
+  const idleMinutes = Number(values["idle-minutes"] ?? 0);
+  if (returning > 0) await measureReturning({ count: returning, pods: returningPods, idleMinutes }, result);
   const watchers = Number(values.watchers ?? 5_000);
   if (watchers > 0) await measureWatchers(watchers, result);
   const eventWatchers = Number(values["event-watchers"] ?? 5_000);

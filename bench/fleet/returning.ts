@@ -12,14 +12,25 @@ const IDLE_SECONDS = 30;
 const SETTLED_MS = 30_000;
 const SETTLED_SECONDS = 60;
 
+/** The interval at which the memory of a long idle period is read. */
+const SAMPLE_SECONDS = 20;
+
+export interface ReturningOptions {
+  /** The number of agents. */
+  readonly count: number;
+  /** The number of pods that are deployed before the measurement. */
+  readonly pods: number;
+  /** The length of a further idle period, which includes a backup and full collections. 0: none. */
+  readonly idleMinutes: number;
+}
+
 /**
  * Measures a coordinator with `count` idle agents, each on a TLS connection with its own address, and their return
  * after the coordinator was killed. The agents are in separate programs. Their processor time is measured too, because
  * they share the machine.
  */
 export async function measureReturning(
-  count: number,
-  pods: number,
+  { count, pods, idleMinutes }: ReturningOptions,
   result: Record<string, number>,
 ): Promise<void> {
   const coordinator = await startCoordinatorProcess();
@@ -43,11 +54,33 @@ export async function measureReturning(
     );
     result[`${what}: coordinator resident, settled (MB)`] = residentMb(coordinator.pid);
     result[`${what}: resident before the first connection (MB)`] = emptyMb;
+    if (idleMinutes > 0) await measureIdle(coordinator, { what, minutes: idleMinutes }, result);
     await measureReturn(coordinator, agents, { count, what }, result);
   } finally {
     agents?.stop();
     await coordinator.close();
   }
+}
+
+/** Measures an idle period with everything that happens in it, such as backups and full collections. */
+async function measureIdle(
+  coordinator: CoordinatorProcess,
+  { what, minutes }: { readonly what: string; readonly minutes: number },
+  result: Record<string, number>,
+): Promise<void> {
+  const percents: number[] = [];
+  const residents: number[] = [];
+  while (percents.length * SAMPLE_SECONDS < minutes * 60) {
+    percents.push(await idlePercent(coordinator.pid, SAMPLE_SECONDS));
+    residents.push(residentMb(coordinator.pid));
+  }
+  const period = `${what}: ${minutes} more minutes`;
+  const sorted = percents.toSorted((a, b) => a - b);
+  result[`${period}, idle on average (% of a core)`] =
+    percents.reduce((sum, it) => sum + it, 0) / percents.length;
+  result[`${period}, idle, median of ${SAMPLE_SECONDS} s (% of a core)`] = sorted[sorted.length >> 1] ?? 0;
+  result[`${period}, highest resident (MB)`] = Math.max(...residents);
+  result[`${period}, resident at the end (MB)`] = residents.at(-1) ?? 0;
 }
 
 async function measureReturn(
