@@ -188,7 +188,7 @@ test("keeps the content and its volume, whichever of its records is damaged", op
         noteDamage: (damaged) => host.damage.push(damaged),
       }).readSecrets("a");
 
-      // A report may be earlier than the end of the work. The agent tries again then.
+      // The stored report is sent before the content is opened. The agent tries again in that time.
       await until("the volume is given", () =>
         workspaces.prepare("a", "pod-a").then(
           (path) => path === content,
