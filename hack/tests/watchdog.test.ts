@@ -14,6 +14,19 @@ test("a file that leaves a server open is ended and fails with a list of open re
   assert.match(output, /still open 0.1 s after the last test.*TCPServerWrap/);
 });
 
+test("the timers that a file leaves open are listed with their delays and functions", async (t) => {
+  const body = `
+    setTimeout(function again() {}, 61_000);
+    setInterval(() => {}, 5_000);
+    setInterval(function background() {}, 7_000).unref();
+    clearTimeout(setTimeout(function cancelled() {}, 62_000));
+  `;
+  const { code, output } = await runFile(t, body);
+  assert.equal(code, 1, output);
+  const [, listed = ""] = /^timers: (.*)$/m.exec(output) ?? [];
+  assert.deepEqual(listed.split(", ").sort(), ["5000 ms of a function without a name", "61000 ms again"]);
+});
+
 test("a file that closes everything ends by itself", async (t) => {
   const { code, output } = await runFile(t, "");
   assert.equal(code, 0, output);

@@ -1,4 +1,5 @@
 import { after } from "node:test";
+import { openTimers } from "./open-timers.ts";
 import { appendProcessorTime, PROCESSOR_TIMES_VARIABLE } from "./processor-times.ts";
 
 /**
@@ -13,8 +14,10 @@ after(() => {
   // The timer doesn't keep the process alive. A file that closed everything ended long before.
   setTimeout(() => {
     const open = process.getActiveResourcesInfo().join(", ");
+    const timers = openTimers();
+    const detail = timers.length === 0 ? "" : `\ntimers: ${timers.join(", ")}`;
     console.error(
-      `still open ${AFTER_LAST_TEST_MS / 1000} s after the last test, so this file is ended: ${open}`,
+      `still open ${AFTER_LAST_TEST_MS / 1000} s after the last test, so this file is ended: ${open}${detail}`,
     );
     process.exit(1);
   }, AFTER_LAST_TEST_MS).unref();

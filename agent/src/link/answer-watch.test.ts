@@ -38,6 +38,16 @@ test("any message in time ends the wait", async () => {
   assert.deepEqual([reports(), clock.pending], [0, 0]);
 });
 
+test("a closed watch has no timer and requests no answer", async () => {
+  const { clock, watch, reports } = aWatch();
+  watch.request(INTERVAL_MS);
+  watch.close();
+  assert.equal(clock.pending, 0);
+  await clock.run(60_000);
+  assert.equal(watch.request(INTERVAL_MS), false);
+  assert.deepEqual([reports(), clock.pending], [0, 0]);
+});
+
 test("the time in which received messages are processed doesn't count", async () => {
   const host = { isBusy: true };
   const { clock, watch, reports } = aWatch(() => host.isBusy);

@@ -22,6 +22,7 @@ export class AnswerWatch {
   #nextMs = Number.NEGATIVE_INFINITY;
   #checksLeft = 0;
   #cancel: (() => void) | undefined;
+  #closed = false;
 
   constructor(options: AnswerWatchOptions) {
     this.#options = options;
@@ -33,7 +34,7 @@ export class AnswerWatch {
    */
   request(intervalMs: number): boolean {
     const nowMs = this.#options.clock.monotonicMs();
-    if (this.#cancel !== undefined || nowMs < this.#nextMs) return false;
+    if (this.#closed || this.#cancel !== undefined || nowMs < this.#nextMs) return false;
     this.#nextMs = nowMs + Math.max(REQUEST_LEAST_MS, (HEARTBEATS_PER_REQUEST - 0.5) * intervalMs);
     this.#checksLeft = CHECKS;
     this.#checkLater();
@@ -43,6 +44,12 @@ export class AnswerWatch {
   received(): void {
     this.#cancel?.();
     this.#cancel = undefined;
+  }
+
+  /** Ends the wait. No later heartbeat requests an answer, because the connection has ended. */
+  close(): void {
+    this.#closed = true;
+    this.received();
   }
 
   #checkLater(): void {

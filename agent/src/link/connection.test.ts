@@ -103,6 +103,21 @@ test("slow processing of a message is no silence of the coordinator", async () =
   await ended;
 });
 
+test("a heartbeat that is sent after the end of the connection leaves no timer", async () => {
+  let release = (): void => {};
+  const processed = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const { client, clock, connection, ended } = await serving(() => processed);
+  client.call.push({ message: { $case: "certificateRenewal", value: {} } });
+  await clock.run(0);
+  connection.close();
+  release();
+  await ended;
+  assert.equal(connection.requestsAnswer(), false);
+  assert.equal(clock.pending, 0);
+});
+
 test("a coordinator of an earlier version is requested no answers", async () => {
   const { connection, ended } = await serving(async () => {}, { answersHeartbeats: false });
   assert.equal(connection.requestsAnswer(), false);

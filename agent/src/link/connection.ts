@@ -134,7 +134,7 @@ export class Connection {
       if (this.#isSilent) throw new LinkError("UNAVAILABLE", "the coordinator answers no heartbeats");
       throw toLinkError(error);
     } finally {
-      this.#answers?.received();
+      this.#answers?.close();
     }
     if (!this.#closed) throw new LinkError("UNAVAILABLE", "the coordinator ended the stream");
   }
@@ -162,7 +162,7 @@ export class Connection {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#answers?.received();
+    this.#answers?.close();
     this.#call.on("error", () => undefined);
     this.#call.end();
     this.#call.cancel();
