@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import { parseArgs } from "node:util";
 import { messageOf } from "@forage/common/message-of";
 import { parse } from "yaml";
-import { z } from "zod";
+import * as z from "zod";
 import { DEFAULT_EVENT_LIMITS } from "./events/limits.ts";
 import { helpText } from "./help-text.ts";
 import { parseIpRange } from "./ip/ip-range.ts";

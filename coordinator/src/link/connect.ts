@@ -1,4 +1,3 @@
-import { linkSignals } from "@forage/common/link-signals";
 import type { Log } from "@forage/common/log";
 import type { ConnectRequest, ConnectResponse, Hello } from "@forage/proto/forage/agent/v1/agent";
 import type { AuthorityRoll } from "../authority/authority.ts";
@@ -16,12 +15,12 @@ import type { Clock } from "../time/clock.ts";
 import { assignmentRevision } from "./assignment-revision.ts";
 import type { Assignments } from "./assignments.ts";
 import { noteCertificateUse } from "./certificate-use.ts";
-import { nextHeartbeatMs } from "./heartbeat-interval.ts";
 import type { HistoryGuard } from "./history-guard.ts";
 import { checkNodeReport, recordNodeReport } from "./node-report.ts";
 import { Outbox, type RequestedState } from "./outbox.ts";
 import type { Prefetches } from "./prefetches.ts";
 import { ReportQueue } from "./report-queue.ts";
+import { answerHeartbeat, dueToSession, sendEarlyRequests, sendRequests } from "./session-requests.ts";
 import type { Session, Sessions } from "./sessions.ts";
 import type { StartGate } from "./start-gate.ts";
 
@@ -60,6 +59,13 @@ interface SendOptions extends SessionOptions {
   readonly sentAddresses: readonly string[] | undefined;
 }
 
+/** The destinations of received messages. */
+interface Received {
+  readonly session: Session;
+  readonly reports: ReportQueue;
+  readonly options: SessionOptions;
+}
+
 /** The limit of the wait for the first report to be stored. A disk usually responds within milliseconds. */
 const FIRST_REPORT_MS = 1_000;
 /** The limit of the wait until tokens are evaluated again, because the wall clock may be set in between. */
@@ -76,15 +82,16 @@ export async function* connect(
 ): AsyncGenerator<ConnectResponse | Buffer> {
   const incoming = requests[Symbol.asyncIterator]();
   const { node, session, reports } = await openSession(incoming, context, options);
-  const { signal, unlink } = linkSignals(context.signal, session.ended.signal);
+  const { signal } = session.ended;
+  const unlink = endWith(context.signal, session);
   const gateway = options.gateways.open(node, () => session.wake.raise());
   noteCertificateUse(node, context.caller.serial, options).catch((err: unknown) =>
     options.log.warn({ event: "certificate-use-not-recorded", node, err }),
   );
   const sentAddresses = options.coordinators?.addresses();
   const opened: SendOptions = { ...options, gateway: gateway.reader, sentAddresses };
-  const receiving = receiveLoop(incoming, session, reports, opened).catch((error: unknown) =>
-    session.ended.abort(error),
+  const receiving = receiveLoop(incoming, context.signal, { session, reports, options: opened }).catch(
+    (error: unknown) => session.ended.abort(error),
   );
   try {
     yield { message: { $case: "welcome", value: welcome(session, sentAddresses, options) } };
@@ -92,7 +99,7 @@ export async function* connect(
     yield* sendEarlyRequests(session, signal, options);
     yield* sendLoop(node, session, signal, opened);
     yield* sendRequests(session, signal, options);
-    if (session.ended.signal.aborted && !context.signal.aborted) throw session.ended.signal.reason;
+    if (signal.aborted && !context.signal.aborted) throw signal.reason;
   } finally {
     unlink();
     session.ended.abort(new CoordinatorError("ABORTED", "the stream ended"));
@@ -100,6 +107,17 @@ export async function* connect(
     options.sessions.close(session);
     void receiving;
   }
+}
+
+/**
+ * Ends the session when its call is aborted. Returns a function that stops this. A third signal that aborts with either of
+ * them would take a kilobyte more for each agent.
+ */
+function endWith(call: AbortSignal, { ended }: Session): () => void {
+  const end = (): void => ended.abort(call.reason);
+  call.addEventListener("abort", end, { once: true });
+  if (call.aborted) end();
+  return () => call.removeEventListener("abort", end);
 }
 
 /** Reads the hello message. It is not kept, because the stream lasts for weeks and its first report may have 100 kB. */
@@ -256,65 +274,6 @@ function dueRenewal(node: string, { state, authorityRoll }: ConnectOptions): str
   return state.node(node)?.record.certificateAuthority === nextPin ? undefined : nextPin;
 }
 
-/**
- * Serves a node while the store is out of date. The node keeps its assignment and receives only session requests, such as
- * for logs.
- */
-async function* sendRequests(
-  session: Session,
-  signal: AbortSignal,
-  { state, history, clock }: ConnectOptions,
-): AsyncGenerator<ConnectResponse> {
-  const health = state.node(session.node)?.health;
-  if (health !== undefined && history.refusal !== undefined)
-    state.setNodeHealth(session.node, { ...health, message: history.refusal }, true);
-  while (!signal.aborted) {
-    yield* dueToSession(session, clock);
-    await session.wake.wait(signal);
-  }
-}
-
-/** Serves a node until decisions may be sent. Until then the node keeps its assignment. */
-async function* sendEarlyRequests(
-  session: Session,
-  signal: AbortSignal,
-  { gate, clock }: ConnectOptions,
-): AsyncGenerator<ConnectResponse> {
-  if (gate.isOver) return;
-  const over = new AbortController();
-  const end = (): void => over.abort();
-  gate.opened.then(end, end);
-  const waiting = AbortSignal.any([signal, over.signal]);
-  while (!waiting.aborted) {
-    yield* dueToSession(session, clock);
-    await session.wake.wait(waiting);
-  }
-}
-
-/** Yields what is sent to a node even if it receives no assignments: session requests and the answer to a heartbeat. */
-function* dueToSession(session: Session, clock: Clock): Generator<ConnectResponse> {
-  for (const value of session.requests.splice(0)) yield { message: { $case: "session", value } };
-  if (!session.answerDue) return;
-  session.answerDue = false;
-  yield heartbeatAnswer(session, clock);
-}
-
-/**
- * Answers a heartbeat at once. If that isn't possible, the session's loop sends the answer. Objects that the loop
- * allocates for an answer live until the next one, and were half of the garbage collector's copies with thousands of
- * idle nodes.
- */
-function answerHeartbeat(session: Session, clock: Clock): void {
-  if (session.sendNow?.(heartbeatAnswer(session, clock))) return;
-  session.answerDue = true;
-  session.wake.raise();
-}
-
-function heartbeatAnswer({ heartbeatIntervalMs }: Session, clock: Clock): ConnectResponse {
-  const nextMs = nextHeartbeatMs(clock.monotonicMs(), heartbeatIntervalMs);
-  return { message: { $case: "heartbeatAnswer", value: { nextMs } } };
-}
-
 function wakeForTokens(outbox: Outbox, session: Session, clock: Clock): () => void {
   const delayMs = outbox.tokenDelayMs();
   if (delayMs === undefined) return () => {};
@@ -330,26 +289,20 @@ function wakeForTokens(outbox: Outbox, session: Session, clock: Clock): () => vo
  */
 async function receiveLoop(
   incoming: AsyncIterator<ConnectRequest>,
-  session: Session,
-  reports: ReportQueue,
-  options: SessionOptions,
+  call: AbortSignal,
+  { session, reports, options }: Received,
 ): Promise<void> {
   const { signal } = session.ended;
   reports.start(signal, (error) => session.ended.abort(error));
   await forEachRequest(incoming, (request) => {
-    if (!signal.aborted) handle(request, session, reports, options);
+    if (!signal.aborted) handle(request, { session, reports, options });
   });
-  if (signal.aborted) return;
+  if (signal.aborted && !call.aborted) return;
   session.ended.abort(new CoordinatorError("ABORTED", "the agent closed the stream"));
   await reports.flush();
 }
 
-function handle(
-  { message }: ConnectRequest,
-  session: Session,
-  reports: ReportQueue,
-  options: SessionOptions,
-): void {
+function handle({ message }: ConnectRequest, { session, reports, options }: Received): void {
   switch (message?.$case) {
     case "heartbeat": {
       const { usage, traffic, answerRequested } = message.value;

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 const NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const words = () => z.array(z.string().min(1).max(253)).max(100).default([]);

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { CONTENT_SCHEMA } from "./content/content-settings.ts";
 import { INGRESS_SCHEMA } from "./ingress/ingress-settings.ts";
 import { SSH_SCHEMA } from "./ssh/ssh-settings.ts";

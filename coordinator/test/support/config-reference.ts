@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { settingsReference } from "../../../hack/reference/settings-reference.ts";
 import { CONFIG_SCHEMA } from "../../src/config.ts";
 

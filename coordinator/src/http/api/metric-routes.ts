@@ -2,7 +2,7 @@ import type { PushedMetric } from "@forage/proto/forage/operator/v1/operator";
 import { parseQuantity } from "@forage/scheduler";
 import type { HttpBindings } from "@hono/node-server";
 import type { Hono } from "hono";
-import { z } from "zod";
+import * as z from "zod";
 import type { MetricHandlers } from "../../api/operator/metric-handlers.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { numberOf } from "../../model/autoscaling.ts";

@@ -1,5 +1,5 @@
 import { Object as ObjectMessage } from "@forage/proto/forage/operator/v1/operator";
-import { z } from "zod";
+import * as z from "zod";
 import { CoordinatorError } from "../../errors.ts";
 import type { ObjectKind, ObjectName } from "../../model/object-name.ts";
 import { toEpochMs } from "../../model/timestamp.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { credentials } from "@grpc/grpc-js";
-import { z } from "zod";
+import * as z from "zod";
 import { StoreError } from "../store-error.ts";
 import type { EtcdEndpoint } from "./etcd-client.ts";
 

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /** The settings below `workspaces.content` in coordinator.yaml. */
 export const CONTENT_SCHEMA = z.strictObject({

@@ -2,7 +2,7 @@ import { readFile, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "@forage/common/clock";
 import { parse } from "yaml";
-import { z } from "zod";
+import * as z from "zod";
 import { CoordinatorError } from "../../errors.ts";
 import type { ContentSettings } from "./content-settings.ts";
 import type { ContentStore } from "./content-store.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /** The settings below `workspaces.ingress` in coordinator.yaml. */
 export const INGRESS_SCHEMA = z.strictObject({

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /** The settings below `workspaces.ssh` in coordinator.yaml. */
 export const SSH_SCHEMA = z.strictObject({
