@@ -6,12 +6,13 @@ import { after, afterEach, before, beforeEach, describe, test } from "node:test"
 import type { ExecRequest } from "@forage/proto/forage/operator/v1/operator";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { type IPty, spawn as spawnPty } from "@lydell/node-pty";
+import { bundledProgram } from "../../hack/bundling/bundled-program.ts";
 import { aPod, aResource, aRollout } from "./builders.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
 import { anEvent, HELLO, rollout } from "./rollout.ts";
 
 /** Runs the command as a process, to test signals, closed pipes and terminals. */
-const main = join(import.meta.dirname, "../src/main.ts");
+const main = await bundledProgram("forage");
 let fake: FakeCoordinator;
 const STARTED: (ChildProcess | IPty)[] = [];
 

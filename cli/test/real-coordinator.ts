@@ -2,8 +2,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { bundledProgram } from "../../hack/bundling/bundled-program.ts";
 
-const main = join(import.meta.dirname, "../../coordinator/src/main.ts");
+const COORDINATOR = await bundledProgram("coordinator");
+
 /** The time limit of a start. A cold start takes a second, and more on a loaded machine. */
 const START_LIMIT_MS = 120_000;
 
@@ -23,7 +25,9 @@ export class RealCoordinator {
   async start(): Promise<void> {
     const config = join(this.dir, "coordinator.yaml");
     writeFileSync(config, JSON.stringify(this.#config()));
-    const child = spawn(process.execPath, [main, "--config", config], { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(process.execPath, [COORDINATOR, "--config", config], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     this.#process = child;
     this.#address = await new Promise<string>((resolve, reject) => {
       let log = "";

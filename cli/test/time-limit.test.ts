@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { after, before, describe, test } from "node:test";
 import { createServer as createTlsServer } from "node:tls";
+import { bundledProgram } from "../../hack/bundling/bundled-program.ts";
 import { packOciArchive } from "../../hack/lib/oci-archive.ts";
 import type { Command } from "../src/command/definition.ts";
 import { loadProgram } from "../src/commands/program.ts";
@@ -144,6 +145,7 @@ let dir: string;
 let coordinator: FakeCoordinator;
 const SERVERS: Server[] = [];
 const sockets = new Set<Socket>();
+const FORAGE = await bundledProgram("forage");
 const CHILDREN: ChildProcess[] = [];
 /**
  * Create servers: one that accepts connections and sends nothing, and one that sends nothing after
@@ -273,15 +275,13 @@ function leavesOf(command: Command, path = command.name): string[] {
 }
 
 function start(argv: readonly string[], server: string) {
-  const main = join(import.meta.dirname, "../src/main.ts");
   const env = {
     PATH: process.env.PATH ?? "",
-    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? "",
     FORAGE_CONFIG: "/dev/null",
     ...coordinator.env,
     FORAGE_SERVER: server,
   };
-  const child = spawn(process.execPath, [main, ...argv], { env, stdio: "pipe" });
+  const child = spawn(process.execPath, [FORAGE, ...argv], { env, stdio: "pipe" });
   CHILDREN.push(child);
   let stderr = "";
   child.stderr.on("data", (text) => {

@@ -8,10 +8,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { bundledProgram } from "../../hack/bundling/bundled-program.ts";
 import { freePort } from "../../hack/lib/free-ports.ts";
 import { until } from "./support/until.ts";
 
-const MAIN = new URL("../src/main.ts", import.meta.url).pathname;
+const COORDINATOR = await bundledProgram("coordinator");
+
 const dir = process.argv[2] ?? "";
 const dataDir = join(dir, "data");
 const filler = join(dir, "filler");
@@ -46,7 +48,7 @@ await stop(third);
 
 function start(): ChildProcess {
   const args = ["--data-dir", dataDir, "--grpc", "127.0.0.1:0", "--http", `127.0.0.1:${port}`];
-  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ["ignore", "ignore", "inherit"] });
+  const child = spawn(process.execPath, [COORDINATOR, ...args], { stdio: ["ignore", "ignore", "inherit"] });
   child.once("exit", (code) => {
     if (code !== 0) throw new Error(`the coordinator ended with ${code}`);
   });

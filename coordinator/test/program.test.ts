@@ -6,13 +6,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
+import { bundledProgram } from "../../hack/bundling/bundled-program.ts";
 import { freePort } from "../../hack/lib/free-ports.ts";
 import { readHelp } from "../src/config.ts";
 import { openLevelStore } from "../src/store/index.ts";
 import { systemClock } from "../src/time/clock.ts";
 import { until } from "./support/until.ts";
 
-const MAIN = new URL("../src/main.ts", import.meta.url).pathname;
+const COORDINATOR = await bundledProgram("coordinator");
 
 test("prints help for the program and for each task without a configuration", async (t) => {
   const { code, stdout } = await run(t, ["--help"]);
@@ -115,7 +116,7 @@ test("keeps serving and can end with a log on a full disk", async (t) => {
   const port = await freePort();
   const full = openSync("/dev/full", "w");
   const args = ["--data-dir", dir, "--grpc", "127.0.0.1:0", "--http", `127.0.0.1:${port}`];
-  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ["ignore", full, "inherit"] });
+  const child = spawn(process.execPath, [COORDINATOR, ...args], { stdio: ["ignore", full, "inherit"] });
   t.after(() => child.kill("SIGKILL"));
   closeSync(full);
   const ready = (): Promise<boolean> =>
@@ -134,7 +135,7 @@ test("continues the numbers of backups in its data directory", async (t) => {
   writeFileSync(join(dir, "backups", "store-20290102T000000Z.backup"), "");
   const port = await freePort();
   const args = ["--data-dir", dir, "--grpc", "127.0.0.1:0", "--http", `127.0.0.1:${port}`];
-  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ["ignore", "ignore", "inherit"] });
+  const child = spawn(process.execPath, [COORDINATOR, ...args], { stdio: ["ignore", "ignore", "inherit"] });
   t.after(() => child.kill("SIGKILL"));
   let metrics = "";
   await until("the coordinator serves metrics", async () => {
@@ -155,7 +156,7 @@ test("starts on a full disk, reports it, and becomes ready once there is space",
 });
 
 async function run(t: TestContext, args: readonly string[]) {
-  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [COORDINATOR, ...args], { stdio: ["ignore", "pipe", "pipe"] });
   t.after(() => child.kill("SIGKILL"));
   const [stdout, stderr, [code]] = await Promise.all([
     child.stdout.setEncoding("utf8").toArray(),

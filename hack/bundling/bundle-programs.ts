@@ -16,6 +16,7 @@ import { binaryMessages } from "./binary-messages.ts";
 import { buildPage } from "./build-page.ts";
 import { InputStamps, stamp } from "./input-stamps.ts";
 import { wrapSource } from "./load-compiled.ts";
+import { plainBuiltins } from "./plain-builtins.ts";
 
 export interface BundleOptions {
   readonly root: string;
@@ -154,7 +155,11 @@ async function buildInto(
     minifySyntax: true,
     sourcemap: "linked",
     legalComments: "linked",
-    plugins: [inputs.plugin(), ...(entry.startsWith(BINARY_ONLY) ? [binaryMessages(root)] : [])],
+    plugins: [
+      inputs.plugin(),
+      plainBuiltins(),
+      ...(entry.startsWith(BINARY_ONLY) ? [binaryMessages(root)] : []),
+    ],
     logLevel: "error",
     ...rest,
   };

@@ -38,7 +38,6 @@ const UNLINKED_SIGNALS: Readonly<Record<string, string>> = {
   "cli/src/commands/port-forward.ts": "once in a command's life",
   "cli/src/time-limit.ts": "once in a command's life",
   "coordinator/src/api/operator/fetch-image.ts": "the signals of one call",
-  "coordinator/src/link/connect.ts": "the signals of one stream",
   "coordinator/src/support/examine-nodes.ts": "the signals of one call",
   "coordinator/src/support/node-files.ts": "the signals of one call",
   "coordinator/src/workspaces/content/transfer-service.ts": "the signals of one call",

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
+import { bundledProgram } from "../../../hack/bundling/bundled-program.ts";
 import { type EtcdServer, startEtcd } from "../../../hack/lib/etcd-server.ts";
 import { freePort } from "../../../hack/lib/free-ports.ts";
 import { runMaintenance } from "../../src/maintenance.ts";
@@ -16,7 +17,8 @@ import { until } from "../support/until.ts";
 import { connectEtcd, crashing, openStore, storeOptions } from "./etcd-bench.ts";
 import { tempDir } from "./sample-store.ts";
 
-const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
+const COORDINATOR = await bundledProgram("coordinator");
+
 /** The duration of the lease, plus that of a start on a busy machine. */
 const TAKEOVER_MAX_MS = 60_000;
 let server: EtcdServer;
@@ -183,7 +185,7 @@ async function startProgram(t: TestContext, { dataDir, store }: StorePlace) {
   // Restarts a coordinator that ends by itself, like a service manager, for example after it lost
   // its lease on a busy machine.
   const launch = (): ChildProcess => {
-    const program = spawn(process.execPath, [MAIN, "--config", file], {
+    const program = spawn(process.execPath, [COORDINATOR, "--config", file], {
       stdio: ["ignore", "pipe", "inherit"],
     });
     program.stdout.setEncoding("utf8").on("data", (chunk: string) => {

@@ -8,6 +8,7 @@ import { DestinationService } from "@forage/proto/destination";
 import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
 import { Client, type ServiceDefinition } from "@grpc/grpc-js";
+import { bundledProgram } from "../../../hack/bundling/bundled-program.ts";
 import { freePorts } from "../../../hack/lib/free-ports.ts";
 import { type Program, spawnProgram } from "../../../hack/lib/spawn-program.ts";
 import { waitFor } from "../../../hack/lib/wait-for.ts";
@@ -15,8 +16,11 @@ import { type Calls, callsOf } from "./calls.ts";
 import type { AgentWorld } from "./hollow-agent.ts";
 import { Lookup } from "./lookup.ts";
 
+const COORDINATOR = await bundledProgram("coordinator");
+/** A module that is loaded before the program (`node --import`) shares the packages of the source only. */
+const COORDINATOR_SOURCE = join(import.meta.dirname, "../../src/main.ts");
+
 const CONFIG = "coordinator.yaml";
-const MAIN = join(import.meta.dirname, "../../src/main.ts");
 /** The limit allows for other tests that run at the same time. */
 const LIMIT_MS = 90_000;
 
@@ -265,14 +269,16 @@ async function joinWith(dir: string, known: Member): Promise<void> {
       .catch(() => undefined);
     if (made === undefined) return false;
     writeFileSync(tokenFile, made.token, { mode: 0o600 });
-    return (await spawnProgram(process.execPath, [MAIN, ...args], { logPath }).exited) === 0;
+    return (await spawnProgram(process.execPath, [COORDINATOR, ...args], { logPath }).exited) === 0;
   };
   const explain = (): string => (existsSync(logPath) ? readFileSync(logPath, "utf8") : "");
   await waitFor(joins, { ...wait(`${dir} has the keys of the cluster`), explain });
 }
 
 function spawn(dir: string, env: Environment): Program {
-  const args = [MAIN, "--config", join(dir, CONFIG)];
+  // The environment may name a module that is loaded before the program.
+  const main = env.NODE_OPTIONS === undefined ? COORDINATOR : COORDINATOR_SOURCE;
+  const args = [main, "--config", join(dir, CONFIG)];
   return spawnProgram(process.execPath, args, { logPath: join(dir, "log"), env });
 }
 

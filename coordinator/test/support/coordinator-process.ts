@@ -7,10 +7,12 @@ import { bearerMetadata, channelCredentials } from "@forage/identity/credentials
 import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
 import { Client, type ServiceDefinition } from "@grpc/grpc-js";
+import { bundledProgram } from "../../../hack/bundling/bundled-program.ts";
 import { type Calls, callsOf } from "./calls.ts";
 import type { AgentWorld } from "./hollow-agent.ts";
 
-const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
+const COORDINATOR = await bundledProgram("coordinator");
+
 /** The time limit of a start. A cold start takes a second, and more on a loaded machine. */
 const START_LIMIT_MS = 120_000;
 
@@ -43,7 +45,7 @@ export class CoordinatorProcess implements AgentWorld {
       ...more,
     };
     writeFileSync(configOf(dir), JSON.stringify(settings));
-    const child = spawn(process.execPath, [MAIN, "--config", configOf(dir)], {
+    const child = spawn(process.execPath, [COORDINATOR, "--config", configOf(dir)], {
       stdio: ["ignore", "pipe", "pipe"],
     });
     t.after(() => child.kill("SIGKILL"));
@@ -90,7 +92,7 @@ export class CoordinatorProcess implements AgentWorld {
 
 /** Runs a task of the program on the data directory of a stopped coordinator. */
 export async function runTask(t: TestContext, dir: string, words: readonly string[]) {
-  const args = [MAIN, ...words, "--data-dir", join(dir, "data")];
+  const args = [COORDINATOR, ...words, "--data-dir", join(dir, "data")];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
   t.after(() => child.kill("SIGKILL"));
   const [stdout, stderr, [code]] = await Promise.all([
