@@ -28,7 +28,7 @@ export class Heartbeats {
 
   stop(): void {
     clearTimeout(this.#timer);
-    this.#watch.received();
+    this.#watch.close();
   }
 
   #sendIn(delayMs: number): void {

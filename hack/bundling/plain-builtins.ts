@@ -3,9 +3,9 @@ import type { Plugin } from "esbuild";
 const NAMESPACE = "plain-builtin";
 
 /**
- * Returns a plugin by which imports of `node:http` read only the properties that are plain values. The usual import reads
- * all of them, and three load the whole of `fetch`: 2 MB in the agent, which doesn't use it. A build fails if a source
- * imports one of these three by its name.
+ * Returns a plugin by which imports of `node:http` read only the properties that are plain values. The usual import also
+ * reads those with a getter, and three of these load the whole of `fetch`: 2 MB in the agent, which doesn't use it. A build
+ * fails if a source imports a property with a getter by its name. The default import still has all of them.
  */
 export function plainBuiltins(): Plugin {
   return {

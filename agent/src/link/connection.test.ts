@@ -88,13 +88,7 @@ test("an answer to a heartbeat keeps the connection", async () => {
 });
 
 test("slow processing of a message is no silence of the coordinator", async () => {
-  let release = (): void => {};
-  const processed = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  const { client, clock, connection, ended } = await serving(() => processed);
-  client.call.push({ message: { $case: "certificateRenewal", value: {} } });
-  await clock.run(0);
+  const { client, clock, connection, ended, release } = await processing();
   connection.requestsAnswer();
   await clock.run(60_000);
   assert.equal(client.call.isCancelled, false);
@@ -104,13 +98,7 @@ test("slow processing of a message is no silence of the coordinator", async () =
 });
 
 test("a heartbeat that is sent after the end of the connection leaves no timer", async () => {
-  let release = (): void => {};
-  const processed = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  const { client, clock, connection, ended } = await serving(() => processed);
-  client.call.push({ message: { $case: "certificateRenewal", value: {} } });
-  await clock.run(0);
+  const { clock, connection, ended, release } = await processing();
   connection.close();
   release();
   await ended;
@@ -138,6 +126,15 @@ async function serving(process: () => Promise<void> = async () => {}, welcome: P
   ended.catch(() => undefined);
   await clock.run(0);
   return { client, clock, connection, ended };
+}
+
+/** Opens a connection that is processing a message until `release` is called. */
+async function processing() {
+  const { promise, resolve: release } = Promise.withResolvers<void>();
+  const served = await serving(() => promise);
+  served.client.call.push({ message: { $case: "certificateRenewal", value: {} } });
+  await served.clock.run(0);
+  return { ...served, release };
 }
 
 function open(
