@@ -17,6 +17,7 @@ import type { Random } from "@forage/common/random";
 import { ClassicLevel } from "classic-level";
 import { CHAIN_START, decodeEntry, encodeEntry } from "../../src/store/format/entry-codec.ts";
 import { decodeRecord, encodeRecord } from "../../src/store/format/record-codec.ts";
+import { packBytes } from "../../src/store/packed-bytes.ts";
 import { openSample, VALUE_BYTES } from "./sample-store.ts";
 
 /** Damages the store in the directory. */
@@ -80,7 +81,7 @@ export async function bringBackOlder(dir: string): Promise<void> {
   await withDatabase(dir, async (db) => {
     const [[dbKey, value] = ["", Buffer.alloc(0)]] = await db.iterator({ gte: "k/", limit: 1 }).all();
     const record = decodeRecord(dbKey, value);
-    await db.put(dbKey, encodeRecord({ ...record, value: Buffer.from("older") }).value);
+    await db.put(dbKey, encodeRecord({ ...record, value: packBytes(Buffer.from("older")) }).value);
   });
 }
 

@@ -1,4 +1,5 @@
 import { TXN_BYTES_MAX } from "../limits.ts";
+import { packBytes } from "../packed-bytes.ts";
 import type { Compare, Op } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import type { Change, Timeline, Version } from "./timeline.ts";
@@ -47,7 +48,7 @@ function compareHolds(compare: Compare, found: Version | undefined): boolean {
     case "version":
       return (found?.version ?? 0) === compare.version;
     case "value":
-      return found?.value !== undefined && Buffer.compare(found.value, compare.value) === 0;
+      return found?.value === packBytes(compare.value);
     default:
       return compare satisfies never;
   }

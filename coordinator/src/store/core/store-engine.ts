@@ -26,7 +26,7 @@ import { checkKey, checkPrefix, checkRevision, checkTtl, checkTxn } from "../val
 import { decide, deletions } from "./decide.ts";
 import type { Journal, JournalListener } from "./journal.ts";
 import { LeaseTable } from "./lease-table.ts";
-import type { Change, Commit, Timeline } from "./timeline.ts";
+import type { Change, Commit, Timeline, Version } from "./timeline.ts";
 import { compacted, failedWatch, WatchHub } from "./watch-hub.ts";
 import { toRecord } from "./watcher.ts";
 
@@ -168,6 +168,13 @@ export class StoreEngine implements Store {
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
+  }
+
+  /** Returns all records of the newest durable revision. */
+  protected snapshot(): { readonly versions: readonly Version[]; readonly revision: Revision } {
+    this.#checkOpen();
+    const revision = this.#durable;
+    return { versions: this.#timeline.range({ ...EVERYTHING, at: revision }), revision };
   }
 
   /** Applies commits that another process has made durable, in order, and compacts the history like that process. */

@@ -1,10 +1,11 @@
+import { type PackedBytes, packBytes } from "../packed-bytes.ts";
 import type { LeaseId, Revision } from "../store.ts";
 import { KeyIndex } from "./key-index.ts";
 
 /** One version of a key. A tombstone (deleted key) has no value, and 0 as createRevision and version. */
 export interface Version {
   readonly key: string;
-  readonly value: Uint8Array | undefined;
+  readonly value: PackedBytes | undefined;
   readonly createRevision: Revision;
   readonly modRevision: Revision;
   readonly version: number;
@@ -213,8 +214,7 @@ function nextVersion(change: Change, previous: Version | undefined, revision: Re
   const existed = previous?.value !== undefined;
   return {
     key: change.key,
-    // Copies the value, because the caller may change its array, and the array may be a slice of a much larger buffer.
-    value: new Uint8Array(change.value),
+    value: packBytes(change.value),
     createRevision: existed ? previous.createRevision : revision,
     modRevision: revision,
     version: existed ? previous.version + 1 : 1,
@@ -224,7 +224,7 @@ function nextVersion(change: Change, previous: Version | undefined, revision: Re
 }
 
 function sizeOf(version: Version): number {
-  return VERSION_OVERHEAD_BYTES + version.key.length + (version.value?.byteLength ?? 0);
+  return VERSION_OVERHEAD_BYTES + version.key.length + (version.value?.length ?? 0);
 }
 
 /** The size of a version apart from its key and value, so that empty values count too. */

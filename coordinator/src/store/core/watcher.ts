@@ -1,3 +1,4 @@
+import { unpackBytes } from "../packed-bytes.ts";
 import type { Revision, StoredRecord, WatchBatch, WatchEvent } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import type { Commit, Version } from "./timeline.ts";
@@ -107,12 +108,11 @@ export class Watcher implements AsyncIterableIterator<WatchBatch> {
 }
 
 export function toRecord(version: Version): StoredRecord {
-  const { key, value = NOTHING, createRevision, modRevision, lease } = version;
+  const { key, createRevision, modRevision, lease } = version;
+  const value = version.value === undefined ? new Uint8Array() : unpackBytes(version.value);
   const record = { key, value, createRevision, modRevision, version: version.version };
   return lease === undefined ? record : { ...record, lease };
 }
-
-const NOTHING = new Uint8Array(0);
 
 function toEvent(change: Version): WatchEvent {
   return change.value === undefined

@@ -58,6 +58,6 @@ export async function writeFirst(
   throw lost(leader);
 }
 
-export function headOf(store: string, revision: number, chain: Buffer, opening: string): Buffer {
+export function headOf(store: string, revision: number, chain: Chain, opening: string): Buffer {
   return encodeHead({ store, revision, chain, opening });
 }

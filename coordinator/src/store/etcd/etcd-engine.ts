@@ -56,8 +56,8 @@ export class EtcdStoreEngine extends StoreEngine implements EtcdStore {
   readonly members = () => this.#own.etcd.members();
 
   async backup(file: string): Promise<BackupInfo> {
-    const { records, revision } = await this.range("");
-    return writeBackup(file, { store: this.id, epoch: this.epoch, revision }, records);
+    const { versions, revision } = this.snapshot();
+    return writeBackup(file, { store: this.id, epoch: this.epoch, revision }, versions);
   }
 
   async verify(): Promise<void> {

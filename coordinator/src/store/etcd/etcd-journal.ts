@@ -231,7 +231,7 @@ export class EtcdJournal implements Journal {
       tally.add(crc);
       const puts = putsOf(dbKey, value);
       ops.push(...puts);
-      const wasLarge = (before?.value?.byteLength ?? 0) + RECORD_OVERHEAD_BYTES > PART_BYTES_MAX;
+      const wasLarge = (before?.value?.length ?? 0) + RECORD_OVERHEAD_BYTES > PART_BYTES_MAX;
       if (wasLarge) ops.push(deletionOfParts(dbKey, puts.length));
     }
     const base = { revision, chain: this.#chainAt(revision), count: tally.count, sum: tally.sum };

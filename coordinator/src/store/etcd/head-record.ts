@@ -9,8 +9,8 @@ export interface HeadRecord extends Head {
   readonly opening: string;
 }
 
-export function encodeHead({ chain, ...fields }: HeadRecord): Buffer {
-  return encodeFields(HEAD_KEY, { ...fields, chain: chain.toString("hex") });
+export function encodeHead(head: HeadRecord): Buffer {
+  return encodeFields(HEAD_KEY, head);
 }
 
 /** Decodes a head. @throws StoreError CORRUPT if it differs from what was written. */
@@ -18,5 +18,5 @@ export function decodeHead(value: Buffer): HeadRecord {
   const { store, revision, chain, opening } = decodeFields(HEAD_KEY, value);
   if (typeof store !== "string" || typeof revision !== "number") throw unreadable(HEAD_KEY);
   if (typeof chain !== "string" || typeof opening !== "string") throw unreadable(HEAD_KEY);
-  return { store, revision, chain: Buffer.from(chain, "hex"), opening };
+  return { store, revision, chain, opening };
 }

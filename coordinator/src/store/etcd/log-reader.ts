@@ -75,7 +75,7 @@ function* entriesUpTo(
     const dbKey = entryKey(revision);
     const value = pairs.get(dbKey);
     const entry = value && decodeEntry(dbKey, value);
-    if (entry === undefined || !entry.previous.equals(chain)) throw differs(revision);
+    if (entry === undefined || entry.previous !== chain) throw differs(revision);
     ({ chain } = entry);
     yield entry;
   }

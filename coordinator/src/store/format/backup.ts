@@ -4,7 +4,7 @@ import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { messageOf } from "@forage/common/message-of";
 import type { Version } from "../core/timeline.ts";
-import type { Revision, StoredRecord } from "../store.ts";
+import type { Revision } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import { ByteWriter, SIZES } from "./byte-cursor.ts";
 import { DigestReader } from "./digest-reader.ts";
@@ -44,7 +44,7 @@ const RECORD_BYTES_MAX = 4 * 1024 * 1024;
 export async function writeBackup(
   file: string,
   of: Pick<BackupInfo, "store" | "epoch" | "revision">,
-  records: readonly StoredRecord[],
+  records: readonly Version[],
 ): Promise<BackupInfo> {
   const partial = `${file}.partial`;
   if (existsSync(file))
@@ -130,11 +130,11 @@ async function syncDirectory(path: string): Promise<void> {
 
 type Header = Omit<BackupInfo, "sha256">;
 
-function* layOut(header: Header, records: readonly StoredRecord[]): Generator<Buffer> {
+function* layOut(header: Header, records: readonly Version[]): Generator<Buffer> {
   let parts: Buffer[] = [Buffer.from(MAGIC), Buffer.from(`${JSON.stringify(header)}\n`)];
   let bytes = 0;
   for (const record of records) {
-    const { dbKey, value } = encodeRecord({ lease: undefined, older: undefined, ...record });
+    const { dbKey, value } = encodeRecord(record);
     const key = Buffer.from(dbKey);
     const { bytes: lengths } = new ByteWriter(2 * SIZES.uint32).uint32(key.length).uint32(value.length);
     parts.push(lengths, key, value);

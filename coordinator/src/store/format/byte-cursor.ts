@@ -1,3 +1,5 @@
+import { type PackedBytes, packBytes } from "../packed-bytes.ts";
+
 /** The size of whole numbers: six bytes, up to 2.8e14, which a million revisions per second reach after nine years. */
 const NUMBER_BYTES = 6;
 
@@ -34,6 +36,11 @@ export class ByteWriter {
     this.#at += value.byteLength;
     return this;
   }
+
+  packed(value: PackedBytes): this {
+    this.#at += this.bytes.write(value, this.#at, "latin1");
+    return this;
+  }
 }
 
 /** Reads fields from a buffer one after the other. @throws RangeError if too few bytes are left. */
@@ -65,6 +72,10 @@ export class ByteReader {
   raw(size: number): Buffer {
     const at = this.#read(size);
     return this.#bytes.subarray(at, at + size);
+  }
+
+  packed(size: number): PackedBytes {
+    return packBytes(this.raw(size));
   }
 
   text(size: number): string {

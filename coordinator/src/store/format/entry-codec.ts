@@ -11,13 +11,15 @@ const FORMAT = 1;
 const DELETED = 0;
 const PUT = 1;
 
-/** The SHA-256 of a log entry. It covers the chain of the entry before, and so the whole history. */
-export type Chain = Buffer;
+/**
+ * The SHA-256 of a log entry in 64 hexadecimal digits. It covers the chain of the entry before, and so the whole history.
+ */
+export type Chain = string;
 
 export const CHAIN_BYTES = 32;
 
 /** The chain of an empty store. */
-export const CHAIN_START: Chain = Buffer.alloc(CHAIN_BYTES);
+export const CHAIN_START: Chain = "00".repeat(CHAIN_BYTES);
 
 export interface EncodedEntry {
   readonly dbKey: string;
@@ -46,7 +48,11 @@ export function encodeEntry(commit: Commit, previous: Chain): EncodedEntry {
     HEADER_BYTES,
   );
   const writer = new ByteWriter(size + SEAL_BYTES);
-  writer.uint8(FORMAT).number(commit.revision).raw(previous).uint32(commit.changes.length);
+  writer
+    .uint8(FORMAT)
+    .number(commit.revision)
+    .raw(Buffer.from(previous, "hex"))
+    .uint32(commit.changes.length);
   for (const [i, change] of commit.changes.entries()) writeChange(writer, change, keys[i] ?? Buffer.alloc(0));
   seal(dbKey, writer.bytes);
   return { dbKey, value: writer.bytes, chain: chainOf(writer.bytes) };
@@ -63,8 +69,7 @@ export function decodeEntry(dbKey: string, sealed: Buffer): DecodedEntry {
     );
   }
   const revision = reader.number();
-  // A slice would keep the whole entry in memory.
-  const previous = Buffer.from(reader.raw(CHAIN_BYTES));
+  const previous = reader.raw(CHAIN_BYTES).toString("hex");
   const changes = Array.from({ length: reader.uint32() }, () => readChange(reader, revision));
   return { revision, previous, chain: chainOf(sealed), changes };
 }
@@ -72,19 +77,14 @@ export function decodeEntry(dbKey: string, sealed: Buffer): DecodedEntry {
 const HEADER_BYTES = SIZES.uint8 + SIZES.number + CHAIN_BYTES + SIZES.uint32;
 
 function chainOf(entry: Buffer): Chain {
-  return createHash("sha256").update(entry).digest();
+  return createHash("sha256").update(entry).digest("hex");
 }
 
 function changeSize(change: Version, keyBytes: number): number {
   const both = SIZES.uint8 + SIZES.uint32 + keyBytes;
   if (change.value === undefined) return both;
   return (
-    both +
-    2 * SIZES.number +
-    SIZES.uint8 +
-    (change.lease?.length ?? 0) +
-    SIZES.uint32 +
-    change.value.byteLength
+    both + 2 * SIZES.number + SIZES.uint8 + (change.lease?.length ?? 0) + SIZES.uint32 + change.value.length
   );
 }
 
@@ -96,7 +96,7 @@ function writeChange(writer: ByteWriter, change: Version, key: Buffer): void {
   if (change.value === undefined) return;
   const lease = Buffer.from(change.lease ?? "");
   writer.number(change.createRevision).number(change.version).uint8(lease.length).raw(lease);
-  writer.uint32(change.value.byteLength).raw(change.value);
+  writer.uint32(change.value.length).packed(change.value);
 }
 
 function readChange(reader: ByteReader, revision: Revision): Version {
@@ -119,7 +119,7 @@ function readChange(reader: ByteReader, revision: Revision): Version {
     modRevision: revision,
     version: reader.number(),
     lease: toLease(reader.text(reader.uint8())),
-    value: new Uint8Array(reader.raw(reader.uint32())),
+    value: reader.packed(reader.uint32()),
     older: undefined,
   };
 }

@@ -117,7 +117,7 @@ export class Findings implements Inspection {
     for (const entry of this.entries) {
       if (revision !== undefined && entry.revision !== revision + 1) {
         this.problems.push(missing(revision + 1, entry.revision - 1, `revision ${entry.revision} is there`));
-      } else if (chain !== undefined && !entry.previous.equals(chain)) {
+      } else if (chain !== undefined && entry.previous !== chain) {
         this.problems.push(
           `the log entry of revision ${entry.revision} doesn't continue the history of the entry before it`,
         );
@@ -138,7 +138,7 @@ export class Findings implements Inspection {
       return;
     }
     const chain = chainAt(this, head.revision);
-    if (chain !== undefined && !chain.equals(head.chain)) {
+    if (chain !== undefined && chain !== head.chain) {
       this.problems.push(`the log entry of revision ${head.revision} is not the one that was acknowledged`);
     }
   }

@@ -50,14 +50,14 @@ export function decodeStoreMeta(value: Buffer): StoreMeta {
 }
 
 export function encodeBase(base: Base): Buffer {
-  return encodeFields(BASE_KEY, { ...base, chain: base.chain.toString("hex") });
+  return encodeFields(BASE_KEY, base);
 }
 
 export function decodeBase(value: Buffer): Base {
   const { revision, chain, count, sum } = decodeFields(BASE_KEY, value);
   if (typeof revision !== "number" || typeof chain !== "string") throw unreadable(BASE_KEY);
   if (typeof count !== "number" || typeof sum !== "number") throw unreadable(BASE_KEY);
-  return { revision, chain: Buffer.from(chain, "hex"), count, sum };
+  return { revision, chain, count, sum };
 }
 
 /** Computes a base, record by record. */

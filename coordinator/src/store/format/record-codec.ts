@@ -1,4 +1,5 @@
 import type { Version } from "../core/timeline.ts";
+import { packBytes } from "../packed-bytes.ts";
 import type { LeaseId } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import { ByteReader, ByteWriter, SIZES } from "./byte-cursor.ts";
@@ -22,7 +23,7 @@ export function encodeRecord(version: Version): EncodedRecord {
   const dbKey = recordKey(version.key);
   const lease = Buffer.from(version.lease ?? "");
   const value = version.value ?? NOTHING;
-  const size = SIZES.uint8 + 3 * SIZES.number + SIZES.uint8 + lease.length + value.byteLength + SEAL_BYTES;
+  const size = SIZES.uint8 + 3 * SIZES.number + SIZES.uint8 + lease.length + value.length + SEAL_BYTES;
   const { bytes } = new ByteWriter(size)
     .uint8(FORMAT)
     .number(version.createRevision)
@@ -30,7 +31,7 @@ export function encodeRecord(version: Version): EncodedRecord {
     .number(version.version)
     .uint8(lease.length)
     .raw(lease)
-    .raw(value);
+    .packed(value);
   return { dbKey, value: bytes, crc: seal(dbKey, bytes) };
 }
 
@@ -50,7 +51,7 @@ export function decodeRecord(dbKey: string, sealed: Buffer): Version {
     modRevision: reader.number(),
     version: reader.number(),
     lease: toLease(reader.text(reader.uint8())),
-    value: reader.raw(reader.rest),
+    value: reader.packed(reader.rest),
     older: undefined,
   };
 }
@@ -59,4 +60,4 @@ export function toLease(id: string): LeaseId | undefined {
   return id === "" ? undefined : (id as LeaseId);
 }
 
-const NOTHING = new Uint8Array(0);
+const NOTHING = packBytes(new Uint8Array());

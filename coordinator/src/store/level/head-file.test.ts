@@ -61,5 +61,5 @@ function headFile(t: { after(fn: () => void): void }): string {
 }
 
 function head(revision: number): Head {
-  return { store: "a-store", revision, chain: Buffer.alloc(32, revision) };
+  return { store: "a-store", revision, chain: Buffer.alloc(32, revision).toString("hex") };
 }

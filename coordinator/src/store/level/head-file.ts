@@ -76,7 +76,7 @@ export class HeadFile {
 }
 
 function encodeSlot(sequence: number, { store, revision, chain }: Head): Buffer {
-  const json = JSON.stringify({ sequence, store, revision, chain: chain.toString("hex") });
+  const json = JSON.stringify({ sequence, store, revision, chain });
   const line = `${crc32c(Buffer.from(json)).toString(16).padStart(8, "0")} ${json}\n`;
   const slot = Buffer.alloc(SLOT_BYTES, " ");
   slot.write(line);
@@ -114,5 +114,5 @@ function parseSlot(text: string): Slot | undefined {
   const { sequence, store, revision, chain }: Record<string, unknown> = { ...fields };
   if (typeof sequence !== "number" || typeof store !== "string") return undefined;
   if (typeof revision !== "number" || typeof chain !== "string") return undefined;
-  return { sequence, head: { store, revision, chain: Buffer.from(chain, "hex") } };
+  return { sequence, head: { store, revision, chain } };
 }

@@ -142,8 +142,8 @@ class LevelStoreEngine extends StoreEngine implements LevelStore {
   }
 
   async backup(file: string): Promise<BackupInfo> {
-    const { records, revision } = await this.range("");
-    return writeBackup(file, { store: this.id, epoch: this.epoch, revision }, records);
+    const { versions, revision } = this.snapshot();
+    return writeBackup(file, { store: this.id, epoch: this.epoch, revision }, versions);
   }
 
   async verify(): Promise<void> {

@@ -1,0 +1,16 @@
+/**
+ * Bytes as a string with one character, U+0000 to U+00FF, for each byte. V8 keeps such a string in 16 bytes beside its
+ * content. An array of bytes takes about 300, because it has a buffer with memory of its own.
+ */
+export type PackedBytes = string & { readonly PackedBytes: unique symbol };
+
+export function packBytes(bytes: Uint8Array): PackedBytes {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1") as PackedBytes;
+}
+
+/** Returns a new array with the bytes. */
+export function unpackBytes(packed: PackedBytes): Uint8Array {
+  const bytes = new Uint8Array(packed.length);
+  Buffer.from(bytes.buffer).write(packed, "latin1");
+  return bytes;
+}
