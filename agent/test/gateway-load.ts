@@ -1,8 +1,11 @@
 import { Agent, type RequestOptions } from "node:http";
-import { setImmediate as turn } from "node:timers/promises";
+import { setTimeout as delay } from "node:timers/promises";
 import { ask } from "./gateway-under-test.ts";
 
-/** Clients that send requests without pause, some over persistent connections and some over a new one each time. */
+/** The pause of each client after a request. Without one, the clients would take the processor from the gateway. */
+const PAUSE_MS = 5;
+
+/** Clients that send one request after another, some over persistent connections and some over a new one each time. */
 export class Load {
   answered = 0;
   readonly failures: string[] = [];
@@ -39,7 +42,7 @@ export class Load {
       } catch (error) {
         this.failures.push(String(error));
       }
-      await turn();
+      await delay(PAUSE_MS);
     }
   }
 }

@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { rootFileSystem } from "../lib/busybox-image.ts";
 import { packOciArchive } from "../lib/oci-archive.ts";
 import { run } from "../lib/run.ts";
@@ -228,7 +229,10 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
     let fewest = 2;
     let watching = true;
     const watch = (async () => {
-      while (watching) fewest = Math.min(fewest, (await serving("web")).length);
+      while (watching) {
+        fewest = Math.min(fewest, (await serving("web")).length);
+        await delay(50);
+      }
     })();
     const { exitCode, stderr, stdout } = await fleet.forage([
       "node",

@@ -6,6 +6,7 @@ import { request as requestTls } from "node:https";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { CertificateAuthority } from "@forage/identity/ca";
 import { ensureEnvoy } from "../lib/envoy.ts";
 import { findProcesses } from "../lib/process-identity.ts";
@@ -137,6 +138,7 @@ describe("routes with a real coordinator, agent, Envoy and containers", { concur
         }));
         if (status === 200 && body.startsWith("one-")) good++;
         else failures.push(`${status} ${body}`);
+        await delay(10);
       }
     });
     await apply([workload("one", 2, [{ name: "RELEASE", value: "2" }]), service("one")]);

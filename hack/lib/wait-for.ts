@@ -13,10 +13,10 @@ export interface WaitOptions {
 
 const EVERY_MS = 25;
 /**
- * The ratio of rest to checking time. A check that starts programs must not use up a processor that the system under
- * test needs.
+ * The ratio of rest to checking time. Checks that start programs must not use up the processors that the system under
+ * test needs, also when several files wait at the same time.
  */
-const REST_PER_CHECK = 2;
+const REST_PER_CHECK = 4;
 
 /**
  * Calls the check until its result is neither undefined nor false, and returns the result. Throws NOT_READY at the time

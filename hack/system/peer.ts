@@ -3,6 +3,7 @@ import { Resolver } from "node:dns/promises";
 import { existsSync } from "node:fs";
 import { connect, isIPv6 } from "node:net";
 import { argv, stdout } from "node:process";
+import { setTimeout as delay } from "node:timers/promises";
 
 /*
  * A client or server for tests. It runs in the network namespace of a pod or a host:
@@ -29,6 +30,8 @@ const PATIENCE_MS = 30_000;
 const SHORT_PATIENCE_MS = 10_000;
 /** The interval of repetition, because datagrams may get lost. */
 const ASK_AGAIN_MS = 1_000;
+/** The pause of each client after a request. Without one, some clients would take all processor time from what is tested. */
+const LOAD_PAUSE_MS = 25;
 const MAX_FAILURES = 20;
 
 /** Returns the last line of the page at `/`, over a new connection. Rejects if the page is incomplete. */
@@ -112,6 +115,7 @@ async function load([address = "", port, clients]: readonly string[]): Promise<L
         failed += 1;
         if (failures.length < MAX_FAILURES) failures.push(`${new Date().toISOString()} ${error}`);
       }
+      await delay(LOAD_PAUSE_MS);
     }
   };
   stdout.write("started\n");
