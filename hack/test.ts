@@ -74,7 +74,8 @@ async function main(): Promise<boolean> {
   const groups: TestGroup[] = [
     {
       name: "unit tests and tests of processes, with simulations beside them and the next ones",
-      files: [...(both || values.unit ? unit : []), ...(e2e ? processes : [])],
+      files: e2e ? processes : [],
+      sharing: both || values.unit ? unit : [],
       concurrency: availableParallelism(),
       beside: { files: e2e ? computing : [], concurrency: availableParallelism() },
     },
@@ -98,7 +99,11 @@ async function main(): Promise<boolean> {
       limitMs: fileLimitFor(testedKinds(process.env), isLabFull),
     },
   ];
-  if (groups.every(({ files, beside }) => files.length === 0 && !beside?.files.length)) {
+  if (
+    groups.every((group) =>
+      [group.files, group.sharing, group.beside?.files].every((files) => !files?.length),
+    )
+  ) {
     if (base !== undefined) return true;
     throw new SetupError("BAD_USAGE", "no test file matches", "hack/test --help");
   }

@@ -1,16 +1,17 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
-import { join, relative } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { pathToFileURL } from "node:url";
 import { PROCESSOR_TIMES_VARIABLE, readProcessorTimes } from "./processor-times.ts";
+import { shareProcesses } from "./share-processes.ts";
 
 export interface TestGroup {
   /** Its name in the summary. */
   readonly name: string;
-  /** Relative to the root. */
+  /** Absolute, or relative to the root. */
   readonly files: readonly string[];
   /** The number of files that run at a time. */
   readonly concurrency: number;
@@ -19,6 +20,8 @@ export interface TestGroup {
    * time.
    */
   readonly ownNetwork?: boolean;
+  /** Further files, before the others. They share processes with each other, except those that need their own. */
+  readonly sharing?: readonly string[];
   /** The time for one file. Default: 10 minutes. */
   readonly limitMs?: number;
   /**
@@ -30,7 +33,7 @@ export interface TestGroup {
 
 export interface RunResult {
   failed: boolean;
-  /** The files that have ended. */
+  /** The files, or processes of several files, that have ended. */
   readonly files: { readonly path: string; readonly durationMs: number }[];
   /** The groups that have ended. */
   readonly groups: { readonly name: string; readonly durationMs: number; readonly busy: number }[];
@@ -57,19 +60,26 @@ export async function runTests(root: string, groups: readonly TestGroup[]): Prom
   const dir = mkdtempSync(join(tmpdir(), "forage-test-times-"));
   const times = join(dir, "processor-times");
   process.env[PROCESSOR_TIMES_VARIABLE] = times;
-  await new Promise<void>((resolve, reject) => {
+  const names = new Map<string, string>();
+  const divided = groups.map((group) => {
+    const shared = shareProcesses(root, group.sharing ?? [], dir);
+    for (const [path, name] of shared.names) names.set(path, name);
+    return { ...group, files: [...shared.paths, ...group.files] };
+  });
+  await new Promise<void>((ended, failed) => {
     const reporter = new spec();
-    reporter.on("end", resolve).on("error", reject);
+    reporter.on("end", ended).on("error", failed);
     reporter.pipe(process.stdout, { end: false });
     Readable.from(
       mergeRuns(
-        runsOf(root, groups).map((run, at) => measured(groups[at]?.name ?? REST, run, result)),
+        runsOf(root, divided).map((run, at) => measured(groups[at]?.name ?? REST, run, result)),
         result,
       ),
     ).pipe(reporter);
   });
-  process.stdout.write(renderBusiest(root, readProcessorTimes(times)));
-  process.stdout.write(renderSlowest(root, result, performance.now() - startedMs));
+  const nameOf = (path: string): string => names.get(path) ?? relative(root, path);
+  process.stdout.write(renderBusiest(nameOf, readProcessorTimes(times)));
+  process.stdout.write(renderSlowest(nameOf, result, performance.now() - startedMs));
   rmSync(dir, { recursive: true, force: true });
   return !result.failed;
 }
@@ -132,7 +142,7 @@ function start(
   return run({
     ...options,
     cwd: root,
-    files: files.map((path) => join(root, path)),
+    files: files.map((path) => resolve(root, path)),
     execArgv: [...options.execArgv, "--import", WATCHDOG],
   });
 }
@@ -171,32 +181,29 @@ export async function* mergeRuns(
 }
 
 /** Returns the files that took the most processor time, and the sum of all files. */
-export function renderBusiest(root: string, times: ReadonlyMap<string, number>): string {
+export function renderBusiest(nameOf: (path: string) => string, times: ReadonlyMap<string, number>): string {
   const busiest = [...times].sort(([, a], [, b]) => b - a).slice(0, MAX_SLOWEST);
   const sumMs = [...times.values()].reduce((sum, ms) => sum + ms, 0);
-  const lines = busiest.map(([path, ms]) => `${seconds(ms)}  ${relative(root, path)}`);
+  const lines = busiest.map(([path, ms]) => `${seconds(ms)}  ${nameOf(path)}`);
   const sum = `${seconds(sumMs)}  the processor times of all files, without containers and their daemons`;
   return ["files with the most processor time", ...lines, sum, ""].join("\n");
 }
 
 /** Returns the slowest files and the groups, the duration of the run, and the sum of the durations of all files. */
-export function renderSlowest(root: string, { files, groups }: RunResult, tookMs: number): string {
+export function renderSlowest(
+  nameOf: (path: string) => string,
+  { files, groups }: RunResult,
+  tookMs: number,
+): string {
   const slowest = files.toSorted((a, b) => b.durationMs - a.durationMs).slice(0, MAX_SLOWEST);
-  const lines = slowest.map(({ path, durationMs }) => `${seconds(durationMs)}  ${relative(root, path)}`);
+  const lines = slowest.map(({ path, durationMs }) => `${seconds(durationMs)}  ${nameOf(path)}`);
   const parts = groups.map(
     ({ name, durationMs, busy }) =>
       `${seconds(durationMs)}  ${name}, processors busy ${Math.round(busy * 100)} %`,
   );
-  const all = `${seconds(tookMs)}  all ${files.length} files`;
+  const all = `${seconds(tookMs)}  all ${files.length} processes of test files`;
   const sumMs = files.reduce((sum, { durationMs }) => sum + durationMs, 0);
-  return [
-    "slowest files",
-    ...lines,
-    ...parts,
-    all,
-    `${seconds(sumMs)}  the times of all files added up`,
-    "",
-  ].join("\n");
+  return ["slowest files", ...lines, ...parts, all, `${seconds(sumMs)}  their times added up`, ""].join("\n");
 }
 
 function seconds(ms: number): string {

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { selectTestFiles } from "./select-test-files.ts";
+import { divideAmongProcesses, needsOwnProcess, shareProcesses } from "./share-processes.ts";
+
+const root = join(import.meta.dirname, "..", "..");
+
+test("a process has at most 20 files, all of one package, and a file that needs it has its own", () => {
+  const files = [..."abcdefghijklmnopqrstu"].map((name) => `agent/src/${name}.test.ts`);
+  const processes = divideAmongProcesses(
+    [...files, "cli/src/a.test.ts", "cli/src/b.test.ts", "cli/src/own.test.ts", "cli/src/z.test.ts"],
+    (path) => path.includes("own"),
+  );
+  assert.deepEqual(processes, [
+    files.slice(0, 20),
+    files.slice(20),
+    ["cli/src/a.test.ts", "cli/src/b.test.ts", "cli/src/z.test.ts"],
+    ["cli/src/own.test.ts"],
+  ]);
+});
+
+test("every unit test file is in exactly one process", () => {
+  const { unit } = selectTestFiles(root, []);
+  const processes = divideAmongProcesses(unit, (path) => needsOwnProcess(root, path));
+  assert.deepEqual(processes.flat().sort(), unit.toSorted());
+  assert.ok(processes.length < unit.length / 4, `${processes.length} processes`);
+});
+
+test("files with hooks for the whole process, with mocks, or that use the process itself need their own", async (t) => {
+  const dir = await temporary(t);
+  const needs = async (text: string): Promise<boolean> => {
+    await writeFile(join(dir, "a.test.ts"), text);
+    return needsOwnProcess(dir, "a.test.ts");
+  };
+  for (const text of [
+    "afterEach(() => {});",
+    "await prepared();",
+    'process.once("SIGTERM", stop);',
+    "process.exitCode = 1;",
+    "process.memoryUsage();",
+    'process.env.HOME = "/tmp";',
+    "t.mock.timers.enable();",
+    "globalThis.fetch = fake;",
+  ])
+    assert.equal(await needs(`test("x", () => {});\n${text}\n`), true, text);
+  for (const text of [
+    "  afterEach(() => {});",
+    "run(process.execPath, process.env.HOME);",
+    "process.nextTick(go);",
+  ])
+    assert.equal(await needs(`test("x", () => {});\n${text}\n`), false, text);
+});
+
+test("a module loads its files in order, and a failure names the file of the test", async (t) => {
+  const dir = await temporary(t);
+  await mkdir(join(dir, "cli"));
+  const write = (name: string, body: string) =>
+    writeFile(
+      join(dir, "cli", `${name}.test.mjs`),
+      `import "../slow.mjs";\nimport { test } from "node:test";\ntest("${name}", () => { ${body} });\nclass Later extends Error {}\n`,
+    );
+  // Loads so slowly that the tests of the file before could end meanwhile.
+  await writeFile(join(dir, "slow.mjs"), "await new Promise((resolve) => setTimeout(resolve, 200));\n");
+  await writeFile(
+    join(dir, "cli", "a.test.mjs"),
+    'import { test } from "node:test";\ntest("a", () => {});\n',
+  );
+  await write("b", 'throw new Later("broken");');
+  const { paths, names } = shareProcesses(dir, ["cli/a.test.mjs", "cli/b.test.mjs"], dir);
+  assert.equal(paths.length, 1);
+  const [path = ""] = paths;
+  assert.equal(names.get(path), "cli/a.test.mjs and 1 more");
+
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const ran = promisify(execFile)(process.execPath, ["--test", "--test-reporter=spec", path], { env });
+  const { stdout } = await ran.catch((error: { stdout: string }) => error);
+  assert.match(stdout, /✔ a [\s\S]*✖ b /);
+  // The test begins when its file has been loaded to the end.
+  assert.match(stdout, /Error: broken/);
+  assert.match(stdout, /test at \S*cli\/b\.test\.mjs:3/);
+});
+
+async function temporary(t: { after(fn: () => Promise<void>): void }): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "forage-share-processes-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}

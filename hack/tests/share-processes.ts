@@ -1,0 +1,84 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+/** The number of files in one process. Most take less time than the start of a process and the loading of its modules. */
+const FILES_PER_PROCESS = 20;
+
+/**
+ * The marks of a file that needs a process of its own: hooks for all tests of the process, waiting while it is loaded,
+ * and uses of what the process has only once, such as its signals, its exit code, its memory and its mocks.
+ */
+const OWN_PROCESS =
+  /^(?:before|after|beforeEach|afterEach)\(|^await\b|\bprocess\.(?!env\b|execPath\b|version|platform\b|arch\b|pid\b|hrtime\b|nextTick\b|cwd\b|getuid\b|getgid\b|geteuid\b)\w+|\bprocess\.env\.\w+ =|\bmock\.(?:timers|module|method)|\bglobalThis\.|\bsetFlagsFromString|\bgc\(/m;
+/** The tests of programs that start, end and examine processes. */
+const OWN_PROCESSES_OF = "hack/";
+
+/** The files that one process runs, relative to the root. */
+export type SharedProcess = readonly string[];
+
+/** Divides test files among processes: each process has files of one package, next to each other. */
+export function divideAmongProcesses(
+  files: readonly string[],
+  needsOwnProcess: (path: string) => boolean,
+): readonly SharedProcess[] {
+  const processes: string[][] = [];
+  const open = new Map<string, string[]>();
+  for (const path of files) {
+    const [packageName = ""] = path.split("/");
+    const last = open.get(packageName);
+    if (needsOwnProcess(path)) processes.push([path]);
+    else if (last !== undefined && last.length < FILES_PER_PROCESS) last.push(path);
+    else {
+      const begun = [path];
+      open.set(packageName, begun);
+      processes.push(begun);
+    }
+  }
+  return processes;
+}
+
+/** Reports whether a test file needs a process of its own. */
+export function needsOwnProcess(root: string, path: string): boolean {
+  return path.startsWith(OWN_PROCESSES_OF) || OWN_PROCESS.test(readFileSync(join(root, path), "utf8"));
+}
+
+/**
+ * Writes a module to `dir` for each process with several files, which loads them one after another. Returns the
+ * absolute paths of all modules to run, and what each written one stands for.
+ */
+export function shareProcesses(
+  root: string,
+  files: readonly string[],
+  dir: string,
+): { readonly paths: readonly string[]; readonly names: ReadonlyMap<string, string> } {
+  const names = new Map<string, string>();
+  const paths = divideAmongProcesses(files, (path) => needsOwnProcess(root, path)).map((shared, at) => {
+    const [first = "", ...others] = shared;
+    if (others.length === 0) return join(root, first);
+    const path = join(dir, `files-${at}.mjs`);
+    writeFileSync(path, moduleFor(shared.map((file) => join(root, file))));
+    names.set(path, `${first} and ${others.length} more`);
+    return path;
+  });
+  return { paths, names };
+}
+
+/**
+ * Returns a module that loads the files one after another. No test begins before all are loaded: it could use a class of its file
+ * that is not defined yet.
+ */
+function moduleFor(paths: readonly string[]): string {
+  const imports = paths.map((path) => `  await import(${JSON.stringify(pathToFileURL(path).href)});`);
+  return [
+    'import { before } from "node:test";',
+    "const loading = Promise.withResolvers();",
+    "before(() => loading.promise);",
+    "try {",
+    ...imports,
+    "} finally {",
+    "  loading.resolve();",
+    "}",
+    "",
+  ].join("\n");
+}
