@@ -30,6 +30,14 @@ const root = join(import.meta.dirname, "..");
 /** The number of files per processor. Files that run containers spend most of their time waiting. */
 const HOSTS_PER_PROCESSOR = 2;
 
+/**
+ * The number of files of unit tests in one process. Most files take less time than the start of a process and the loading
+ * of its modules.
+ */
+const UNIT_TESTS_TOGETHER = 20;
+/** The same for tests that start programs. They are longer, and a process must end within the limit of a file. */
+const PROCESS_TESTS_TOGETHER = 8;
+
 /** It upgrades from the previous version and uses etcd. Both can be downloaded only outside the networks of tests. */
 const LONG_LAB_TEST = "hack/e2e/lab-long.e2e.test.ts";
 /** It also boots hosts in the place of virtual machines. */
@@ -74,8 +82,11 @@ async function main(): Promise<boolean> {
   const groups: TestGroup[] = [
     {
       name: "unit tests and tests of processes, with simulations beside them and the next ones",
-      files: e2e ? processes : [],
-      sharing: both || values.unit ? unit : [],
+      files: [],
+      sharing: [
+        { files: e2e ? processes : [], perProcess: PROCESS_TESTS_TOGETHER },
+        { files: both || values.unit ? unit : [], perProcess: UNIT_TESTS_TOGETHER },
+      ],
       concurrency: availableParallelism(),
       beside: { files: e2e ? computing : [], concurrency: availableParallelism() },
     },
@@ -101,7 +112,9 @@ async function main(): Promise<boolean> {
   ];
   if (
     groups.every((group) =>
-      [group.files, group.sharing, group.beside?.files].every((files) => !files?.length),
+      [group.files, group.beside?.files, ...(group.sharing ?? []).map(({ files }) => files)].every(
+        (files) => !files?.length,
+      ),
     )
   ) {
     if (base !== undefined) return true;

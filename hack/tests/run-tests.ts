@@ -6,7 +6,7 @@ import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { pathToFileURL } from "node:url";
 import { PROCESSOR_TIMES_VARIABLE, readProcessorTimes } from "./processor-times.ts";
-import { shareProcesses } from "./share-processes.ts";
+import { type SharingFiles, shareProcesses } from "./share-processes.ts";
 
 export interface TestGroup {
   /** Its name in the summary. */
@@ -21,7 +21,7 @@ export interface TestGroup {
    */
   readonly ownNetwork?: boolean;
   /** Further files, before the others. They share processes with each other, except those that need their own. */
-  readonly sharing?: readonly string[];
+  readonly sharing?: readonly SharingFiles[];
   /** The time for one file. Default: 10 minutes. */
   readonly limitMs?: number;
   /**

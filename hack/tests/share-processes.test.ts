@@ -10,10 +10,13 @@ import { divideAmongProcesses, needsOwnProcess, shareProcesses } from "./share-p
 
 const root = join(import.meta.dirname, "..", "..");
 
-test("a process has at most 20 files, all of one package, and a file that needs it has its own", () => {
+test("a process has at most as many files as permitted, all of one package, and a file that needs it has its own", () => {
   const files = [..."abcdefghijklmnopqrstu"].map((name) => `agent/src/${name}.test.ts`);
   const processes = divideAmongProcesses(
-    [...files, "cli/src/a.test.ts", "cli/src/b.test.ts", "cli/src/own.test.ts", "cli/src/z.test.ts"],
+    {
+      files: [...files, "cli/src/a.test.ts", "cli/src/b.test.ts", "cli/src/own.test.ts", "cli/src/z.test.ts"],
+      perProcess: 20,
+    },
     (path) => path.includes("own"),
   );
   assert.deepEqual(processes, [
@@ -26,7 +29,9 @@ test("a process has at most 20 files, all of one package, and a file that needs 
 
 test("every unit test file is in exactly one process", () => {
   const { unit } = selectTestFiles(root, []);
-  const processes = divideAmongProcesses(unit, (path) => needsOwnProcess(root, path));
+  const processes = divideAmongProcesses({ files: unit, perProcess: 20 }, (path) =>
+    needsOwnProcess(root, path),
+  );
   assert.deepEqual(processes.flat().sort(), unit.toSorted());
   assert.ok(processes.length < unit.length / 4, `${processes.length} processes`);
 });
@@ -71,7 +76,11 @@ test("a module loads its files in order, and a failure names the file of the tes
     'import { test } from "node:test";\ntest("a", () => {});\n',
   );
   await write("b", 'throw new Later("broken");');
-  const { paths, names } = shareProcesses(dir, ["cli/a.test.mjs", "cli/b.test.mjs"], dir);
+  const { paths, names } = shareProcesses(
+    dir,
+    [{ files: ["cli/a.test.mjs", "cli/b.test.mjs"], perProcess: 2 }],
+    dir,
+  );
   assert.equal(paths.length, 1);
   const [path = ""] = paths;
   assert.equal(names.get(path), "cli/a.test.mjs and 1 more");

@@ -2,9 +2,6 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-/** The number of files in one process. Most take less time than the start of a process and the loading of its modules. */
-const FILES_PER_PROCESS = 20;
-
 /**
  * The marks of a file that needs a process of its own: hooks for all tests of the process, waiting while it is loaded,
  * and uses of what the process has only once, such as its signals, its exit code, its memory and its mocks.
@@ -14,21 +11,26 @@ const OWN_PROCESS =
 /** The tests of programs that start, end and examine processes. */
 const OWN_PROCESSES_OF = "hack/";
 
-/** The files that one process runs, relative to the root. */
-export type SharedProcess = readonly string[];
+/** Test files that share processes, except those that need their own. */
+export interface SharingFiles {
+  /** Relative to the root. */
+  readonly files: readonly string[];
+  /** The limit of files in one process. */
+  readonly perProcess: number;
+}
 
 /** Divides test files among processes: each process has files of one package, next to each other. */
 export function divideAmongProcesses(
-  files: readonly string[],
+  { files, perProcess }: SharingFiles,
   needsOwnProcess: (path: string) => boolean,
-): readonly SharedProcess[] {
+): readonly (readonly string[])[] {
   const processes: string[][] = [];
   const open = new Map<string, string[]>();
   for (const path of files) {
     const [packageName = ""] = path.split("/");
     const last = open.get(packageName);
     if (needsOwnProcess(path)) processes.push([path]);
-    else if (last !== undefined && last.length < FILES_PER_PROCESS) last.push(path);
+    else if (last !== undefined && last.length < perProcess) last.push(path);
     else {
       const begun = [path];
       open.set(packageName, begun);
@@ -49,11 +51,14 @@ export function needsOwnProcess(root: string, path: string): boolean {
  */
 export function shareProcesses(
   root: string,
-  files: readonly string[],
+  sharing: readonly SharingFiles[],
   dir: string,
 ): { readonly paths: readonly string[]; readonly names: ReadonlyMap<string, string> } {
   const names = new Map<string, string>();
-  const paths = divideAmongProcesses(files, (path) => needsOwnProcess(root, path)).map((shared, at) => {
+  const processes = sharing.flatMap((some) =>
+    divideAmongProcesses(some, (path) => needsOwnProcess(root, path)),
+  );
+  const paths = processes.map((shared, at) => {
     const [first = "", ...others] = shared;
     if (others.length === 0) return join(root, first);
     const path = join(dir, `files-${at}.mjs`);
