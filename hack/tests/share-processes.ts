@@ -70,8 +70,8 @@ export function shareProcesses(
 }
 
 /**
- * Returns a module that loads the files one after another. No test begins before all are loaded: it could use a class of its file
- * that is not defined yet.
+ * Returns a module that loads the files one after another. No test begins before all are loaded, because it could use a
+ * class of its file that is not defined yet.
  */
 function moduleFor(paths: readonly string[]): string {
   const imports = paths.map((path) => `  await import(${JSON.stringify(pathToFileURL(path).href)});`);
