@@ -61,8 +61,8 @@ export async function runTests(root: string, groups: readonly TestGroup[]): Prom
   const times = join(dir, "processor-times");
   process.env[PROCESSOR_TIMES_VARIABLE] = times;
   const names = new Map<string, string>();
-  const divided = groups.map((group) => {
-    const shared = shareProcesses(root, group.sharing ?? [], dir);
+  const divided = groups.map((group, at) => {
+    const shared = shareProcesses(root, group.sharing ?? [], join(dir, `group-${at}`));
     for (const [path, name] of shared.names) names.set(path, name);
     return { ...group, files: [...shared.paths, ...group.files] };
   });

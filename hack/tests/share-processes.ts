@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
@@ -46,7 +46,7 @@ export function needsOwnProcess(root: string, path: string): boolean {
 }
 
 /**
- * Writes a module to `dir` for each process with several files, which loads them one after another. Returns the
+ * Writes a module to the directory `dir` for each process with several files, which loads them one after another. Returns the
  * absolute paths of all modules to run, and what each written one stands for.
  */
 export function shareProcesses(
@@ -55,6 +55,7 @@ export function shareProcesses(
   dir: string,
 ): { readonly paths: readonly string[]; readonly names: ReadonlyMap<string, string> } {
   const names = new Map<string, string>();
+  mkdirSync(dir, { recursive: true });
   const processes = sharing.flatMap((some) =>
     divideAmongProcesses(some, (path) => needsOwnProcess(root, path)),
   );
