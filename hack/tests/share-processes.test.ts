@@ -49,6 +49,9 @@ test("files with hooks for the whole process, with mocks, or that use the proces
     "process.exitCode = 1;",
     "process.memoryUsage();",
     'process.env.HOME = "/tmp";',
+    'process.env[name] ??= "x";',
+    "delete process.env.HOME;",
+    'import { exitCode } from "node:process";',
     "t.mock.timers.enable();",
     "globalThis.fetch = fake;",
   ])

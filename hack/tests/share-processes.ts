@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
  * and uses of what the process has only once, such as its signals, its exit code, its memory and its mocks.
  */
 const OWN_PROCESS =
-  /^(?:before|after|beforeEach|afterEach)\(|^await\b|\bprocess\.(?!env\b|execPath\b|version|platform\b|arch\b|pid\b|hrtime\b|nextTick\b|cwd\b|getuid\b|getgid\b|geteuid\b)\w+|\bprocess\.env\.\w+ =|\bmock\.(?:timers|module|method)|\bglobalThis\.|\bsetFlagsFromString|\bgc\(/m;
+  /^(?:before|after|beforeEach|afterEach)\(|^await\b|\bprocess\.(?!env\b|execPath\b|version|platform\b|arch\b|pid\b|hrtime\b|nextTick\b|cwd\b|getuid\b|getgid\b|geteuid\b)\w+|\bdelete process\.env\b|\bprocess\.env(?:\.\w+|\[[^\]]+\]) (?:\?\?|\|\|)?=|"node:process"|\bmock\.(?:timers|module|method)|\bglobalThis\.|\bsetFlagsFromString|\bgc\(/m;
 /** The tests of programs that start, end and examine processes. */
 const OWN_PROCESSES_OF = "hack/";
 
@@ -46,8 +46,8 @@ export function needsOwnProcess(root: string, path: string): boolean {
 }
 
 /**
- * Writes a module to the directory `dir` for each process with several files, which loads them one after another. Returns the
- * absolute paths of all modules to run, and what each written one stands for.
+ * Writes a module to the directory `dir` for each process with several files, which loads them one after another.
+ * Returns the absolute paths of all modules to run, and what each written one stands for.
  */
 export function shareProcesses(
   root: string,
