@@ -51,3 +51,27 @@ test("creates no pods from a status that another write has replaced", async (t) 
   assert.equal(state.pods().length, 0);
   assert.equal(jobStatusOf(state, "shop", "migrate")?.condition, "Complete");
 });
+
+test("creates pods with different names, even if random names repeat", async (t) => {
+  const resource = aJobEntry({ spec: { jobConfig: { completions: 3, parallelism: 3 } } });
+  const { store, state, clock } = await aView(t, { resources: [resource], nodes: [aNode()] });
+  const names = ["aaaaa", "aaaaa", "bbbbb", "aaaaa", "bbbbb"];
+  let uids = 0;
+  const jobs = new JobReconciler({
+    ...{ store, state, clock },
+    log: pino({ level: "silent" }),
+    events: { record: () => {} },
+    steps: { report: () => {} },
+    randomName: (length) => (length === 5 ? (names.shift() ?? "ccccc") : `${uids++}`.padStart(length, "x")),
+    held: () => false,
+  });
+  await jobs.reconcile("shop/job/migrate");
+  await jobs.reconcile("shop/job/migrate");
+  assert.deepEqual(
+    state
+      .pods()
+      .map(({ record }) => record.name.slice(-5))
+      .toSorted(),
+    ["aaaaa", "bbbbb", "ccccc"],
+  );
+});

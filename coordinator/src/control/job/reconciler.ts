@@ -7,13 +7,22 @@ import { encodeRecord } from "../../model/codec.ts";
 import type { EventRecorder } from "../../model/event.ts";
 import type { Job } from "../../model/job.ts";
 import { podTemplateKey, workloadStatusKey } from "../../model/keys.ts";
+import { drawUnused } from "../../model/unused-name.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import type { RecordEntry } from "../../state/record-view.ts";
 import type { Compare, Store } from "../../store/index.ts";
 import type { Clock } from "../../time/clock.ts";
-import { createPod, forgetPod, rewritePod, stopPod, templateRefOf, templateWrite } from "../pod-writes.ts";
+import {
+  createPod,
+  forgetPod,
+  type NewPod,
+  rewritePod,
+  stopPod,
+  templateRefOf,
+  templateWrite,
+} from "../pod-writes.ts";
 import type { StepSink } from "../step-sink.ts";
 import { write } from "../write.ts";
 import { countPods } from "./count.ts";
@@ -136,7 +145,9 @@ export class JobReconciler {
     const makes = steps.some(({ type }) => type === "create-pod");
     const ref = makes ? templateRefOf(required(context.job).template) : "";
     if (makes) yield* this.#templatePieces(required(context.job), ref);
-    for (const step of steps) yield* this.#writes(context, step, ref);
+    const suffixes = new Set<string>();
+    const newPod = (index: number | undefined) => this.#newPod(required(context.job), index, ref, suffixes);
+    for (const step of steps) yield* this.#writes(context, step, newPod);
   }
 
   #templatePieces({ namespace, name, template }: Job, ref: string): StoreWrite[] {
@@ -145,7 +156,7 @@ export class JobReconciler {
     return [templateWrite({ namespace, kind: "job", name, template }, ref)];
   }
 
-  #writes(context: JobContext, step: JobStep, templateRef: string): StoreWrite[] {
+  #writes(context: JobContext, step: JobStep, newPod: (index: number | undefined) => NewPod): StoreWrite[] {
     const nowMs = this.#options.clock.nowMs();
     switch (step.type) {
       case "count-pods":
@@ -153,7 +164,7 @@ export class JobReconciler {
       case "write-status":
         return [statusPiece(context, step.status)];
       case "create-pod":
-        return [createPod(this.#newPod(required(context.job), step.index, templateRef), nowMs)];
+        return [createPod(newPod(step.index), nowMs)];
       case "stop-pod":
         return [stopPod(step.pod, step.why, nowMs)];
       case "relabel-pod":
@@ -180,10 +191,10 @@ export class JobReconciler {
     }
   }
 
-  #newPod(job: Job, index: number | undefined, templateRef: string) {
+  #newPod(job: Job, index: number | undefined, templateRef: string, suffixes: Set<string>): NewPod {
     const { randomName, state } = this.#options;
     const className = job.template.podConfig?.priorityClassName ?? "";
-    const names = { uid: randomName(12), suffix: randomName(5) };
+    const names = { uid: randomName(12), suffix: drawUnused(suffixes, () => randomName(5)) };
     return podOfJob(job, index, names, state.objects.priorityOf(className), templateRef);
   }
 }

@@ -8,6 +8,7 @@ import type { StoreWrite } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { PREFIXES, podTemplateKey, revisionKey, scaleKey, workloadStatusKey } from "../../model/keys.ts";
 import type { Priority } from "../../model/priority.ts";
+import { drawUnused } from "../../model/unused-name.ts";
 import { type Workload, workloadKey } from "../../model/workload.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import type { Op } from "../../store/index.ts";
@@ -36,6 +37,7 @@ export interface StepContext {
 /** Yields the writes for the steps. Each yielded write is stored completely or not at all. */
 export function* eachWrite(steps: readonly WorkloadStep[], context: StepContext): Generator<StoreWrite> {
   const stored = new Set<string>();
+  const suffixes = new Set<string>();
   for (const step of steps) {
     if (step.type !== "create-pods") {
       yield* stepPieces(step, context);
@@ -46,7 +48,10 @@ export function* eachWrite(steps: readonly WorkloadStep[], context: StepContext)
     const key = podTemplateKey(workloadKey(of.namespace, of.kind, of.name), ref);
     if (!stored.has(key) && !context.hasTemplate(key)) yield templateWrite(of, ref);
     stored.add(key);
-    for (let made = 0; made < count; made++) yield create(of, ref, context);
+    for (let made = 0; made < count; made++) {
+      const suffix = drawUnused(suffixes, () => context.randomName(5));
+      yield create(of, ref, suffix, context);
+    }
   }
 }
 
@@ -114,13 +119,14 @@ function putRevision(revision: RevisionRecord): Op {
 function create(
   workload: Workload,
   templateRef: string,
+  suffix: string,
   { randomName, nowMs, priorityOf }: StepContext,
 ): StoreWrite {
   const pod = {
     namespace: workload.namespace,
     workloadKind: workload.kind,
     workloadName: workload.name,
-    name: `${workload.name}-${workload.templateHash.slice(0, 6)}-${randomName(5)}`,
+    name: `${workload.name}-${workload.templateHash.slice(0, 6)}-${suffix}`,
     uid: randomName(12),
     labels: workload.labels,
     templateRef,
