@@ -5,5 +5,7 @@ const ALPHABET = "bcdfghjklmnpqrstvwxz2456789";
 
 /** Returns a name of this many random lowercase letters and digits. */
 export function randomName(length: number): string {
-  return Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
+  let name = "";
+  for (let index = 0; index < length; index++) name += ALPHABET[randomInt(ALPHABET.length)];
+  return name;
 }

@@ -35,8 +35,14 @@ export const AGENT_ENVIRONMENT: Readonly<Record<string, string>> = {
 
 // A large young generation saves no time here, and each connection of an agent that is made while it grows leaves it at its
 // full size: 100 MB with 1,000 agents. V8 also reduces it after each full collection, down to 1 MB, which thousands of idle
-// agents fill twice a second. One arena of the C library keeps what connections free in one place.
-export const COORDINATOR_NODE_OPTIONS = ["--min-semi-space-size=8", "--max-semi-space-size=8"];
+// agents fill twice a second. A function is compiled by the second optimizing compiler after 30,000 calls in place of 3,000,
+// which saves a seventh of the processor time of an apply of 10,000 pods in a new process. One arena of the C library keeps
+// what connections free in one place.
+export const COORDINATOR_NODE_OPTIONS = [
+  "--min-semi-space-size=8",
+  "--max-semi-space-size=8",
+  "--invocation-count-for-turbofan=30000",
+];
 export const COORDINATOR_ENVIRONMENT: Readonly<Record<string, string>> = { MALLOC_ARENA_MAX: "1" };
 
 /** The options of the log reader. It copies lines all the time, so compilers are worth their memory. */

@@ -74,6 +74,8 @@ export class CertificateAuthority {
   /** The pin of the authority's key, which join tokens contain. */
   readonly pin: string;
   readonly #keyPem: string;
+  /** The derived secrets by purpose, of which there are few. */
+  readonly #secrets = new Map<string, Buffer>();
   readonly #signingKey: webcrypto.CryptoKey;
   readonly #issuer: webcrypto.CryptoKey;
   readonly #options: CaOptions;
@@ -141,7 +143,11 @@ export class CertificateAuthority {
 
   /** Returns a secret of 32 bytes for one purpose, derived from the authority's key. */
   deriveSecret(purpose: string): Buffer {
-    return Buffer.from(hkdfSync("sha256", this.#keyPem, "", `forage ${purpose}`, 32));
+    const known = this.#secrets.get(purpose);
+    if (known !== undefined) return known;
+    const secret = Buffer.from(hkdfSync("sha256", this.#keyPem, "", `forage ${purpose}`, 32));
+    this.#secrets.set(purpose, secret);
+    return secret;
   }
 
   /** Returns the same secret in a list. An authority that represents several returns one for each. */

@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { fieldTable } from "./field-table.mjs";
 import { fileDescriptors } from "./file-descriptors.mjs";
 import { useDurationText } from "./use-duration-text.mjs";
+import { useKeptWriters } from "./use-kept-writers.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const gen = join(root, "gen");
@@ -57,6 +58,9 @@ function generate(hash) {
     buf("build", "--as-file-descriptor-set", "--output", descriptor);
     const made = join(stage, "gen");
     useDurationText(join(made, "google/protobuf/duration.ts"));
+    for (const file of files(made)) {
+      useKeptWriters(file, made);
+    }
     const descriptors = fs.readFileSync(descriptor);
     fs.writeFileSync(join(made, "forest-schema.ts"), fieldTable(descriptors, "forest.v1"));
     fs.writeFileSync(join(made, "forage-schema.ts"), fieldTable(descriptors, "forage.operator.v1"));

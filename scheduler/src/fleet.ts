@@ -1,7 +1,6 @@
 import { explain } from "./explain/explain.ts";
 import { InfeasibleClass } from "./place/infeasible-class.ts";
 import { Placer } from "./place/placer.ts";
-import { classKey } from "./pod/pod-class.ts";
 import { podKey } from "./pod/pod-key.ts";
 import { compileBudget } from "./preempt/budgets.ts";
 import { best, bestCandidates, type Candidate, candidates } from "./preempt/preempt.ts";
@@ -127,7 +126,7 @@ export class Fleet {
 
   /** Returns a text that is equal for two pods if and only if placement treats them equally, apart from their names. */
   classKey(pod: PodSpec): string {
-    return classKey(pod);
+    return this.#state.keys.of(pod);
   }
 
   /** Records that no node is feasible for the pod at present. */

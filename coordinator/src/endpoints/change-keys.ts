@@ -38,14 +38,12 @@ function addKeys(change: Change, state: ClusterView, keys: Set<string>): void {
       } else if (record?.kind === "route") keys.add(dependency.routes(record.namespace));
       return;
     }
-    case "pod":
-      for (const pod of [change.before, change.after]) {
-        if (pod === undefined) continue;
-        keys.add(dependency.workload(pod.workloadKey));
-        for (const ip of addressesOfPod(pod)) keys.add(dependency.address(ip));
-        for (const ip of addressesOfNode(state.node(pod.record.node))) keys.add(dependency.address(ip));
-      }
+    case "pod": {
+      const { before, after } = change;
+      if (after !== undefined) addPodKeys(after, state, keys);
+      if (before !== undefined && !hasSameKeys(before, after)) addPodKeys(before, state, keys);
       return;
+    }
     case "node":
       if (!concernsPods(change.before, change.after)) return;
       addNodeKeys(change.before, state, keys);
@@ -72,6 +70,20 @@ function addKeys(change: Change, state: ClusterView, keys: Set<string>): void {
 function hasRoute(entry: ResourceEntry | undefined): boolean {
   const spec = entry?.record.resource?.spec;
   return spec?.$case === "service" && spec.value.inlineRoute !== undefined;
+}
+
+function addPodKeys(pod: PodEntry, state: ClusterView, keys: Set<string>): void {
+  keys.add(dependency.workload(pod.workloadKey));
+  for (const ip of addressesOfPod(pod)) keys.add(dependency.address(ip));
+  for (const ip of addressesOfNode(state.node(pod.record.node))) keys.add(dependency.address(ip));
+}
+
+/** Reports whether the later entry of a pod certainly has all keys of the earlier one. */
+function hasSameKeys(before: PodEntry, after: PodEntry | undefined): boolean {
+  if (after === undefined || before.workloadKey !== after.workloadKey) return false;
+  const [old, now] = [before.status, after.status];
+  const hasSameAddress = old === undefined || (old.podIp === now?.podIp && old.podIps.length === 0);
+  return hasSameAddress && (before.record.node === "" || before.record.node === after.record.node);
 }
 
 function addNodeKeys(node: NodeEntry | undefined, state: ClusterView, keys: Set<string>): void {
@@ -107,6 +119,7 @@ export function addressesOfPod({ status }: Pick<PodEntry, "status">): readonly s
 
 /** Returns all addresses. Nodes with one address, and agents of older versions, report only the first. */
 function allAddresses(first: string, all: readonly string[] = []): readonly string[] {
+  if (all.length === 0 || (all.length === 1 && all[0] === first)) return first === "" ? [] : [first];
   return [...new Set([first, ...all])].filter((it) => it !== "");
 }
 

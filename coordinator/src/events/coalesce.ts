@@ -1,6 +1,6 @@
 import type { EventRecord } from "@forage/proto/forage/store/v1/store";
 import type { EventInput } from "../model/event.ts";
-import { COALESCE_MS, MAX_COALESCED } from "./limits.ts";
+import { ADDED_BETWEEN_SEARCHES, COALESCE_MS, MAX_COALESCED } from "./limits.ts";
 
 /** A stored event record with its size. */
 export interface WrittenEvent {
@@ -30,6 +30,10 @@ interface Recent {
 export class RecentEvents {
   /** Events ordered by the time of the last repetition, oldest first. */
   readonly #byText = new Map<string, Recent>();
+  /** The number of additions since the last search for old records. */
+  #added = 0;
+  /** The greatest sequence number that no longer exists. */
+  #removedThrough = 0;
 
   get size(): number {
     return this.#byText.size;
@@ -37,25 +41,25 @@ export class RecentEvents {
 
   find(key: string, nowMs: number): WrittenEvent | undefined {
     const found = this.#byText.get(key);
-    return found !== undefined && isRecent(found, nowMs) ? found.written : undefined;
+    if (found === undefined || !isRecent(found, nowMs)) return undefined;
+    return Number(found.written.record.sequence) > this.#removedThrough ? found.written : undefined;
   }
 
-  /** Adds a record that was written `agoMs` ago. */
-  note(written: WrittenEvent, nowMs: number, agoMs = 0): void {
-    const key = coalesceKey(written.record);
+  /** Adds a record with this key that was written `agoMs` ago. */
+  note(key: string, written: WrittenEvent, nowMs: number, agoMs = 0): void {
     this.#byText.delete(key);
     this.#byText.set(key, { written, atMs: nowMs - agoMs });
+    if (++this.#added < ADDED_BETWEEN_SEARCHES) return;
+    this.#added = 0;
     for (const [oldest, entry] of this.#byText) {
       if (this.#byText.size <= MAX_COALESCED && isRecent(entry, nowMs)) break;
       this.#byText.delete(oldest);
     }
   }
 
-  /** Drops records up to this sequence number, which no longer exist. */
+  /** Finds no more records up to this sequence number, which no longer exist. They are dropped when they are old. */
   forgetThrough(sequence: number): void {
-    for (const [key, { written }] of this.#byText) {
-      if (Number(written.record.sequence) <= sequence) this.#byText.delete(key);
-    }
+    this.#removedThrough = Math.max(this.#removedThrough, sequence);
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BURST_PER_OBJECT, MAX_RATED, REFILL_MS } from "./limits.ts";
+import { ADDED_BETWEEN_SEARCHES, BURST_PER_OBJECT, MAX_RATED, REFILL_MS } from "./limits.ts";
 import { ObjectRates } from "./rate.ts";
 
 test("allows a burst and then one event per interval, for each object separately", () => {
@@ -26,9 +26,10 @@ test("reports dropped events once, when the object may record events again", () 
 test("tracks a limited number of objects", () => {
   const rates = new ObjectRates<number>();
   for (let object = 0; object < 2 * MAX_RATED; object++) rates.tryAcquire(object, 0);
-  assert.equal(rates.size, MAX_RATED);
-  rates.tryAcquire(-1, 1_000 * REFILL_MS);
-  assert.equal(rates.size, 1, "those that are full need no remembering");
+  assert.ok(rates.size >= MAX_RATED && rates.size <= MAX_RATED + ADDED_BETWEEN_SEARCHES, `${rates.size}`);
+  for (let object = 1; object <= ADDED_BETWEEN_SEARCHES; object++)
+    rates.tryAcquire(-object, 1_000 * REFILL_MS);
+  assert.ok(rates.size <= ADDED_BETWEEN_SEARCHES, "those that are full need no remembering");
 });
 
 function taken(rates: ObjectRates<string>, object: string, times: number, nowMs: number): number {

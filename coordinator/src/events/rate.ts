@@ -1,4 +1,4 @@
-import { BURST_PER_OBJECT, MAX_RATED, REFILL_MS } from "./limits.ts";
+import { ADDED_BETWEEN_SEARCHES, BURST_PER_OBJECT, MAX_RATED, REFILL_MS } from "./limits.ts";
 
 interface Bucket {
   /** The time at which the bucket is full. */
@@ -11,6 +11,8 @@ export class ObjectRates<K> {
   /** The buckets that are not full, least recently active first. */
   readonly #buckets = new Map<K, Bucket>();
   readonly #silenced = new Set<K>();
+  /** The number of taken tokens since the last search for full buckets. */
+  #taken = 0;
 
   /** The number of tracked objects. */
   get size(): number {
@@ -32,7 +34,7 @@ export class ObjectRates<K> {
       return false;
     }
     bucket.fullAtMs = fullAtMs;
-    this.#forgetFull(nowMs);
+    if (++this.#taken >= ADDED_BETWEEN_SEARCHES) this.#forgetFull(nowMs);
     return true;
   }
 
@@ -61,6 +63,7 @@ export class ObjectRates<K> {
   }
 
   #forgetFull(nowMs: number): void {
+    this.#taken = 0;
     for (const [object, { fullAtMs }] of this.#buckets) {
       const over = this.#buckets.size > MAX_RATED;
       if (!over && fullAtMs > nowMs) return;

@@ -53,6 +53,13 @@ interface Waiting {
   count: number;
 }
 
+interface Written {
+  readonly key: string;
+  readonly entry: WrittenEvent;
+  /** The record that this one replaces. */
+  readonly before: WrittenEvent | undefined;
+}
+
 /**
  * Writes events to the store in batches in the background, and reads them. A crash loses at most
  * the events of the last `flushMs`. No other code writes below `events/`.
@@ -157,7 +164,7 @@ export class EventStore implements EventRecorder, EventLog {
     await this.#retention.load((record, bytes) => {
       this.#newest = Number(record.sequence);
       const agoMs = Math.max(0, clock.nowMs() - (toEpochMs(record.lastAt) ?? 0));
-      this.#recent.note({ record, bytes }, clock.monotonicMs(), agoMs);
+      this.#recent.note(coalesceKey(record), { record, bytes }, clock.monotonicMs(), agoMs);
     });
   }
 
@@ -201,12 +208,12 @@ export class EventStore implements EventRecorder, EventLog {
    */
   async #write(): Promise<boolean> {
     const { clock, log } = this.#options;
-    const batch = [...this.#waiting].slice(0, MAX_PER_WRITE);
+    const batch = firstOf(this.#waiting, MAX_PER_WRITE);
     for (const [key] of batch) this.#waiting.delete(key);
     try {
       const written = await this.#put(batch);
-      for (const { entry, before } of written) {
-        this.#recent.note(entry, clock.monotonicMs());
+      for (const { key, entry, before } of written) {
+        this.#recent.note(key, entry, clock.monotonicMs());
         this.#retention.add(entry.bytes, before?.bytes);
         this.#newest = Number(entry.record.sequence);
       }
@@ -231,11 +238,9 @@ export class EventStore implements EventRecorder, EventLog {
     }
   }
 
-  async #put(
-    batch: readonly (readonly [string, Waiting])[],
-  ): Promise<{ readonly entry: WrittenEvent; readonly before: WrittenEvent | undefined }[]> {
+  async #put(batch: readonly (readonly [string, Waiting])[]): Promise<Written[]> {
     const ops: Op[] = [];
-    const written: { readonly entry: WrittenEvent; readonly before: WrittenEvent | undefined }[] = [];
+    const written: Written[] = [];
     for (const [key, waiting] of batch) {
       const before = this.#recent.find(key, this.#options.clock.monotonicMs());
       const record = recordOf(waiting, before?.record, this.#newest + 1 + written.length);
@@ -243,7 +248,7 @@ export class EventStore implements EventRecorder, EventLog {
       if (value === undefined) continue;
       if (before !== undefined) ops.push({ type: "delete", key: eventKey(Number(before.record.sequence)) });
       ops.push({ type: "put", key: eventKey(Number(record.sequence)), value });
-      written.push({ entry: { record, bytes: value.byteLength }, before });
+      written.push({ key, entry: { record, bytes: value.byteLength }, before });
     }
     if (ops.length > 0) await this.#options.store.txn([], ops);
     return written;
@@ -300,6 +305,16 @@ export class EventStore implements EventRecorder, EventLog {
 
 function objectOf({ namespace, kind, name }: EventInput): string {
   return JSON.stringify([namespace, kind, name]);
+}
+
+/** Returns the first entries without a copy of the others, which can be thousands. */
+function firstOf<K, V>(map: ReadonlyMap<K, V>, count: number): [K, V][] {
+  const first: [K, V][] = [];
+  for (const entry of map) {
+    if (first.length === count) break;
+    first.push(entry);
+  }
+  return first;
 }
 
 function cut(event: EventInput): EventInput {

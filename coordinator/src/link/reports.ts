@@ -121,7 +121,7 @@ async function write(
   { store, state, log }: ReportOptions,
 ): Promise<void> {
   for (let failures = 0; failures < MAX_FAILURES; ) {
-    const [part] = batches(evaluate());
+    const [part, ...later] = batches(evaluate());
     if (part === undefined) return;
     const result = await store.txn(
       part.flatMap((change) => change.compares),
@@ -129,6 +129,7 @@ async function write(
     );
     await state.reached(result.revision);
     if (!result.succeeded) failures++;
+    else if (later.length === 0) return;
   }
   log.warn({ event: "statuses-not-recorded" });
 }

@@ -1,4 +1,4 @@
-import { BinaryWriter } from "@forage/proto/binary-writer";
+import { type BinaryWriter, keptWriter } from "@forage/proto/binary-writer";
 import { PodRecord } from "@forage/proto/forage/store/v1/store";
 import { CoordinatorError } from "../errors.ts";
 
@@ -16,7 +16,7 @@ const LAYOUT = Uint8Array.of(LAYOUT_VERSION);
 
 export function encodeRecord<T>(type: Encoder<T>, message: T): Uint8Array {
   // Writes the first byte before the message, so that the bytes are copied only once.
-  return type.encode(message, new BinaryWriter().raw(LAYOUT)).finish();
+  return type.encode(message, keptWriter().raw(LAYOUT)).finish();
 }
 
 /** Encodes a pod. Leaves out a template that is stored in a record of its own. */

@@ -1,3 +1,4 @@
+import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import type { PodRecord } from "@forage/proto/forage/store/v1/store";
 import type * as wire from "@forage/proto/forest/v1/forage";
 import type {
@@ -12,6 +13,30 @@ import type { Labels } from "./labels.ts";
 import { affinityOf, spreadOf, tolerationsOf } from "./pod-rules.ts";
 import { workloadKey } from "./workload.ts";
 
+/** The parts of a specification that depend on the template alone. */
+type TemplateSpec = Pick<PodSpec, "containers" | "initContainers" | "images"> & Partial<PodSpec>;
+
+/** Converts pods for the scheduler. Pods that share a template share the parts that depend on it alone. */
+export class PodSpecs {
+  readonly #templates = new WeakMap<PodTemplate, TemplateSpec>();
+
+  /** Parameters as in `podSpecOf`. */
+  of(record: PodRecord, claimNodes: readonly string[] = [], not: readonly string[] = []): PodSpec {
+    const spec = specOf(record, this.#templateSpec(record.template), claimNodes);
+    return not.length === 0 ? spec : { ...spec, nodeAffinity: exceptOn(not, spec.nodeAffinity) };
+  }
+
+  #templateSpec(template: PodTemplate | undefined): TemplateSpec {
+    if (template === undefined) return templateSpecOf(template);
+    let spec = this.#templates.get(template);
+    if (spec === undefined) {
+      spec = templateSpecOf(template);
+      this.#templates.set(template, spec);
+    }
+    return spec;
+  }
+}
+
 /**
  * Converts a pod for the scheduler. `claimNodes` are the nodes that hold the data of its claims. `not` are nodes that pods
  * of its workload are about to leave.
@@ -21,8 +46,7 @@ export function podSpecOf(
   claimNodes: readonly string[] = [],
   not: readonly string[] = [],
 ): PodSpec {
-  const spec = specOf(record, claimNodes);
-  return not.length === 0 ? spec : { ...spec, nodeAffinity: exceptOn(not, spec.nodeAffinity) };
+  return new PodSpecs().of(record, claimNodes, not);
 }
 
 function exceptOn(nodes: readonly string[], affinity: NodeAffinity | undefined): NodeAffinity {
@@ -39,24 +63,30 @@ function exceptOn(nodes: readonly string[], affinity: NodeAffinity | undefined):
   return { ...affinity, required };
 }
 
-function specOf(record: PodRecord, claimNodes: readonly string[]): PodSpec {
-  const { container, sidecars = [], initContainers = [], podConfig } = record.template ?? {};
-  const containers = [container, ...sidecars].filter((c) => c !== undefined);
-  const hostNetwork = podConfig?.hostNetwork ?? false;
+function specOf(record: PodRecord, template: TemplateSpec, claimNodes: readonly string[]): PodSpec {
   return {
     name: record.name,
     namespace: record.namespace,
     labels: record.labels,
+    workload: workloadKey(record.namespace, record.workloadKind, record.workloadName),
+    revision: record.templateHash,
+    ...(record.priority !== 0 && { priority: record.priority }),
+    ...(record.neverPreempts && { preemptionPolicy: "Never" as const }),
+    ...(claimNodes.length > 0 && { claimNodes }),
+    ...template,
+  };
+}
+
+function templateSpecOf(template: PodTemplate | undefined): TemplateSpec {
+  const { container, sidecars = [], initContainers = [], podConfig } = template ?? {};
+  const containers = [container, ...sidecars].filter((c) => c !== undefined);
+  const hostNetwork = podConfig?.hostNetwork ?? false;
+  return {
     containers: containers.map((c): ContainerSpec => {
       return { ...amountsOf(c), ...(hostNetwork && { hostPorts: hostPortsOf(c) }) };
     }),
     ...(initContainers.length > 0 && { initContainers: initContainers.map(amountsOf) }),
-    workload: workloadKey(record.namespace, record.workloadKind, record.workloadName),
-    revision: record.templateHash,
     images: [...new Set([...containers, ...initContainers].map(({ image }) => image))],
-    ...(record.priority !== 0 && { priority: record.priority }),
-    ...(record.neverPreempts && { preemptionPolicy: "Never" as const }),
-    ...(claimNodes.length > 0 && { claimNodes }),
     ...(podConfig !== undefined && rulesOf(podConfig)),
   };
 }

@@ -1,5 +1,5 @@
 import { addDemand, type Demand, demandOf } from "../pod/demand.ts";
-import { demandKey, identityKey, joinKeys, type PodClass, rulesKey } from "../pod/pod-class.ts";
+import { ClassKeys, identityKey, joinKeys, type PodClass } from "../pod/pod-class.ts";
 import { compileRules, type PodRules } from "../pod/pod-rules.ts";
 import { SchedulerError } from "../scheduler-error.ts";
 import type { NodeSpec, PodKey, PodSpec } from "../types.ts";
@@ -29,6 +29,7 @@ export class FleetState {
   readonly facts = new NodeFacts(this.nodes);
   readonly identities = new Identities();
   readonly counts: Counts;
+  readonly keys = new ClassKeys();
   readonly log = new ChangeLog();
   /** Nodes on which something may fit that did not before, because a pod left or the node itself changed. */
   readonly freed = new ChangeLog();
@@ -153,7 +154,7 @@ export class FleetState {
    * @throws SchedulerError if the pod is invalid.
    */
   classOf(pod: PodSpec): PodClass {
-    const [ofDemand, ofRules, ofIdentity] = [demandKey(pod), rulesKey(pod), identityKey(pod)];
+    const [ofDemand, ofRules, ofIdentity] = [this.keys.demand(pod), this.keys.rules(pod), identityKey(pod)];
     const preempts = pod.preemptionPolicy !== "Never";
     const key = joinKeys(pod, ofDemand, ofRules, ofIdentity);
     const known = this.#classes.get(key);

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { type Fleet, podKey as fleetKey, type NodeSpec, type PodSpec, type Taint } from "@forage/scheduler";
 import type { ObjectFaults } from "../../faults/object-faults.ts";
 import { taintsFrom } from "../../model/pod-rules.ts";
-import { podSpecOf } from "../../model/pod-spec.ts";
+import { PodSpecs } from "../../model/pod-spec.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
 import { labelsOf } from "../../state/node-labels.ts";
@@ -19,6 +19,7 @@ export interface FleetViewOptions {
 /** Keeps the scheduler's fleet in sync with the nodes and bound pods of the cluster view. */
 export class FleetView {
   readonly #options: FleetViewOptions;
+  readonly #specs = new PodSpecs();
 
   constructor(options: FleetViewOptions) {
     const { state } = options;
@@ -105,7 +106,7 @@ export class FleetView {
       else fleet.bind(spec, node);
     };
     try {
-      set(podSpecOf(pod.record));
+      set(this.#specs.of(pod.record));
     } catch (error) {
       faults.report(subjectOf(pod), error);
       // The pod is bound, so it counts as one pod on its node, with unknown requests.

@@ -2,7 +2,7 @@ import { type BackOff, backOffMs } from "@forage/common/back-off";
 import { messageOf } from "@forage/common/message-of";
 import type { Fleet } from "@forage/scheduler";
 import type { ObjectFaults } from "../../faults/object-faults.ts";
-import { podSpecOf } from "../../model/pod-spec.ts";
+import { PodSpecs } from "../../model/pod-spec.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, PodEntry } from "../../state/entries.ts";
 import type { Clock } from "../../time/clock.ts";
@@ -37,6 +37,7 @@ const RETRY: BackOff = { baseMs: 1_000, capMs: 300_000 };
  */
 export class Intake {
   readonly #options: IntakeOptions;
+  readonly #specs = new PodSpecs();
   /** Pods to read again, by key. */
   readonly #unread = new Map<string, PodEntry>();
   /** Pods whose handling failed, by uid. */
@@ -168,7 +169,7 @@ export class Intake {
         return;
       }
       const left = state.drainingPods(pod.workloadKey).map(({ record }) => record.node);
-      const spec = podSpecOf(pod.record, ties.nodes, left);
+      const spec = this.#specs.of(pod.record, ties.nodes, left);
       queue.set(pod, spec, fleet.classKey(spec));
       const summary = queue.isHopeless(uid) ? queue.summaryOf(uid) : undefined;
       if (summary !== undefined) unschedulable.set(pod, summary);
