@@ -20,8 +20,12 @@ export class AddressIndex {
   apply(changes: readonly Change[]): void {
     for (const change of changes) {
       if (change.type === "pod") {
-        const pod = change.after ?? change.before;
-        if (pod !== undefined) this.#pods.set(pod.key, change.after);
+        const { before, after } = change;
+        const pod = after ?? before;
+        if (pod === undefined) continue;
+        // Most changes of a pod leave its addresses as they are.
+        if (after !== undefined && hasSameAddresses(before, after)) this.#pods.replace(after.key, after);
+        else this.#pods.set(pod.key, after);
       } else if (change.type === "node") {
         const node = change.after ?? change.before;
         if (node !== undefined) this.#nodes.set(node.name, change.after);
@@ -36,6 +40,15 @@ export class AddressIndex {
   nodesAt(ip: string): NodeEntry[] {
     return this.#nodes.group(addressKey(ip) ?? ip);
   }
+}
+
+function hasSameAddresses(before: PodEntry | undefined, after: PodEntry): boolean {
+  if (before?.key !== after.key) return false;
+  const [old, now] = [before.status, after.status];
+  if (old === now) return true;
+  const [oldIps, ips] = [old?.podIps ?? [], now?.podIps ?? []];
+  if ((old?.podIp ?? "") !== (now?.podIp ?? "") || oldIps.length !== ips.length) return false;
+  return ips.every((ip, index) => ip === oldIps[index]);
 }
 
 function groupsOf(ips: readonly string[]): readonly string[] {

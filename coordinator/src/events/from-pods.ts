@@ -19,10 +19,11 @@ const POD_FAULTS: ReadonlySet<string> = new Set([
 export function podEvents(before: PodEntry | undefined, after: PodEntry | undefined): EventInput[] {
   const entry = after ?? before;
   if (entry === undefined) return [];
-  const { namespace, name, node } = entry.record;
-  const about = { namespace, kind: "pod", name, workload: entry.workloadKey, node };
   const found =
     after === undefined ? removal(entry) : [...placement(before, after), ...reportEvents(before, after)];
+  if (found.length === 0) return [];
+  const { namespace, name, node } = entry.record;
+  const about = { namespace, kind: "pod", name, workload: entry.workloadKey, node };
   return found.map((event) => ({ ...about, ...event }));
 }
 

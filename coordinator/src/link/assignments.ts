@@ -49,15 +49,17 @@ export class Assignments {
     const { revision, refs } = pod;
     const { objects } = this.#options.state;
     // The revision of an object would also change when old versions of it are removed.
-    const states = refs.map((ref) => {
+    let text = `${revision}`;
+    for (const ref of refs) {
       const record = objects.get(ref)?.record;
-      return record === undefined ? "-" : `${toEpochMs(record.createdAt)}.${record.generation}`;
-    });
-    const ports = this.#servicePorts(pod).map((port) => `${port.containerPort}/${port.protocol}`);
-    const hostPaths = this.#options.hostPathLimits(pod)?.prefixes.map((path) => JSON.stringify(path)) ?? [
-      "*",
-    ];
-    return [revision, ...states, ...ports, ...hostPaths].join(" ");
+      text += record === undefined ? " -" : ` ${toEpochMs(record.createdAt)}.${record.generation}`;
+    }
+    for (const { containerPort, protocol } of this.#servicePorts(pod))
+      text += ` ${containerPort}/${protocol}`;
+    const limits = this.#options.hostPathLimits(pod);
+    if (limits === undefined) return `${text} *`;
+    for (const path of limits.prefixes) text += ` ${JSON.stringify(path)}`;
+    return text;
   }
 
   /**
