@@ -16,8 +16,11 @@ const SEEDS = Number(process.env.FORAGE_SIM_SEEDS ?? 400);
 const CPU_SECONDS = Number(process.env.FORAGE_SIM_CPU_SECONDS ?? 90);
 /** The time after which no further history begins. It is reached only if other work leaves the processors no time. */
 const SECONDS = Number(process.env.FORAGE_SIM_SECONDS ?? 600);
-/** 903991: a container was removed while its events were lost, shortly before the faults ended. */
-const ONCE_BROKEN = [903_991];
+/**
+ * 903991: a container was removed while its events were lost, shortly before the faults ended. 330931: the list that
+ * follows a subscription to events failed, and the runtime then counted as unavailable for a minute.
+ */
+const ONCE_BROKEN = [330_931, 903_991];
 const RANGE = 1_000_000;
 /** This is more than any processor can play in that time. */
 const MOST = 100_000;

@@ -154,6 +154,46 @@ test("detects exits by listing while the event stream is unavailable", async () 
   await running;
 });
 
+test("lists again soon after a listing has failed that another part requested", async () => {
+  const clock = new VirtualClock();
+  const startedMs = clock.monotonicMs();
+  const stopping = new AbortController();
+  const results: unknown[] = [];
+  let fails = true;
+  const observer = new RuntimeObserver({
+    runtime: {
+      list: () => (fails ? Promise.reject(new Error("unavailable")) : Promise.resolve([])),
+      events: (signal) => listeningOnly(signal),
+    },
+    clock,
+    random: () => 0.5,
+    repairIntervalMs: 60_000,
+    signal: stopping.signal,
+    onChange: () => undefined,
+    onListed: (error) => results.push([clock.monotonicMs() - startedMs, error !== undefined]),
+    onEvents: () => undefined,
+  });
+  const running = observer.run();
+  await clock.run(3_000);
+  assert.deepEqual(results, [
+    [0, true],
+    [2_000, true],
+  ]);
+  fails = false;
+  await clock.run(58_000);
+  assert.deepEqual(results.slice(2), [[4_000, false]], "and then as usual");
+  await clock.run(5_000);
+  assert.deepEqual(results.slice(3), [[64_000, false]]);
+  stopping.abort();
+  await running;
+});
+
+/** Yields that the subscription is complete, and then no event until the signal aborts. */
+async function* listeningOnly(signal: AbortSignal): AsyncGenerator<RuntimeEvent> {
+  yield { type: "listening" };
+  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+}
+
 class World {
   readonly observer: RuntimeObserver;
   readonly changes: string[] = [];

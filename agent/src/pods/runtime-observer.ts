@@ -41,6 +41,9 @@ export class RuntimeObserver {
   /** Containers removed during a listing, which may still contain them. */
   readonly #removed = new Map<string, number>();
   #count = 0;
+  /** Whether the last listing has failed. */
+  #hasFailed = false;
+  #endWait = (): void => undefined;
   #listing: Promise<void> | undefined;
   #queued: Promise<void> | undefined;
 
@@ -125,16 +128,30 @@ export class RuntimeObserver {
   }
 
   async #repair(): Promise<void> {
-    const { clock, random, repairIntervalMs, signal } = this.#options;
-    let delayMs = repairIntervalMs;
+    const { random, repairIntervalMs, signal } = this.#options;
     while (!signal.aborted) {
-      await pause(clock, delayMs * (0.9 + 0.2 * random()), signal);
+      const delayMs = this.#hasFailed ? LIST_AGAIN_MS : repairIntervalMs;
+      const isDue = await this.#waitForNext(delayMs * (0.9 + 0.2 * random()));
       if (signal.aborted) return;
-      delayMs = repairIntervalMs;
-      await this.refresh().catch(() => {
-        delayMs = LIST_AGAIN_MS;
-      });
+      if (isDue) await this.refresh().catch(() => undefined);
     }
+  }
+
+  /** Returns false if another listing has failed meanwhile, after which the next one is due earlier. */
+  #waitForNext(delayMs: number): Promise<boolean> {
+    const { clock, signal } = this.#options;
+    return new Promise((resolve) => {
+      const end = (isDue: boolean): void => {
+        cancel();
+        signal.removeEventListener("abort", stop);
+        this.#endWait = () => undefined;
+        resolve(isDue);
+      };
+      const stop = (): void => end(false);
+      const cancel = clock.schedule(delayMs, () => end(true));
+      signal.addEventListener("abort", stop, { once: true });
+      this.#endWait = stop;
+    });
   }
 
   #handle(event: RuntimeEvent): void {
@@ -187,8 +204,13 @@ export class RuntimeObserver {
       await this.#list();
     } catch (error) {
       if (!signal.aborted) onListed(error);
+      if (!this.#hasFailed) {
+        this.#hasFailed = true;
+        this.#endWait();
+      }
       throw error;
     }
+    this.#hasFailed = false;
     onListed(undefined);
   }
 
