@@ -39,7 +39,7 @@ export interface DiskAccess {
 export function filesOn(disk: MemoryDisk, access: DiskAccess): JournalFiles {
   const { files } = disk;
   const change = async (path: string, run: () => void): Promise<void> => {
-    if (!isVolatile(path)) await takeTime(disk, access);
+    if (!isVolatile(path)) await delayAccess(disk, access);
     // A dead process changes nothing.
     if (!access.life.aborted) run();
   };
@@ -93,7 +93,7 @@ function namesIn(files: ReadonlyMap<string, Buffer>, dir: string): string[] {
     .map((path) => path.slice(prefix.length));
 }
 
-async function takeTime(disk: MemoryDisk, access: DiskAccess): Promise<void> {
+async function delayAccess(disk: MemoryDisk, access: DiskAccess): Promise<void> {
   await wait(access, Math.ceil(access.random() * LONGEST_WRITE_MS));
   while (disk.stalledUntilMs > access.clock.monotonicMs()) await wait(access, STALL_LOOK_MS);
 }

@@ -128,9 +128,9 @@ class Phases {
       { mustMatch: undefined },
       contextOf(WorkspaceManagerService.subscribe, coordinator.life),
       {
-        send: (response, taken) => {
+        send: (response, onAccepted) => {
           this.#receive(response);
-          queueMicrotask(taken);
+          queueMicrotask(onAccepted);
         },
         fail: (error) => assert.fail(String(error)),
       },

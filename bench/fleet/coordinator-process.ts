@@ -58,6 +58,12 @@ export async function startCoordinatorProcess(
   await prepare(dir);
   const args = [...nodeOptions, main, "--config", configFile];
   let running = await startProgram(args, port);
+  // After an error that nothing handles, `close` is not called.
+  const onExit = (): void => {
+    running.child.kill("SIGKILL");
+    rmSync(dir, { recursive: true, force: true });
+  };
+  process.once("exit", onExit);
   return {
     get pid() {
       return running.child.pid ?? 0;
@@ -72,6 +78,7 @@ export async function startCoordinatorProcess(
       running = await startProgram(args, port);
     },
     close: async () => {
+      process.off("exit", onExit);
       running.child.kill("SIGTERM");
       await running.ended;
       rmSync(dir, { recursive: true, force: true });

@@ -101,16 +101,16 @@ function aProxy() {
   const messages: string[] = [];
   let pending: (() => void) | undefined;
   const sink: ReaderSink = {
-    send: (message, taken) => {
+    send: (message, onAccepted) => {
       messages.push(message.toString());
-      pending = taken;
+      pending = onAccepted;
     },
     fail: ({ details }) => void messages.push(`failed: ${details}`),
   };
   const take = (): void => {
-    const taken = pending;
+    const onAccepted = pending;
     pending = undefined;
-    taken?.();
+    onAccepted?.();
   };
   return { sink, messages, take };
 }

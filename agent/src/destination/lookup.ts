@@ -5,8 +5,8 @@ import type { KnownAnswer } from "./known-answer.ts";
 
 /** The stream of a local proxy. */
 export interface ReaderSink {
-  /** Sends a message. Calls `taken` once the transport has accepted it. */
-  send(message: Buffer, taken: () => void): void;
+  /** Sends a message. Calls `onAccepted` once the transport has accepted it. */
+  send(message: Buffer, onAccepted: () => void): void;
   fail(error: Pick<ServiceError, "code" | "details">): void;
 }
 

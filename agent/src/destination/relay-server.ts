@@ -157,7 +157,7 @@ function serveLookup(
   call.on("close", end);
   call.on("error", end);
   stop = relay.read(method, call.request, client, {
-    send: (message, taken) => void call.write(message, () => taken()),
+    send: (message, onAccepted) => void call.write(message, () => onAccepted()),
     fail,
   });
   if (over) stop?.();

@@ -20,7 +20,7 @@ export function conflictOf(own: RunningAgent, others: readonly RunningAgent[]): 
 }
 
 /** Returns the reason why the instance's name can't be used. The other agent's record may be missing. */
-export function takenInstance(instance: string, other: RunningAgent | undefined): string {
+export function describeUsedInstance(instance: string, other: RunningAgent | undefined): string {
   const holder = other === undefined ? "another agent" : describeAgent(other);
   return `${holder} uses the instance "${instance}" in this network namespace already: set another \`instance\`, or stop that agent`;
 }

@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, readlink, rename, rm, rmdir, writeFile } from
 import { join } from "node:path";
 import { type DirectoryLock, lockDirectory } from "@forage/identity/directory-lock";
 import { type Clock, pause } from "../clock.ts";
-import { conflictOf, type RunningAgent, takenInstance } from "./conflict.ts";
+import { conflictOf, describeUsedInstance, type RunningAgent } from "./conflict.ts";
 
 export interface HostClaimOptions {
   /** The directory of all agents' `NAMESPACE/INSTANCE/agent.json`. Accessible to root only. */
@@ -57,7 +57,7 @@ export class HostClaim {
     return withLock(options, async () => {
       await mkdir(own, { recursive: true, mode: 0o700 });
       const lock = await lockDirectory(own);
-      if (lock === undefined) throw new HostConflict(takenInstance(instance, await readRecord(own)));
+      if (lock === undefined) throw new HostConflict(describeUsedInstance(instance, await readRecord(own)));
       const claim = new HostClaim(options, lock);
       try {
         await claim.#record(options.agent);

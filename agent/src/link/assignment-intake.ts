@@ -81,12 +81,12 @@ export class AssignmentIntake {
   }
 
   #enqueue(merge: (held: Unwritten | undefined) => Unwritten | undefined): Promise<void> {
-    const taken = this.#work.then(() => {
+    const done = this.#work.then(() => {
       this.#unwritten = merge(this.#unwritten);
       return this.#write();
     });
-    this.#work = taken.catch(() => undefined);
-    return taken;
+    this.#work = done.catch(() => undefined);
+    return done;
   }
 
   async #write(): Promise<void> {

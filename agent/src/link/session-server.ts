@@ -90,8 +90,8 @@ export class SessionServer {
     const opened = writer.send({ $case: "sessionId", value: request.sessionId });
     const served = refusal
       ? Promise.reject(new Error(refusal))
-      : this.#serve(request, writer, ending.signal, (taker) => {
-          void readInput(taker, stream).finally(() => ending.abort());
+      : this.#serve(request, writer, ending.signal, (consumer) => {
+          void readInput(consumer, stream).finally(() => ending.abort());
         });
     // Awaited only after the first frame was sent.
     served.catch(() => undefined);

@@ -26,7 +26,7 @@ export function planLogLimit(logs: readonly StoredLog[], limitBytes: number): Lo
   let excess = logs.reduce((sum, { bytes }) => sum + bytes, 0) - limitBytes;
   if (excess <= 0) return { remove: [], shrink: [] };
   excess += limitBytes * FREE_SHARE;
-  const takeWhileOver = (candidates: readonly StoredLog[]) =>
+  const selectWhileOver = (candidates: readonly StoredLog[]) =>
     candidates.filter(({ bytes }) => {
       if (excess <= 0) return false;
       excess -= bytes;
@@ -34,7 +34,7 @@ export function planLogLimit(logs: readonly StoredLog[], limitBytes: number): Lo
     });
   const over = logs.filter((it) => it.superseded).sort((a, b) => a.changedMs - b.changedMs);
   const present = logs.filter((it) => !it.superseded && it.bytes > 0).sort((a, b) => b.bytes - a.bytes);
-  return { remove: takeWhileOver(over), shrink: takeWhileOver(present) };
+  return { remove: selectWhileOver(over), shrink: selectWhileOver(present) };
 }
 
 /** Returns the default limit: a tenth of the disk, but no more than people can usefully search. */

@@ -80,8 +80,8 @@ export class FakeNetwork implements PodNetwork {
     for (const pod of known) {
       const { podUid } = pod;
       const ports = [...pod.ports, ...(found.find((it) => it.podUid === podUid)?.ports ?? [])];
-      const taken = this.#ports.hold(podUid, ports);
-      const own = ports.filter((mapping) => !taken.includes(mapping));
+      const heldByOthers = this.#ports.hold(podUid, ports);
+      const own = ports.filter((mapping) => !heldByOthers.includes(mapping));
       if (this.#host.sandboxes.has(podUid)) this.#host.published.set(podUid, own);
     }
     this.#open = true;

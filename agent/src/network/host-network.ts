@@ -144,16 +144,16 @@ export class HostNetwork implements PodNetwork {
       const present = await this.#presentClaim(podUid);
       if (present !== undefined) return sandboxOf(podUid, present);
       if (signal.aborted) throw aborted("attach");
-      const taken = await pool.acquire();
+      const acquired = await pool.acquire();
       if (signal.aborted) {
-        pool.release(taken);
+        pool.release(acquired);
         throw aborted("attach");
       }
-      const claimed = { ...taken, podUid };
+      const claimed = { ...acquired, podUid };
       // Written to disk before anything can run in the sandbox. If that fails, the sandbox is returned to the pool;
       // otherwise it would have no owner until the next start.
       await this.#records.write(claimed).catch((error) => {
-        pool.release(taken);
+        pool.release(acquired);
         throw error;
       });
       this.#claims.set(podUid, claimed);
@@ -310,11 +310,11 @@ export class HostNetwork implements PodNetwork {
   }
 
   #adoptPorts({ podUid, ports }: KnownPod): void {
-    const taken = this.#ports.hold(podUid, ports);
-    if (taken.length > 0)
-      this.#dependencies.log.warn({ event: "host-ports-held-twice", podUid, ports: taken });
+    const heldByOthers = this.#ports.hold(podUid, ports);
+    if (heldByOthers.length > 0)
+      this.#dependencies.log.warn({ event: "host-ports-held-twice", podUid, ports: heldByOthers });
     const record = this.#claims.get(podUid);
-    const own = ports.filter((mapping) => !taken.includes(mapping));
+    const own = ports.filter((mapping) => !heldByOthers.includes(mapping));
     if (record !== undefined) this.#table.preset(podUid, record, own);
   }
 

@@ -63,9 +63,9 @@ export class PortAllocator {
   allocateOwn(podUid: string, desired: readonly PortRequest[]): Promise<readonly PortMapping[]> {
     const mappings = desired.map((it) => ({ ...it, hostPort: it.containerPort }));
     const result = this.#turn.then(() => {
-      const taken = mappings.find((it) => (this.#holders.get(keyOf(it)) ?? podUid) !== podUid);
-      if (taken !== undefined) {
-        const message = `port ${taken.hostPort}/${taken.protocol} of this host is held by another pod`;
+      const conflict = mappings.find((it) => (this.#holders.get(keyOf(it)) ?? podUid) !== podUid);
+      if (conflict !== undefined) {
+        const message = `port ${conflict.hostPort}/${conflict.protocol} of this host is held by another pod`;
         throw new NetworkError("NO_PORT_LEFT", message, { retryable: true });
       }
       this.#record(podUid, mappings);

@@ -26,7 +26,7 @@ export const probePort: PortProbe = (protocol, port) => {
 function canListen(port: number, host: string): Promise<boolean | undefined> {
   return new Promise((resolve) => {
     const server = createServer((socket) => socket.destroy());
-    server.once("error", (error: NodeJS.ErrnoException) => resolve(isTaken(error) ? false : undefined));
+    server.once("error", (error: NodeJS.ErrnoException) => resolve(isInUse(error) ? false : undefined));
     server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(true)));
   });
 }
@@ -36,13 +36,13 @@ function canBind(port: number, type: "udp4" | "udp6"): Promise<boolean | undefin
     const socket = createSocket({ type });
     socket.once("error", (error: NodeJS.ErrnoException) => {
       socket.close();
-      resolve(isTaken(error) ? false : undefined);
+      resolve(isInUse(error) ? false : undefined);
     });
     socket.bind({ port, exclusive: true }, () => socket.close(() => resolve(true)));
   });
 }
 
-function isTaken(error: NodeJS.ErrnoException): boolean {
+function isInUse(error: NodeJS.ErrnoException): boolean {
   return error.code === "EADDRINUSE" || error.code === "EACCES";
 }
 

@@ -37,13 +37,13 @@ export function recoveredMemory(pod: Pod, lost: PodMemory, found: PodOnHost, now
     const current = newestLive(pod, spec, containers);
     const before = memoryOf(memory, spec.name);
     if (current === undefined || before.phase === "started") continue;
-    const taken = {
+    const containerMemory = {
       ...adopted(before, current, nowMs),
       ...(spec.hooks?.postStart && { postStart: "done" as const }),
       // Until the first probe, assume that the container is healthy.
       ...(hasProbes(spec) && { health: { started: true, ready: true } }),
     };
-    memory = withBegun(withContainer(memory, spec.name, taken), roleOf(pod, spec.name));
+    memory = withBegun(withContainer(memory, spec.name, containerMemory), roleOf(pod, spec.name));
   }
   return memory.begun === undefined ? memory : withInitialized(memory, pod, nowMs);
 }

@@ -23,7 +23,7 @@ interface Attaching {
 async function attached({ input, options = { stdin: true }, exitCode = 0, refusal }: Attaching) {
   const written: string[] = [];
   const taken: string[] = [];
-  let taker: InputConsumer = {};
+  let consumer: InputConsumer = {};
   const writer: Pick<FrameWriter, "data"> = {
     data: async (name, data) => void written.push(`${name} ${Buffer.from(data)}`),
   };
@@ -32,9 +32,9 @@ async function attached({ input, options = { stdin: true }, exitCode = 0, refusa
     exitCodeOf: (podUid, { container, attempt }) =>
       podUid === "p1" && container === "web" && attempt === 1 && exitCode >= 0 ? exitCode : undefined,
     readLog: async function* (_of, { follow, sinceMs }) {
-      await taker.data?.(Buffer.from("ping"));
-      taker.resize?.(90, 30);
-      await taker.closed?.();
+      await consumer.data?.(Buffer.from("ping"));
+      consumer.resize?.(90, 30);
+      await consumer.closed?.();
       yield Buffer.from(`follows ${follow} since ${sinceMs}`);
     },
     openInput: async ({ id, kind, ends }) => {
@@ -53,7 +53,7 @@ async function attached({ input, options = { stdin: true }, exitCode = 0, refusa
       ...{ podUid: "p1", signal, writer: writer as FrameWriter },
       found: { container: "web", attempt: 1, id: "c1", ...(input && { input }) },
       readInput: (it) => {
-        taker = it;
+        consumer = it;
       },
     },
     options,

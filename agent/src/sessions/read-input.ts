@@ -3,17 +3,17 @@ import type { ServeStream } from "./frame-writer.ts";
 import type { InputConsumer } from "./session.ts";
 
 /**
- * Passes input to `taker` until the client ends its stream. Never rejects, because a broken stream has no reader for
+ * Passes input to `consumer` until the client ends its stream. Never rejects, because a broken stream has no reader for
  * the error.
  */
-export async function readInput(taker: InputConsumer, stream: ServeStream): Promise<void> {
-  let taking = true;
+export async function readInput(consumer: InputConsumer, stream: ServeStream): Promise<void> {
+  let accepting = true;
   try {
     for await (const { frame } of stream as AsyncIterable<ServeResponse>) {
-      if (frame === undefined || !taking) continue;
+      if (frame === undefined || !accepting) continue;
       // A session that accepts no more input may still produce output.
-      await pass(frame, taker).catch(() => {
-        taking = false;
+      await pass(frame, consumer).catch(() => {
+        accepting = false;
       });
     }
   } catch {
@@ -21,16 +21,16 @@ export async function readInput(taker: InputConsumer, stream: ServeStream): Prom
   }
 }
 
-async function pass(frame: NonNullable<ServeResponse["frame"]>, taker: InputConsumer): Promise<void> {
+async function pass(frame: NonNullable<ServeResponse["frame"]>, consumer: InputConsumer): Promise<void> {
   switch (frame.$case) {
     case "stdin":
-      return taker.data?.(frame.value);
+      return consumer.data?.(frame.value);
     case "stdinClosed":
-      return taker.closed?.();
+      return consumer.closed?.();
     case "resize":
-      return taker.resize?.(frame.value.columns, frame.value.rows);
+      return consumer.resize?.(frame.value.columns, frame.value.rows);
     case "imageMissing":
-      return taker.missing?.(frame.value.digests);
+      return consumer.missing?.(frame.value.digests);
     default:
       return frame satisfies never;
   }

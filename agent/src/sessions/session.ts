@@ -13,7 +13,7 @@ export interface Session {
    * Reads the client's input. Every handler calls it exactly once, because a stream that is not read does not report
    * its end.
    */
-  readonly readInput: (taker: InputConsumer) => void;
+  readonly readInput: (consumer: InputConsumer) => void;
 }
 
 /**

@@ -3,7 +3,7 @@ import { UploadRequest, type UploadResponse } from "@forage/proto/forage/workspa
 
 /** The part of a gRPC call that an upload uses. Messages are encoded already. */
 export interface UploadCall {
-  write(message: Buffer, taken: () => void): unknown;
+  write(message: Buffer, onAccepted: () => void): unknown;
   end(): void;
   cancel(): void;
 }
@@ -68,10 +68,10 @@ export class UploadStream {
     for (let at = 0; at < chunk.byteLength && !this.#settled; ) {
       const part = await this.#part();
       if (part === undefined) return;
-      const taken = chunk.subarray(at, at + PART_BYTES - part.bytes);
-      part.buffer.set(taken, BYTES_FIELD_HEADER_MAX + part.bytes);
-      part.bytes += taken.byteLength;
-      at += taken.byteLength;
+      const copied = chunk.subarray(at, at + PART_BYTES - part.bytes);
+      part.buffer.set(copied, BYTES_FIELD_HEADER_MAX + part.bytes);
+      part.bytes += copied.byteLength;
+      at += copied.byteLength;
       if (part.bytes === PART_BYTES) this.#flush();
     }
   }

@@ -49,7 +49,7 @@ export class Streams {
   }
 
   get open(): number {
-    return this.#places.taken;
+    return this.#places.held;
   }
 
   /**

@@ -87,8 +87,8 @@ export class UsageHistory {
     const nowMs = clock.nowMs();
     const nodes = state.nodes().map((node) => [node.name, sampleOf(nodeUsage(node.health))] as const);
     const pods = state.pods().map((pod) => [pod.record.uid, sampleOf(podUsage(state, pod, usage))] as const);
-    takeEach(this.#nodes, nodes, { nowMs, maxRings: maxNodes });
-    takeEach(this.#pods, pods, { nowMs, maxRings: maxPods });
+    addToEach(this.#nodes, nodes, { nowMs, maxRings: maxNodes });
+    addToEach(this.#pods, pods, { nowMs, maxRings: maxPods });
   }
 }
 
@@ -96,7 +96,7 @@ export class UsageHistory {
  * Drops the rings of removed objects, makes rings for objects with a first value, and adds a sample
  * to each ring.
  */
-function takeEach(
+function addToEach(
   rings: Map<string, Ring>,
   samples: readonly (readonly [key: string, sample: Sample | undefined])[],
   { nowMs, maxRings }: { readonly nowMs: number; readonly maxRings: number },

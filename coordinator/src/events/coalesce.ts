@@ -14,7 +14,8 @@ export interface WrittenEvent {
  */
 export function coalesceKey(event: EventInput | EventRecord): string {
   const { namespace, kind, name, type, reason, message } = event;
-  return JSON.stringify([namespace, kind, name, type, reason, message]);
+  // Only the message can contain line breaks, so different events have different keys.
+  return `${namespace}\n${kind}\n${name}\n${type}\n${reason}\n${message}`;
 }
 
 interface Recent {

@@ -15,7 +15,10 @@ export const DEFAULT_EVENT_LIMITS: EventLimits = { maxCount: 10_000, maxBytes: 8
  * longest back-off of agents.
  */
 export const COALESCE_MS = 10 * 60 * 1000;
-/** The most events whose repetitions are counted at a time. */
+/**
+ * The most events whose repetitions are counted at a time. It may be exceeded by `ADDED_BETWEEN_SEARCHES`, because the
+ * oldest ones are only dropped in a search.
+ */
 export const MAX_COALESCED = 2_000;
 
 /**
@@ -26,7 +29,7 @@ export const BURST_PER_OBJECT = 25;
 export const REFILL_MS = 5_000;
 /**
  * The most objects whose rate is tracked. The least recently active one is dropped, and may then
- * record a burst again.
+ * record a burst again. It may be exceeded by `ADDED_BETWEEN_SEARCHES`.
  */
 export const MAX_RATED = 10_000;
 /**

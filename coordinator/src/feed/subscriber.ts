@@ -24,7 +24,7 @@ export class Subscriber<S> {
   readonly #sink: Sink<Buffer>;
   readonly #stopWatching: (() => void) | undefined;
   readonly #wake = (): void => this.#advance();
-  readonly #taken = (): void => {
+  readonly #onAccepted = (): void => {
     this.#sending = false;
     this.#advance();
   };
@@ -65,7 +65,7 @@ export class Subscriber<S> {
     if (message === undefined) return;
     this.#left = this.#left.slice(1);
     this.#sending = true;
-    this.#sink.send(message, this.#taken);
+    this.#sink.send(message, this.#onAccepted);
   }
 
   #evaluate(): void {

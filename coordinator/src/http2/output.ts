@@ -12,7 +12,7 @@ const CONTROL_BYTES = 256 * 1024;
 export interface Outgoing {
   readonly bytes: Buffer;
   /** Functions to call once the transport has accepted the bytes. */
-  readonly taken: readonly (() => void)[];
+  readonly callbacks: readonly (() => void)[];
 }
 
 /** The unsent frames of one connection, in order. */
@@ -20,7 +20,7 @@ export class Output {
   readonly #onFirst: () => void;
   readonly #chunks: Buffer[] = [];
   #bytes = 0;
-  readonly #taken: (() => void)[] = [];
+  readonly #callbacks: (() => void)[] = [];
 
   /** Creates the buffer. `onFirst` is called when it becomes non-empty. */
   constructor(onFirst: () => void) {
@@ -39,12 +39,12 @@ export class Output {
     return this.#bytes < CONTROL_BYTES;
   }
 
-  /** Adds a frame. `taken` is called once the transport has accepted the frame. */
-  push(frame: Buffer, taken?: () => void): void {
+  /** Adds a frame. `onAccepted` is called once the transport has accepted the frame. */
+  push(frame: Buffer, onAccepted?: () => void): void {
     const isFirst = this.#bytes === 0;
     this.#chunks.push(frame);
     this.#bytes += frame.length;
-    if (taken !== undefined) this.#taken.push(taken);
+    if (onAccepted !== undefined) this.#callbacks.push(onAccepted);
     if (isFirst) this.#onFirst();
   }
 
@@ -58,6 +58,6 @@ export class Output {
       this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks, this.#bytes);
     this.#chunks.length = 0;
     this.#bytes = 0;
-    return { bytes, taken: this.#taken.splice(0) };
+    return { bytes, callbacks: this.#callbacks.splice(0) };
   }
 }

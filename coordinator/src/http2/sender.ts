@@ -119,7 +119,7 @@ export class Sender {
   #sendBody(stream: ServerStream): boolean {
     const { output, onData } = this.#options;
     while (stream.pending !== undefined) {
-      const { bytes, sent, taken } = stream.pending;
+      const { bytes, sent, onAccepted } = stream.pending;
       const length = Math.min(MAX_FRAME_BYTES, this.#window, stream.sendWindow, bytes.length - sent);
       if (length <= 0 || !output.hasRoomForStreams) {
         this.#wait(stream, length <= 0);
@@ -132,7 +132,7 @@ export class Sender {
       stream.sendWindow -= length;
       stream.pending.sent += length;
       if (isLast) stream.pending = undefined;
-      output.push(frame, isLast ? taken : undefined);
+      output.push(frame, isLast ? onAccepted : undefined);
       onData();
     }
     if (stream.stalledMs !== undefined) {

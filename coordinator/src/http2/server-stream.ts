@@ -31,7 +31,7 @@ export interface StreamHost {
 export interface Pending {
   readonly bytes: Buffer;
   sent: number;
-  readonly taken: () => void;
+  readonly onAccepted: () => void;
 }
 
 /**
@@ -87,12 +87,12 @@ export class ServerStream {
   }
 
   /**
-   * Sends a part of the body. Must not be called again before `taken` was called, which happens
+   * Sends a part of the body. Must not be called again before `onAccepted` was called, which happens
    * once the transport has accepted the bytes, or never if the stream ends first.
    */
-  write(bytes: Buffer, taken: () => void): void {
+  write(bytes: Buffer, onAccepted: () => void): void {
     if (this.isClosed || this.ending !== undefined) return;
-    this.pending = { bytes, sent: 0, taken };
+    this.pending = { bytes, sent: 0, onAccepted };
     this.#host.send(this);
   }
 

@@ -111,11 +111,11 @@ export class SocketConnection {
     this.#isScheduled = false;
     if (this.#isBlocked || this.#isEnding || !this.#connection.hasOutput) return;
     this.#writes++;
-    const { bytes, taken } = this.#connection.takeOutput();
+    const { bytes, callbacks } = this.#connection.takeOutput();
     this.#socket.write(bytes, (error) => {
       this.#writes--;
       if (error) return;
-      for (const callBack of taken) callBack();
+      for (const callBack of callbacks) callBack();
       this.#connection.resume();
       this.#write();
       this.#endIfIdle();

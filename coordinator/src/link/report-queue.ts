@@ -70,7 +70,7 @@ export class ReportQueue {
     const { agentVersion, bootId } = hello;
     this.#agent = { agentVersion, bootId };
     this.#report = hello.node;
-    const pods = hello.pods.filter((status) => this.#takes(status));
+    const pods = hello.pods.filter((status) => this.#isBoundHere(status));
     const vanished = new Set(vanishedPods(node, hello.pods, options.state).map(({ record }) => record.uid));
     this.#hello = { pods, vanished };
   }
@@ -88,7 +88,7 @@ export class ReportQueue {
   }
 
   putStatuses(statuses: readonly PodStatus[]): void {
-    for (const status of statuses) if (this.#takes(status)) this.#statuses.set(status.uid, status);
+    for (const status of statuses) if (this.#isBoundHere(status)) this.#statuses.set(status.uid, status);
     this.#wake();
   }
 
@@ -244,7 +244,7 @@ export class ReportQueue {
    * Reports whether the pod is bound to the node. A report about a pod that is gone, or not bound again after a restore, is
    * no fault of the node.
    */
-  #takes({ uid }: PodStatus): boolean {
+  #isBoundHere({ uid }: PodStatus): boolean {
     const node = this.#node;
     const record = this.#options.state.podByUid(uid)?.record;
     if (record?.node && record.node !== node)

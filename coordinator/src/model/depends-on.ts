@@ -29,7 +29,9 @@ export function parseDependsOn(text: string): readonly Dependency[] | string {
 
 /** Returns the resource's dependencies. Empty without the annotation, or with an invalid one that an earlier version stored. */
 export function dependenciesOf({ resource }: Pick<ResourceRecord, "resource">): readonly Dependency[] {
-  const found = parseDependsOn(annotationsOf(resource)?.[JOB_ANNOTATIONS.dependsOn] ?? "");
+  const text = annotationsOf(resource)?.[JOB_ANNOTATIONS.dependsOn];
+  if (text === undefined) return [];
+  const found = parseDependsOn(text);
   return typeof found === "string" ? [] : found;
 }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { hashLabels, hashMessage } from "./hash.ts";
 
 const template = (labels: Record<string, string>, image = "app:v1") =>
@@ -11,6 +12,16 @@ test("hashes don't depend on the order in which maps were filled", () => {
   const other = hashMessage(PodTemplate, template({ "9": "y", b: "2", "10": "x", a: "1" }));
   assert.equal(one, other);
   assert.match(one, /^[0-9a-f]{64}$/);
+});
+
+test("maps in lists of messages are sorted", () => {
+  const request = (labels: Record<string, string>) =>
+    ApplyResourcesRequest.fromPartial({
+      resources: [{ name: "a" }, { name: "b", spec: { $case: "job", value: { podConfig: { labels } } } }],
+    });
+  const hash = hashMessage(ApplyResourcesRequest, request({ b: "1", a: "2" }));
+  assert.equal(hash, hashMessage(ApplyResourcesRequest, request({ a: "2", b: "1" })));
+  assert.notEqual(hash, hashMessage(ApplyResourcesRequest, request({ a: "1", b: "2" })));
 });
 
 test("hashes differ for different labels and images", () => {

@@ -72,7 +72,8 @@ function decodedCall(call: BytesCall, method: Method, request: unknown): BytesCa
   };
   const own: Readonly<Record<string, unknown>> = {
     request,
-    write: (message: unknown, taken?: () => void) => call.write(method.responseSerialize(message), taken),
+    write: (message: unknown, onAccepted?: () => void) =>
+      call.write(method.responseSerialize(message), onAccepted),
     on: (event: string, listener: (message: unknown) => void) =>
       call.on(event, event === "data" ? decoding(listener) : listener),
   };

@@ -33,7 +33,7 @@ test("ignores messages for a closed stream", LIMIT, async (t) => {
   const closed = once(stream, "close");
   stream.close();
   await closed;
-  write(Buffer.from("late"), () => assert.fail("it was taken"));
+  write(Buffer.from("late"), () => assert.fail("it was accepted"));
   assert.equal(headers, 0);
 });
 
@@ -43,9 +43,9 @@ test("delivers pushed messages, the status and an error to a gRPC client", LIMIT
   while (sinks.length < 2) await new Promise((resolve) => setImmediate(resolve));
   const [first, second] = sinks;
   for (const text of ["one", "", "three"])
-    await new Promise<void>((taken) => first?.send(Buffer.from(text), taken));
+    await new Promise<void>((onAccepted) => first?.send(Buffer.from(text), onAccepted));
   first?.fail(undefined);
-  await new Promise<void>((taken) => second?.send(Buffer.from("only"), taken));
+  await new Promise<void>((onAccepted) => second?.send(Buffer.from("only"), onAccepted));
   second?.fail(Object.assign(new Error("no more"), { code: "NOT_FOUND" }));
   assert.deepEqual(await ended, { messages: ["one", "", "three"], code: 0 });
   const { messages, code } = await failed;
@@ -103,7 +103,7 @@ test("ends a generator of encoded messages when its client disconnects without r
 });
 
 interface HeldSink {
-  send(bytes: Buffer, taken: () => void): void;
+  send(bytes: Buffer, onAccepted: () => void): void;
   fail(error: unknown): void;
 }
 

@@ -33,14 +33,14 @@ export function directWriter(
   call: { sendMetadata(metadata: Metadata): void },
   stream: ServerHttp2Stream,
   framer: Framer,
-): (bytes: Uint8Array, taken: () => void) => void {
+): (bytes: Uint8Array, onAccepted: () => void) => void {
   let isStarted = false;
-  return (bytes, taken) => {
+  return (bytes, onAccepted) => {
     if (stream.destroyed || stream.closed) return;
     if (!isStarted) {
       isStarted = true;
       call.sendMetadata(new Metadata());
     }
-    stream.write(framer.framed(bytes), taken);
+    stream.write(framer.framed(bytes), onAccepted);
   };
 }

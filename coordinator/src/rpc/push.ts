@@ -3,10 +3,10 @@ import type { CallContext } from "./caller.ts";
 /** Receives the messages of a pushed stream. */
 export interface Sink<R> {
   /**
-   * Sends a message, and calls `taken` once the transport has accepted it. A sender that waits for
+   * Sends a message, and calls `onAccepted` once the transport has accepted it. A sender that waits for
    * this call queues nothing.
    */
-  send(message: R, taken: () => void): void;
+  send(message: R, onAccepted: () => void): void;
   /** Ends the stream with the error's status. */
   fail(error: unknown): void;
 }

@@ -22,8 +22,8 @@ class SlowCall extends Duplex {
 
   override _read(): void {}
 
-  override _write(_message: unknown, _encoding: string, taken: () => void): void {
-    this.accept = taken;
+  override _write(_message: unknown, _encoding: string, onAccepted: () => void): void {
+    this.accept = onAccepted;
   }
 }
 

@@ -257,7 +257,7 @@ function framesWriter(method: Method, options: ServeOptions): WriterOf {
     return async (bytes) => {
       if (!(bytes instanceof Uint8Array)) throw new TypeError(`${method.path} yields encoded messages only`);
       if (direct === undefined) await write(method.responseDeserialize(Buffer.from(bytes)));
-      else await untilAccepted((taken) => direct(bytes, taken), signal);
+      else await untilAccepted((onAccepted) => direct(bytes, onAccepted), signal);
     };
   };
 }
@@ -311,9 +311,9 @@ function pushing(
       const context = { method: method.path, caller, peer: peerOf(call, options) };
       const stream = options.streamOf?.(call.metadata);
       const write = stream && directWriter(call, stream, framer);
-      const send = (message: unknown, taken: () => void): void => {
-        if (write === undefined) call.write(message, taken);
-        else if (!over) write(method.responseSerialize(message), taken);
+      const send = (message: unknown, onAccepted: () => void): void => {
+        if (write === undefined) call.write(message, onAccepted);
+        else if (!over) write(method.responseSerialize(message), onAccepted);
       };
       close = handler.push(call.request, context, { send, fail: finish });
       unwatch = options.tokens?.watch(caller, finish);

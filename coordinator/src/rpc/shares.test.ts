@@ -5,9 +5,10 @@ import { Shares } from "./shares.ts";
 test("gives one workspace at most half of the slots, and leaves slots for others", () => {
   const shares = new Shares({ what: "places", total: 100, ofUser: 90, isFair: true });
   const takeAll = (id: string): (() => void)[] => {
-    const taken: (() => void)[] = [];
-    for (let done = shares.tryAcquire(id); done !== undefined; done = shares.tryAcquire(id)) taken.push(done);
-    return taken;
+    const releases: (() => void)[] = [];
+    for (let done = shares.tryAcquire(id); done !== undefined; done = shares.tryAcquire(id))
+      releases.push(done);
+    return releases;
   };
   const greedy = takeAll("a");
   assert.equal(greedy.length, 50);
@@ -37,10 +38,10 @@ test("lets users share all slots if no slot is reserved for the next user", () =
   const shares = new Shares({ what: "places", total: 3, ofUser: 2 });
   const release = shares.acquire("a");
   for (const user of ["a", "b"]) shares.acquire(user);
-  assert.equal(shares.taken, 3);
+  assert.equal(shares.held, 3);
   assert.throws(() => shares.acquire("b"), { message: /^places: 3, which is the limit/ });
   release();
   release();
-  assert.equal(shares.taken, 2);
+  assert.equal(shares.held, 2);
   shares.acquire("b");
 });

@@ -20,14 +20,14 @@ export interface SharesOptions {
 export class Shares {
   readonly #options: SharesOptions;
   readonly #byUser = new Map<string, number>();
-  #taken = 0;
+  #held = 0;
 
   constructor(options: SharesOptions) {
     this.#options = options;
   }
 
-  get taken(): number {
-    return this.#taken;
+  get held(): number {
+    return this.#held;
   }
 
   /**
@@ -49,15 +49,15 @@ export class Shares {
   tryAcquire(user: string): (() => void) | undefined {
     const { total, ofUser, isFair = false } = this.#options;
     const own = this.#byUser.get(user) ?? 0;
-    const free = total - this.#taken;
+    const free = total - this.#held;
     if (own >= ofUser || free <= (isFair ? own : 0)) return undefined;
-    this.#taken += 1;
+    this.#held += 1;
     this.#byUser.set(user, own + 1);
     let held = true;
     return () => {
       if (!held) return;
       held = false;
-      this.#taken -= 1;
+      this.#held -= 1;
       const left = (this.#byUser.get(user) ?? 1) - 1;
       if (left === 0) this.#byUser.delete(user);
       else this.#byUser.set(user, left);

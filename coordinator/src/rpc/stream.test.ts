@@ -35,7 +35,7 @@ test("leaves no listener on the call or on the signal after waiting for a slow r
 
 test("stops waiting for the acceptance of a message when the call ends", async () => {
   const over = new AbortController();
-  await untilAccepted((taken) => taken(), over.signal);
+  await untilAccepted((onAccepted) => onAccepted(), over.signal);
   const waiting = untilAccepted(() => {}, over.signal);
   assert.equal(getEventListeners(over.signal, "abort").length, 1);
   over.abort();
@@ -52,10 +52,10 @@ test("reads at most 16 requests ahead of a slow handler", async () => {
   assert.equal((await requests.next()).value, 0);
   for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve));
   assert.equal(call.isPaused(), true);
-  const taken = [0];
-  while (taken.length < 100) taken.push((await requests.next()).value as number);
+  const received = [0];
+  while (received.length < 100) received.push((await requests.next()).value as number);
   assert.deepEqual(
-    taken,
+    received,
     Array.from({ length: 100 }, (_, index) => index),
   );
   stopping.abort();

@@ -165,7 +165,7 @@ export function drained(
 }
 
 /** Resolves when `send` calls back, or when the call has ended and the callback may never come. */
-export function untilAccepted(send: (taken: () => void) => void, signal: AbortSignal): Promise<void> {
+export function untilAccepted(send: (onAccepted: () => void) => void, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const finish = (): void => {
       signal.removeEventListener("abort", finish);

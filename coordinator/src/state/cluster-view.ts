@@ -15,7 +15,6 @@ import {
 import { decodeRecord } from "../model/codec.ts";
 import { objectKey, PREFIXES, podKey, resourceKey } from "../model/keys.ts";
 import type { ObjectName } from "../model/object-name.ts";
-import { workloadKey } from "../model/workload.ts";
 import type { StoredRecord, WatchEvent } from "../store/index.ts";
 import { applyToken } from "./api-tokens.ts";
 import { derivedWorkload } from "./derived-workload.ts";
@@ -31,6 +30,7 @@ import type {
 import { podGroups, resourceGroups, rolloutGroups, targetGroup, templateGroup } from "./groups.ts";
 import { IndexMap } from "./index-map.ts";
 import { keptPodGroups } from "./kept-pods.ts";
+import { KnownJobs } from "./known-jobs.ts";
 import { Listeners } from "./listeners.ts";
 import { ObjectsView } from "./objects-view.ts";
 import { statusOf } from "./pod-status.ts";
@@ -53,6 +53,7 @@ export class ClusterView {
   readonly #reports = new Map<string, NodeStatusRecord>();
   readonly #rollouts = new IndexMap<RolloutEntry>((r) => rolloutGroups(r.record));
   readonly podTemplates = new PodTemplates();
+  readonly jobs = new KnownJobs();
   /** Secrets, config maps and the other objects that pods refer to. */
   readonly objects = new ObjectsView();
   /** Revisions, with the groups `workload:KEY` by workload and `pin:NAMESPACE/KIND/NAME` by pinned object. */
@@ -345,7 +346,6 @@ export class ClusterView {
       key,
       revision: stored.modRevision,
       ...found,
-      workloadKey: workloadKey(found.record.namespace, found.record.workloadKind, found.record.workloadName),
       ...statusOf(this.#statuses.get(key.slice(PREFIXES.pods.length))),
     };
     changes.push({ type: "pod", before: this.#pods.set(key, after), after });

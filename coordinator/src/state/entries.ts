@@ -45,6 +45,8 @@ export interface PodEntry {
   readonly workloadKey: string;
   /** The objects to which the pod refers. */
   readonly refs: readonly PodRef[];
+  /** The groups of the view that all pods of its template have. Absent: the template is not shared, or missing. */
+  readonly templateGroups?: readonly string[];
   /** The last status that its node reported. Undefined: none has arrived yet. */
   readonly status: PodStatus | undefined;
   /** The time of the last change of the status, by the coordinator's clock. */

@@ -1,6 +1,7 @@
 import type { RolloutRecord } from "@forage/proto/forage/store/v1/store";
 import { dependenciesOf } from "../model/depends-on.ts";
 import { objectKey, podTemplateKey } from "../model/keys.ts";
+import type { PodRef } from "../model/pod-refs.ts";
 import { certificateRefsOf } from "../model/route-refs.ts";
 import { runRefsOf } from "../model/run-refs.ts";
 import { workloadKey } from "../model/workload.ts";
@@ -30,15 +31,36 @@ function targetGroups({ namespace, resource }: ResourceEntry["record"]): string[
   return [targetGroup(workloadKey(namespace, "container_service", spec.value.target))];
 }
 
-export function podGroups({ record, workloadKey: workload, refs }: PodEntry): string[] {
-  const groups = [`ns:${record.namespace}`, `workload:${workload}`];
+/** The common parts of a template's pods. Pods whose records contain their templates have no template's key. */
+interface CommonOfPods {
+  readonly namespace: string;
+  readonly workload: string;
+  readonly refs: readonly PodRef[];
+  readonly templateKey: string | undefined;
+}
+
+/** Returns the groups of all pods of a template. */
+export function groupsOfTemplate({ namespace, workload, refs, templateKey }: CommonOfPods): string[] {
+  const groups = [`ns:${namespace}`, `workload:${workload}`];
   for (const ref of refs) groups.push(`ref:${objectKey(ref)}`);
-  if (record.templateRef !== "") groups.push(templateGroup(podTemplateKey(workload, record.templateRef)));
+  if (templateKey !== undefined) groups.push(templateGroup(templateKey));
+  return groups;
+}
+
+export function podGroups(pod: PodEntry): string[] {
+  const { record, workloadKey: workload } = pod;
+  const groups = [...(pod.templateGroups ?? groupsOfPod(pod))];
   if (record.node !== "") groups.push(`node:${record.node}`);
   else if (record.stoppingSince === undefined) groups.push("unbound", `unbound:${workload}`);
   if (record.drainingSince !== undefined && record.stoppingSince === undefined)
     groups.push("draining", `draining:${workload}`);
   return groups;
+}
+
+function groupsOfPod({ record, workloadKey: workload, refs }: PodEntry): string[] {
+  const { namespace, templateRef } = record;
+  const templateKey = templateRef === "" ? undefined : podTemplateKey(workload, templateRef);
+  return groupsOfTemplate({ namespace, workload, refs, templateKey });
 }
 
 /** Returns the group of pods whose template is stored under the key. */

@@ -33,15 +33,15 @@ const DEVICES_HALF = 4;
 export function packFit(
   cpuShare: number,
   memoryShare: number,
-  cpuTaken: number,
-  memoryTaken: number,
+  cpuRequested: number,
+  memoryRequested: number,
 ): number {
   // Values below 0 mean that bound pods exceed the node. The node counts as full, and the pod requests nothing of this
   // resource.
   const cpuFree = Math.max(0, cpuShare);
   const memoryFree = Math.max(0, memoryShare);
-  const cpu = cpuFree - cpuTaken;
-  const memory = memoryFree - memoryTaken;
+  const cpu = cpuFree - cpuRequested;
+  const memory = memoryFree - memoryRequested;
   const skew = Math.abs(cpu - memory);
   const skewBefore = Math.abs(cpuFree - memoryFree);
   // Computes the minimum without a branch: half the sum minus half the difference.

@@ -160,9 +160,9 @@ function adopt(
   const nowMs = dependencies.clock.nowMs();
   return {
     change: (memory) => {
-      const taken = withMemory(memory, container, (old) => adopted(old, found, nowMs));
+      const adoptedMemory = withMemory(memory, container, (old) => adopted(old, found, nowMs));
       // A container that has ended may have run in an earlier namespace, whose init containers don't count.
-      return isLive(found) ? withBegun(taken, roleOf(pod, container)) : taken;
+      return isLive(found) ? withBegun(adoptedMemory, roleOf(pod, container)) : adoptedMemory;
     },
   };
 }

@@ -25,7 +25,7 @@ export function checkHostnames(
     for (const [position, hostname] of route.hostnames.entries()) {
       if (before?.gateway === route.gateway && before.hostnames.includes(hostname)) continue;
       const owner = others.find(
-        (it) => it.gateway === route.gateway && it.hostnames.some((taken) => takes(hostname, taken)),
+        (it) => it.gateway === route.gateway && it.hostnames.some((other) => captures(hostname, other)),
       );
       if (owner === undefined) continue;
       const spec = field.item(index).at(route.kind);
@@ -40,9 +40,9 @@ export function checkHostnames(
 }
 
 /** Reports whether a route for the hostname would receive requests that match the other hostname. */
-function takes(hostname: string, taken: string): boolean {
-  if (hostname === taken) return true;
-  return taken.startsWith("*.") && hostname.endsWith(taken.slice(1));
+function captures(hostname: string, other: string): boolean {
+  if (hostname === other) return true;
+  return other.startsWith("*.") && hostname.endsWith(other.slice(1));
 }
 
 function routeIn(namespace: string, resource: ForageResource): Route | undefined {

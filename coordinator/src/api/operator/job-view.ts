@@ -3,7 +3,6 @@ import { nextPodMs } from "../../control/job/back-off.ts";
 import { jobStatusOf } from "../../control/job/job-input.ts";
 import { failuresOf } from "../../control/job/plan.ts";
 import { endOf } from "../../control/job/pod-state.ts";
-import { jobOf } from "../../model/job.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
@@ -12,7 +11,7 @@ import type { ResourceEntry } from "../../state/entries.ts";
 /** Returns the progress of a job. Undefined if the resource is no job. */
 export function jobView(state: ClusterView, { record }: ResourceEntry, nowMs: number): JobState | undefined {
   const stored = jobStatusOf(state, record.namespace, record.name);
-  const job = jobOf(record, stored?.run);
+  const job = state.jobs.of(record, stored?.run);
   if (job === undefined) return undefined;
   const status = stored?.run === job.run ? stored : undefined;
   const pods = state.podsOfWorkload(workloadKey(job.namespace, "job", job.name));

@@ -1,5 +1,4 @@
 import { type CronJob, cronJobOf } from "../../model/cron-job.ts";
-import { jobOf } from "../../model/job.ts";
 import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
@@ -36,7 +35,7 @@ function runOf(entry: ResourceEntry, state: ClusterView): CronRun {
   const isHeard = (node: string): boolean => node === "" || (state.node(node)?.health.ready ?? false);
   return {
     entry,
-    status: stored?.run === jobOf(entry.record, stored?.run)?.run ? stored : undefined,
+    status: stored?.run === state.jobs.of(entry.record, stored?.run)?.run ? stored : undefined,
     stopping: deleting && pods.some(({ record }) => isHeard(record.node)),
   };
 }

@@ -1,6 +1,5 @@
 import { isReady } from "../../endpoints/readiness.ts";
 import { type Dependency, dependenciesOf } from "../../model/depends-on.ts";
-import { jobOf } from "../../model/job.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
@@ -44,7 +43,7 @@ function unmetOf(namespace: string, { kind, name }: Dependency, state: ClusterVi
 
 function jobState({ record }: ResourceEntry, state: ClusterView): DependencyState {
   const status = jobStatusOf(state, record.namespace, record.name);
-  const job = jobOf(record, status?.run);
+  const job = state.jobs.of(record, status?.run);
   if (job === undefined || status === undefined || status.run !== job.run)
     return { why: "has not started", failed: false };
   if (status.condition === "Complete") return undefined;

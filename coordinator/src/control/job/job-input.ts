@@ -1,6 +1,5 @@
 import type { JobStatus } from "@forage/proto/forage/store/v1/store";
 import type { TimeReading } from "../../acting-time/acting-time.ts";
-import { jobOf } from "../../model/job.ts";
 import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
@@ -22,7 +21,7 @@ export function jobInput(key: string, moment: TimeReading, { state, held }: JobV
   const status = jobStatusOf(state, namespace, name);
   return {
     resource,
-    job: resource && jobOf(resource.record, status?.run),
+    job: resource && state.jobs.of(resource.record, status?.run),
     status,
     pods: state.podsOfWorkload(key),
     nodeExists: (node) => state.node(node) !== undefined,

@@ -1,5 +1,5 @@
 import type { JobStatus } from "@forage/proto/forage/store/v1/store";
-import { type Job, jobOf } from "../../model/job.ts";
+import type { Job } from "../../model/job.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import { jobStatusOf } from "./job-input.ts";
@@ -20,6 +20,6 @@ export function jobProgressInput(
   if (resource === undefined) return undefined;
   const { namespace, name } = resource.record;
   const status = jobStatusOf(state, namespace, name);
-  const job = jobOf(resource.record, status?.run);
+  const job = state.jobs.of(resource.record, status?.run);
   return job && { job, status, waitsFor: "" };
 }

@@ -59,7 +59,7 @@ function candidatesOf({ route, rules }: ServiceRoute): Candidate[] {
  */
 export function splitBackends(routes: readonly ServiceRoute[]): readonly RouteBackend[] {
   const rules = routes.filter(({ own }) => own).flatMap(({ rules }) => rules);
-  const backends = rules.find((rule) => rule.backends.length > 0 && takesAll(rule))?.backends ?? [];
+  const backends = rules.find((rule) => rule.backends.length > 0 && matchesAll(rule))?.backends ?? [];
   // If all weights are zero, the backends share the traffic equally.
   if (backends.every(({ weight }) => weight === 0)) return backends.map((b) => ({ ...b, weight: 1 }));
   return backends.filter(({ weight }) => weight > 0);
@@ -85,7 +85,7 @@ export function overridesOf(
   });
 }
 
-function takesAll({ matches }: RouteRule): boolean {
+function matchesAll({ matches }: RouteRule): boolean {
   return matches.length === 0 || matches.some((match) => matchesEverything(normalMatch(match)));
 }
 

@@ -60,9 +60,9 @@ function headOf(c: Bound) {
 async function send(call: Call, body: ReadableStream<Uint8Array> | null): Promise<void> {
   if (body !== null)
     for await (const chunk of body) {
-      const isTaken = call.write({ part: { $case: "body", value: Buffer.from(chunk) } });
+      const hasRoom = call.write({ part: { $case: "body", value: Buffer.from(chunk) } });
       if (call.destroyed) return;
-      if (!isTaken) await new Promise((resolve) => call.once("drain", resolve).once("close", resolve));
+      if (!hasRoom) await new Promise((resolve) => call.once("drain", resolve).once("close", resolve));
     }
   call.end();
 }

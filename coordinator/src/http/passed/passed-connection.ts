@@ -21,7 +21,7 @@ export class PassedConnection extends SocketLikeStream {
   }
 
   override _write(value: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    const isTaken = this.#call.write({ part: { $case: "body", value } });
+    const hasRoom = this.#call.write({ part: { $case: "body", value } });
     const go = (): void => {
       this.#call.off("drain", go);
       this.#call.off("close", go);
@@ -29,7 +29,7 @@ export class PassedConnection extends SocketLikeStream {
     };
     this.#call.once("drain", go);
     this.#call.once("close", go);
-    if (isTaken) go();
+    if (hasRoom) go();
   }
 
   override _final(done: (error?: Error | null) => void): void {

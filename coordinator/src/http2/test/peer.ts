@@ -54,11 +54,11 @@ export class Peer {
   /** Collects everything that the connection has to send. */
   drain(): this {
     while (this.connection.hasOutput) {
-      const { bytes, taken } = this.connection.takeOutput();
+      const { bytes, callbacks } = this.connection.takeOutput();
       this.#reader.read(bytes, (frame) =>
         this.frames.push({ ...frame, payload: Buffer.from(frame.payload) }),
       );
-      for (const callBack of taken) callBack();
+      for (const callBack of callbacks) callBack();
       this.connection.resume();
     }
     return this;

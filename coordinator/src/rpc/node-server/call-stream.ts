@@ -7,7 +7,7 @@ export interface CallHost extends PeeredCall {
   readonly path: string;
   readonly deadlineMs: number;
   sendHead(metadata?: Metadata): void;
-  sendMessage(message: unknown, taken: (error?: Error) => void): void;
+  sendMessage(message: unknown, onAccepted: (error?: Error) => void): void;
   sendStatus(end: StatusObject): void;
   /** Delivers the next messages of the request. */
   read(): void;
@@ -82,8 +82,8 @@ export class CallStream extends Duplex {
     this.#host.read();
   }
 
-  override _write(message: unknown, _encoding: string, taken: (error?: Error) => void): void {
-    this.#host.sendMessage(message, taken);
+  override _write(message: unknown, _encoding: string, onAccepted: (error?: Error) => void): void {
+    this.#host.sendMessage(message, onAccepted);
   }
 
   override _final(done: () => void): void {

@@ -120,7 +120,7 @@ export class NodeCall implements StreamUser, CallHost {
     this.#stream.respond(responseHead(metadata));
   }
 
-  sendMessage(message: unknown, taken: (error?: Error) => void): void {
+  sendMessage(message: unknown, onAccepted: (error?: Error) => void): void {
     if (this.#hasStatus) return;
     let bytes: Buffer;
     try {
@@ -134,7 +134,7 @@ export class NodeCall implements StreamUser, CallHost {
     framed.writeUInt8(0, 0);
     framed.writeUInt32BE(bytes.length, 1);
     framed.set(bytes, PREFIX_BYTES);
-    this.#stream.write(framed, () => taken());
+    this.#stream.write(framed, () => onAccepted());
   }
 
   sendStatus(end: StatusObject): void {

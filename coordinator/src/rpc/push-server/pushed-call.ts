@@ -84,13 +84,13 @@ export class PushedCall implements StreamUser, Sink<Buffer> {
     this.#options.onClose(this);
   }
 
-  send(message: Buffer, taken: () => void): void {
+  send(message: Buffer, onAccepted: () => void): void {
     if (this.#isOver) return;
     if (!this.#hasResponse) {
       this.#hasResponse = true;
       this.#stream.respond(RESPONSE_HEAD);
     }
-    this.#stream.write(this.#method.framer.framed(message), taken);
+    this.#stream.write(this.#method.framer.framed(message), onAccepted);
   }
 
   fail(error: unknown): void {

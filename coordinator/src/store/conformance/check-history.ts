@@ -52,19 +52,19 @@ function replay(calls: readonly Recorded[], seen: ReadonlySet<string>): Model {
     const decided = (byRevision.get(revision) ?? []).sort(
       (a, b) => effects(model, b.call) - effects(model, a.call),
     );
-    const [taker] = decided;
-    const count = taker === undefined ? 0 : effects(model, taker.call);
+    const [winner] = decided;
+    const count = winner === undefined ? 0 : effects(model, winner.call);
     const at = nextRevoke(model, revokes, revision);
     const ended = at < 0 ? [] : model.leased(revokes[at]?.call.lease);
     // The revision of a transaction that only deletes may belong to the end of a lease that deleted the same keys before.
-    const isTaken = count > ended.length || (count > 0 && !seen.has(endOf(revision, ended)));
-    if (isTaken && taker !== undefined) applyTxn(model, taker, revision);
+    const isApplied = count > ended.length || (count > 0 && !seen.has(endOf(revision, ended)));
+    if (isApplied && winner !== undefined) applyTxn(model, winner, revision);
     else {
       assert.ok(at >= 0, `no client received revision ${revision}, and no lease ended at it`);
       revokes.splice(at, 1);
       model.apply(ended.map((key) => ({ type: "delete", key })));
     }
-    for (const { call } of isTaken ? decided.slice(1) : decided) {
+    for (const { call } of isApplied ? decided.slice(1) : decided) {
       assert.equal(effects(model, call), 0, `revision ${revision} has one transaction`);
       assert.ok(model.holds(call.compares, revision), `the compares of revision ${revision} held`);
     }

@@ -37,6 +37,12 @@ export class ByteWriter {
     return this;
   }
 
+  /** Writes the text in UTF-8, without its length. */
+  text(value: string): this {
+    this.#at += this.bytes.write(value, this.#at, "utf8");
+    return this;
+  }
+
   packed(value: PackedBytes): this {
     this.#at += this.bytes.write(value, this.#at, "latin1");
     return this;

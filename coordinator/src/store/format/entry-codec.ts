@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Commit, Version } from "../core/timeline.ts";
 import type { Revision } from "../store.ts";
 import { StoreError } from "../store-error.ts";
@@ -42,18 +42,15 @@ export function entryKey(revision: Revision): string {
 /** Encodes an entry: format, revision, chain of the entry before, number of changes, changes, seal. */
 export function encodeEntry(commit: Commit, previous: Chain): EncodedEntry {
   const dbKey = entryKey(commit.revision);
-  const keys = commit.changes.map((change) => Buffer.from(change.key));
-  const size = commit.changes.reduce(
-    (sum, change, i) => sum + changeSize(change, keys[i]?.length ?? 0),
-    HEADER_BYTES,
-  );
-  const writer = new ByteWriter(size + SEAL_BYTES);
+  let size = HEADER_BYTES + SEAL_BYTES;
+  for (const change of commit.changes) size += changeSize(change);
+  const writer = new ByteWriter(size);
   writer
     .uint8(FORMAT)
     .number(commit.revision)
     .raw(Buffer.from(previous, "hex"))
     .uint32(commit.changes.length);
-  for (const [i, change] of commit.changes.entries()) writeChange(writer, change, keys[i] ?? Buffer.alloc(0));
+  for (const change of commit.changes) writeChange(writer, change);
   seal(dbKey, writer.bytes);
   return { dbKey, value: writer.bytes, chain: chainOf(writer.bytes) };
 }
@@ -77,25 +74,25 @@ export function decodeEntry(dbKey: string, sealed: Buffer): DecodedEntry {
 const HEADER_BYTES = SIZES.uint8 + SIZES.number + CHAIN_BYTES + SIZES.uint32;
 
 function chainOf(entry: Buffer): Chain {
-  return createHash("sha256").update(entry).digest("hex");
+  return hash("sha256", entry);
 }
 
-function changeSize(change: Version, keyBytes: number): number {
-  const both = SIZES.uint8 + SIZES.uint32 + keyBytes;
+function changeSize(change: Version): number {
+  const both = SIZES.uint8 + SIZES.uint32 + Buffer.byteLength(change.key);
   if (change.value === undefined) return both;
   return (
     both + 2 * SIZES.number + SIZES.uint8 + (change.lease?.length ?? 0) + SIZES.uint32 + change.value.length
   );
 }
 
-function writeChange(writer: ByteWriter, change: Version, key: Buffer): void {
+function writeChange(writer: ByteWriter, change: Version): void {
   writer
     .uint8(change.value === undefined ? DELETED : PUT)
-    .uint32(key.length)
-    .raw(key);
+    .uint32(Buffer.byteLength(change.key))
+    .text(change.key);
   if (change.value === undefined) return;
-  const lease = Buffer.from(change.lease ?? "");
-  writer.number(change.createRevision).number(change.version).uint8(lease.length).raw(lease);
+  const lease = change.lease ?? "";
+  writer.number(change.createRevision).number(change.version).uint8(lease.length).text(lease);
   writer.uint32(change.value.length).packed(change.value);
 }
 

@@ -21,7 +21,7 @@ export function recordKey(key: string): string {
 /** Encodes a record: format, createRevision, modRevision, version, length of the lease id, lease id, value, seal. */
 export function encodeRecord(version: Version): EncodedRecord {
   const dbKey = recordKey(version.key);
-  const lease = Buffer.from(version.lease ?? "");
+  const lease = version.lease ?? "";
   const value = version.value ?? NOTHING;
   const size = SIZES.uint8 + 3 * SIZES.number + SIZES.uint8 + lease.length + value.length + SEAL_BYTES;
   const { bytes } = new ByteWriter(size)
@@ -30,7 +30,7 @@ export function encodeRecord(version: Version): EncodedRecord {
     .number(version.modRevision)
     .number(version.version)
     .uint8(lease.length)
-    .raw(lease)
+    .text(lease)
     .packed(value);
   return { dbKey, value: bytes, crc: seal(dbKey, bytes) };
 }
