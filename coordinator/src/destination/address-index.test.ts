@@ -34,3 +34,15 @@ test("finds a pod that was added later", () => {
   index.apply([{ type: "pod", before: undefined, after }]);
   assert.deepEqual(index.podsAt(ONE), [after]);
 });
+
+test("finds a pod whose address arrives after the pod, and not after its removal", () => {
+  const index = new AddressIndex({ pods: () => [], nodes: () => [] } as unknown as ClusterView);
+  const [created, bound, started] = [aPod({}), aPod({ node: "n1" }), aPod({ status: { podIp: ONE } })];
+  index.apply([{ type: "pod", before: undefined, after: created }]);
+  index.apply([{ type: "pod", before: created, after: bound }]);
+  assert.deepEqual(index.podsAt(ONE), []);
+  index.apply([{ type: "pod", before: bound, after: started }]);
+  assert.deepEqual(index.podsAt(ONE), [started]);
+  index.apply([{ type: "pod", before: started, after: undefined }]);
+  assert.deepEqual(index.podsAt(ONE), []);
+});

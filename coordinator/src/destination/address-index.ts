@@ -23,7 +23,8 @@ export class AddressIndex {
         const { before, after } = change;
         const pod = after ?? before;
         if (pod === undefined) continue;
-        // Most changes of a pod leave its addresses as they are.
+        // A new pod gets its address from its node, and most changes of a pod leave its addresses as they are.
+        if (before === undefined && addressesOfPod(pod).length === 0) continue;
         if (after !== undefined && hasSameAddresses(before, after)) this.#pods.replace(after.key, after);
         else this.#pods.set(pod.key, after);
       } else if (change.type === "node") {

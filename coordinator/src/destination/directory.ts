@@ -45,7 +45,7 @@ export class Directory {
     this.addresses = new AddressIndex(state);
     this.#unsubscribe = state.subscribe((changes) => {
       this.addresses.apply(changes);
-      this.topics.changed(keysOf(changes, state));
+      if (this.topics.hasDependents) this.topics.changed(keysOf(changes, state));
     });
   }
 

@@ -76,6 +76,11 @@ export class TopicRegistry {
     return () => this.#undepend(wake, [key]);
   }
 
+  /** Whether anything depends on a key. Otherwise the keys of changes need not be derived. */
+  get hasDependents(): boolean {
+    return this.#dependents.size > 0;
+  }
+
   /** Schedules the evaluation of everything that depends on one of the keys. */
   changed(keys: Iterable<string>): void {
     for (const key of keys) {
