@@ -2,6 +2,7 @@ import { RuntimeError, type RuntimeExecOptions } from "../runtime.ts";
 import type { ExecOutput } from "./exec-output.ts";
 import type { ExecDependencies, ExecProcess } from "./exec-process.ts";
 import { openPrivateFile } from "./private-file.ts";
+import { repeatResize } from "./repeat-resize.ts";
 
 // nerdctl puts the terminal into raw mode only just before its command runs, and 2.0 then still doubles line breaks.
 const SCRIPT = 'stty raw -echo -onlcr; exec "$@" 2>"$0"';
@@ -13,7 +14,7 @@ const ROWS = 24;
  * messages.
  */
 export async function startTerminal(
-  { cli, privateDir }: ExecDependencies,
+  { cli, clock, privateDir }: ExecDependencies,
   args: readonly string[],
   options: RuntimeExecOptions,
   output: ExecOutput,
@@ -32,11 +33,13 @@ export async function startTerminal(
   // The terminal also accepts and returns bytes, contrary to its types.
   const input: { write(data: string | Uint8Array): void } = pty;
   let live = true;
+  const sizes = repeatResize(clock, () => pty.kill("SIGWINCH"));
   pty.onData((data: string | Uint8Array) => output.push("stdout", Buffer.from(data as Uint8Array)));
   output.attach([pty]);
   const ended = new Promise<{ exitCode: number | undefined; lastWords: string }>((resolve, reject) => {
     pty.onExit(({ exitCode, signal }) => {
       live = false;
+      sizes.close();
       const lastWords = words.read().finally(() => words.close());
       lastWords.then((text) => resolve({ exitCode: signal ? undefined : exitCode, lastWords: text }), reject);
     });
@@ -50,7 +53,9 @@ export async function startTerminal(
     // A terminal has no end of input; users send the end-of-file character themselves.
     endInput: () => undefined,
     resize: (columns, rows) => {
-      if (live && columns > 0 && rows > 0) pty.resize(columns, rows);
+      if (!live || columns <= 0 || rows <= 0) return;
+      pty.resize(columns, rows);
+      sizes.resized();
     },
     kill: () => {
       if (live) pty.kill("SIGKILL");
