@@ -10,8 +10,8 @@ export interface RepeatedSignal {
 }
 
 /**
- * Repeats the signal about a new size. nerdctl can miss a change shortly after the start of the command: in two of about 250
- * starts under load, the command kept the size before. With each signal, nerdctl reads the size again and sets it. If it is
+ * Repeats the signal about a new size. nerdctl can miss a change shortly after the start of the command: in at least one of
+ * about 200 starts, the command kept the size before. With each signal, nerdctl reads the size again and sets it. If it is
  * the same, the command doesn't notice.
  */
 export function repeatResize(clock: Pick<Clock, "schedule">, signal: () => void): RepeatedSignal {
