@@ -34,9 +34,9 @@ const HOSTS_PER_PROCESSOR = 2;
  * The number of files of unit tests in one process. Most files take less time than the start of a process and the loading
  * of its modules.
  */
-const UNIT_TESTS_TOGETHER = 20;
+const UNIT_TESTS_TOGETHER = 40;
 /** The same for tests that start programs. They are longer, and a process must end within the limit of a file. */
-const PROCESS_TESTS_TOGETHER = 8;
+const PROCESS_TESTS_TOGETHER = 16;
 
 /** It upgrades from the previous version and uses etcd. Both can be downloaded only outside the networks of tests. */
 const LONG_LAB_TEST = "hack/e2e/lab-long.e2e.test.ts";

@@ -5,8 +5,11 @@ import { text } from "node:stream/consumers";
 
 const PROGRAM = join(import.meta.dirname, "main.ts");
 
-/** Most objects of a history are soon garbage. With a larger young generation, a history takes 8 % less time. */
-const YOUNG_HEAP = "--max-semi-space-size=64";
+/**
+ * Most objects of a history are soon garbage. With a larger young generation, a history takes 8 % less time, and a few
+ * percent less again if it is large from the start.
+ */
+const YOUNG_HEAP = ["--min-semi-space-size=64", "--max-semi-space-size=64"];
 
 export interface Histories {
   readonly from: number;
@@ -43,7 +46,7 @@ export async function runHistories(histories: Histories): Promise<HistoriesResul
 
 async function runPart({ from, count, arguments: more = [] }: Histories): Promise<HistoriesResult> {
   const flags = ["--seeds", `${count}`, "--from", `${from}`, ...more];
-  const child = spawn(process.execPath, [YOUNG_HEAP, PROGRAM, ...flags], {
+  const child = spawn(process.execPath, [...YOUNG_HEAP, PROGRAM, ...flags], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   const ended = new Promise<number | null>((resolve, reject) => {

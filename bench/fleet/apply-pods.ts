@@ -11,17 +11,22 @@ import type { CoordinatorProcess } from "./coordinator-process.ts";
 const REPLICAS = 100;
 /** This number is close to the maximum of a request. */
 const SERVICES_PER_REQUEST = 100;
+const NAMESPACE = "bench";
 
 /**
- * Applies that many pods, a hundred of each service and the rest of one more. Resolves when all their rollouts have
- * succeeded.
+ * Applies that many pods to a namespace, a hundred of each service and the rest of one more. Resolves when all their
+ * rollouts have succeeded.
  */
-export async function applyPods(coordinator: CoordinatorProcess, pods: number): Promise<void> {
+export async function applyPods(
+  coordinator: CoordinatorProcess,
+  pods: number,
+  namespace = NAMESPACE,
+): Promise<void> {
   const { address, caPem, token } = coordinator;
   const forage = new ForageServiceClient(address, channelCredentials({ caPem }));
   const metadata = bearerMetadata(token);
   try {
-    for (const request of requestsFor(pods)) {
+    for (const request of requestsFor(pods, namespace)) {
       const { rolloutId } = await new Promise<ApplyResourcesResponse>((resolve, reject) =>
         forage.applyResources(request, metadata, (error, response) =>
           error ? reject(error) : resolve(response),
@@ -37,15 +42,17 @@ export async function applyPods(coordinator: CoordinatorProcess, pods: number): 
   }
 }
 
-/** Returns requests for exactly this many pods. */
-export function requestsFor(pods: number): ApplyResourcesRequest[] {
+/** Returns requests for exactly this many pods of a namespace. */
+export function requestsFor(pods: number, namespace = NAMESPACE): ApplyResourcesRequest[] {
   const services = Array.from({ length: Math.ceil(pods / REPLICAS) }, (_, index) => ({
     name: `app-${index}`,
     replicas: Math.min(REPLICAS, pods - index * REPLICAS),
   }));
   const requests: ApplyResourcesRequest[] = [];
   for (let from = 0; from < services.length; from += SERVICES_PER_REQUEST)
-    requests.push(requestFor(`bench-${from}`, services.slice(from, from + SERVICES_PER_REQUEST)));
+    requests.push(
+      requestFor(namespace, `${namespace}-${from}`, services.slice(from, from + SERVICES_PER_REQUEST)),
+    );
   return requests;
 }
 
@@ -74,7 +81,7 @@ interface Service {
   readonly replicas: number;
 }
 
-function requestFor(applyId: string, services: readonly Service[]): ApplyResourcesRequest {
+function requestFor(namespace: string, applyId: string, services: readonly Service[]): ApplyResourcesRequest {
   const container = {
     name: "main",
     image: "registry.example/app:v1",
@@ -83,7 +90,7 @@ function requestFor(applyId: string, services: readonly Service[]): ApplyResourc
   };
   return ApplyResourcesRequest.fromPartial({
     applyId,
-    namespace: "bench",
+    namespace,
     resources: services.map(({ name, replicas }) => ({
       name,
       spec: { $case: "containerService" as const, value: { scaling: { replicas }, container } },

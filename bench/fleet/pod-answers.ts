@@ -88,7 +88,7 @@ export interface HollowHost {
 }
 
 /** A host with room for little more than its share of ten pods, so all nodes are used. */
-const DEFAULT_HOST: HollowHost = { address: "192.0.2.1", pods: 11 };
+export const DEFAULT_HOST: HollowHost = { address: "192.0.2.1", pods: 11 };
 const FIRST_HOST_PORT = 20_000;
 
 export function helloOf(
