@@ -24,7 +24,7 @@ const exec = (
 
 /** Returns ids and command lines of all processes in the container. */
 async function running(): Promise<readonly (readonly [number, string])[]> {
-  const { pid = 0 } = (await it.runtime.inspect(id, AbortSignal.timeout(10_000))) ?? {};
+  const { pid = 0 } = (await it.runtime.inspect(id, AbortSignal.timeout(60_000))) ?? {};
   const cgroup = findCgroup(pid);
   const pids = cgroup ? readProcesses(cgroup) : [];
   return pids.map((it) => [it, tryRead(`/proc/${it}/cmdline`).split("\0").join(" ").trim()]);

@@ -85,7 +85,7 @@ describe("certificates of an authority, by ACME through a real gateway", { concu
         const answer = await plainGet(HOSTNAME, httpPort);
         return answer.status !== 503 && answer;
       },
-      { what: "plain requests are answered", limitMs: 20_000 },
+      { what: "plain requests are answered", limitMs: 90_000 },
     );
     assert.equal(plain.status, 308);
     assert.match(plain.location, /^https:\/\/shop\.example\.test/);
@@ -139,7 +139,7 @@ describe("certificates of an authority, by ACME through a real gateway", { concu
           const found = await conditionOf("lost");
           return found?.reason === "IssueFailed" ? found : undefined;
         },
-        { what: "the route says so", limitMs: 30_000, everyMs: 200 },
+        { what: "the route says so", limitMs: 90_000, everyMs: 200 },
       );
       assert.equal(condition.status ?? false, false);
       assert.match(condition.message ?? "", /lost\.example\.test: .*refused/i);
@@ -149,7 +149,7 @@ describe("certificates of an authority, by ACME through a real gateway", { concu
           const events = await system.ask<{ reason: string }[]>(["events", "--for", `certificate/${LOST}`]);
           return events.some(({ reason }) => reason === "CertificateFailed");
         },
-        { what: "an event reports the failure", limitMs: 30_000, everyMs: 200 },
+        { what: "an event reports the failure", limitMs: 90_000, everyMs: 200 },
       );
       assert.equal((await served()).status, 200);
     },

@@ -278,7 +278,7 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
       const now = (await item.textContent()) ?? "";
       return now !== before && now.includes("ready");
     };
-    await waitFor(isOther, { what: "the other certificate is shown", limitMs: 30_000 });
+    await waitFor(isOther, { what: "the other certificate is shown", limitMs: 90_000 });
   });
 
   test("responses of the gateway are drawn as a rate", LIMIT, async () => {

@@ -92,7 +92,7 @@ function testCommands(kind: string): void {
           left = await tracesOf(claimed.name);
           return left.join("\n") === traces.join("\n");
         },
-        { what: "nothing is left", limitMs: 20_000, everyMs: 200, explain: () => left.join("\n") },
+        { what: "nothing is left", limitMs: 90_000, everyMs: 200, explain: () => left.join("\n") },
       );
       assert.match((await lab("status")).stderr, /there is no lab/);
     });

@@ -37,11 +37,11 @@ test(
     assert.equal(existsSync(inside), true);
     program.kill("SIGTERM");
     await once(program, "exit");
-    await waitFor(() => !existsSync(inside), { what: "the process inside ends", limitMs: 30_000 });
+    await waitFor(() => !existsSync(inside), { what: "the process inside ends", limitMs: 90_000 });
     // Other test files that start at the same time may remove it as well.
     await once(start(""), "exit");
     const left = `/run/netns/fgt-${program.pid}`;
-    await waitFor(() => !existsSync(left), { what: "the network is gone", limitMs: 30_000 });
+    await waitFor(() => !existsSync(left), { what: "the network is gone", limitMs: 90_000 });
   },
 );
 

@@ -144,7 +144,7 @@ async function page({ destination }: UpAnswer): Promise<string> {
   const [address] = await lookUp(
     destination,
     "hello.hello.svc.cluster.local:80",
-    AbortSignal.timeout(10_000),
+    AbortSignal.timeout(60_000),
   );
   return (await fetch(`http://${address}/`)).text();
 }
