@@ -252,8 +252,8 @@ test("a removed container leaves nothing behind: no snapshot, bundle, file or cg
   t.after(() => it.close());
   const ctr = (...args: string[]) =>
     run("ctr", ["--address", it.host.containerd.address, "--namespace", it.host.namespace, ...args]);
-  // containerd deletes the directories of removed snapshots when it next collects garbage. It waits 50 times as long as
-  // its collections take on average, minutes on a slow disk, except that the end of a lease can collect at once.
+  // containerd deletes the directories of removed snapshots when it next collects garbage. It waits about 50 times as long
+  // as its collections take on average, except that the end of a lease can collect at once.
   const snapshots = async () => {
     await ctr("leases", "create", "--id", "collect");
     await ctr("leases", "delete", "--sync", "collect");

@@ -85,7 +85,7 @@ async function measureAll(
 function print(result: Result): void {
   const width = Math.max(...Object.keys(result).map((name) => name.length));
   for (const [name, value] of Object.entries(result))
-    console.log(`${name.padEnd(width)}  ${value.toFixed(1).padStart(10)}`);
+    console.log(`${name.padEnd(width)}  ${value.toFixed(value < 10 ? 3 : 1).padStart(10)}`);
   console.log(JSON.stringify({ bench: "fleet", ...result }));
 }
 
