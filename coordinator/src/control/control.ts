@@ -111,6 +111,7 @@ export function startControl(given: ControlOptions): Control {
     // Cron jobs create no pods, and are reconciled by a loop of their own.
     ofKind: { ...foreign, job: (key) => jobs.reconcile(key), cron_job: async () => undefined },
     unschedulable,
+    placement: placement.newPods,
     pickVictims: (pods, count) => placement.pickVictims(pods, count),
   });
   const crons = new CronController({ ...options, steps });

@@ -56,17 +56,20 @@ export function templateWrite({ namespace, kind, name, template }: SharedTemplat
   return { compares: [], ops: [{ type: "put", key, value: encodeRecord(PodTemplateRecord, record) }] };
 }
 
-/** Returns the write that creates the pod's record. Its compare fails if a pod of that name exists. */
-export function createPod(pod: NewPod, nowMs: number): StoreWrite {
-  const { priority, labels, ...fields } = pod;
-  const key = podKey(pod.namespace, pod.name);
-  const record = PodRecord.fromPartial({
+/** Returns the record of a new pod, which has no node. */
+export function newPodRecord({ priority, labels, ...fields }: NewPod, nowMs: number): PodRecord {
+  return PodRecord.fromPartial({
     ...fields,
     labels: { ...labels },
     priority: priority?.value ?? 0,
     neverPreempts: priority?.neverPreempts ?? false,
     createdAt: toTimestamp(nowMs),
   });
+}
+
+/** Returns the write that creates the pod's record. Its compare fails if a pod of that name exists. */
+export function createPod(record: PodRecord): StoreWrite {
+  const key = podKey(record.namespace, record.name);
   return {
     compares: [{ type: "absent", key }],
     ops: [{ type: "put", key, value: encodePod(record) }],

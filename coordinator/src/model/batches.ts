@@ -18,24 +18,44 @@ export function batches<T extends StoreWrite>(writes: Iterable<T>): T[][] {
 
 /** Yields the batches one after another, so that lazily created writes are never all in memory. */
 export function* eachBatch<T extends StoreWrite>(writes: Iterable<T>): Generator<T[]> {
-  let batch: T[] = [];
-  let room: Room = EMPTY_ROOM;
+  const batcher = new Batcher<T>();
   for (const write of writes) {
+    const full = batcher.add(write);
+    if (full !== undefined) yield full;
+  }
+  const rest = batcher.rest();
+  if (rest.length > 0) yield rest;
+}
+
+/** Groups writes, in order, into batches that each fit into one transaction. */
+export class Batcher<T extends StoreWrite> {
+  #batch: T[] = [];
+  #room: Room = EMPTY_ROOM;
+
+  /** Adds the write. Returns the batch before it if the write does not fit into that one. */
+  add(write: T): T[] | undefined {
     const size = { compares: write.compares.length, ops: write.ops.length, bytes: bytesOf(write) };
-    const fits = size.compares <= room.compares && size.ops <= room.ops && size.bytes <= room.bytes;
-    if (!fits) {
-      if (batch.length > 0) yield batch;
-      batch = [];
-      room = EMPTY_ROOM;
-    }
-    batch.push(write);
-    room = {
+    const { compares, ops, bytes } = this.#room;
+    const fits = size.compares <= compares && size.ops <= ops && size.bytes <= bytes;
+    const full = fits || this.#batch.length === 0 ? undefined : this.#batch;
+    if (!fits) this.#batch = [];
+    const room = fits ? this.#room : EMPTY_ROOM;
+    this.#batch.push(write);
+    this.#room = {
       compares: room.compares - size.compares,
       ops: room.ops - size.ops,
       bytes: room.bytes - size.bytes,
     };
+    return full;
   }
-  if (batch.length > 0) yield batch;
+
+  /** Returns the last batch, which may be empty. */
+  rest(): T[] {
+    const rest = this.#batch;
+    this.#batch = [];
+    this.#room = EMPTY_ROOM;
+    return rest;
+  }
 }
 
 interface Room {

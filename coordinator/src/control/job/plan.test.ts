@@ -125,6 +125,13 @@ for (const [what, config, run, pods, expected] of [
     ["write-status 2/2 completed"],
   ],
   [
+    "completes after an apply that lowers the completions below the counted ones",
+    { completions: 2 },
+    { succeeded: 3 },
+    [],
+    ["write-status 3/2 completed"],
+  ],
+  [
     "stops a counted pod that runs again",
     { completions: 2 },
     { succeeded: 1 },

@@ -18,6 +18,7 @@ import {
   createPod,
   forgetPod,
   type NewPod,
+  newPodRecord,
   rewritePod,
   stopPod,
   templateRefOf,
@@ -164,7 +165,7 @@ export class JobReconciler {
       case "write-status":
         return [statusPiece(context, step.status)];
       case "create-pod":
-        return [createPod(newPod(step.index), nowMs)];
+        return [createPod(newPodRecord(newPod(step.index), nowMs))];
       case "stop-pod":
         return [stopPod(step.pod, step.why, nowMs)];
       case "relabel-pod":

@@ -22,8 +22,10 @@ import { joined, tryWrite } from "../write.ts";
 import { bindClaims, claimTiesOf } from "./claims.ts";
 import { FleetView, subjectOf } from "./fleet-view.ts";
 import { Intake } from "./intake.ts";
+import { NewPodPlacement } from "./new-pods.ts";
 import { Nominations } from "./nominations.ts";
 import { byImportance } from "./order.ts";
+import { NODES_PER_POD, Turn } from "./turn.ts";
 import type { UnschedulablePods } from "./unschedulable-pods.ts";
 import { type WaitingPod, WaitQueue } from "./wait-queue.ts";
 
@@ -45,8 +47,6 @@ export interface PlacementControllerOptions {
 const LOOP_KEY = "fleet";
 /** The number of bindings that are written together: about as many as fit in one transaction. */
 const PLACED_AT_ONCE = 1_000;
-/** The number of evaluated nodes after which the event loop handles heartbeats and calls: about 10 ms of work. */
-const NODES_PER_TURN = 100_000;
 /** The cost of an explanation per node, relative to a search. */
 const EXPLAIN_COST = 5;
 /** The limit of nodes that are evaluated for outdated summaries in one pass. */
@@ -54,6 +54,8 @@ const REFRESHED_NODES = 20_000;
 
 /** Binds pods to nodes. It applies each change of the view to the scheduler's fleet. */
 export class PlacementController {
+  /** Places new pods before they are written. */
+  readonly newPods: NewPodPlacement;
   readonly #options: PlacementControllerOptions;
   readonly #fleet: Fleet;
   readonly #faults: ObjectFaults;
@@ -89,6 +91,12 @@ export class PlacementController {
       nominations: this.#nominations,
       faults: this.#faults,
       unschedulable,
+    });
+    this.newPods = new NewPodPlacement({
+      ...options,
+      fleet: this.#fleet,
+      isIdle: () => this.#intake.isCurrent && !this.#queue.hasDue(),
+      freed: () => this.#loop.wake(LOOP_KEY),
     });
     this.#loop.wake(LOOP_KEY);
   }
@@ -301,9 +309,6 @@ export class PlacementController {
   }
 }
 
-/** The cost of handling a pod apart from evaluating nodes, in evaluated nodes. */
-const NODES_PER_POD = 20;
-
 interface Binding extends StoreWrite {
   readonly pod: PodEntry;
   readonly node: string;
@@ -320,31 +325,4 @@ interface Pass {
   again: boolean;
   /** The number of tried pods. */
   done: number;
-}
-
-/** Limits how long placement occupies the event loop, measured in evaluated nodes. */
-class Turn {
-  readonly #defer: (run: () => void) => void;
-  #nodes = 0;
-
-  constructor(defer: (run: () => void) => void) {
-    this.#defer = defer;
-  }
-
-  get isOver(): boolean {
-    return this.#nodes >= NODES_PER_TURN;
-  }
-
-  spendNow(nodes: number): void {
-    this.#nodes += nodes;
-  }
-
-  /** Adds the cost. Yields to the event loop once the limit is reached. */
-  async spend(nodes: number): Promise<void> {
-    this.#nodes += nodes;
-    if (!this.isOver) return;
-    this.#nodes = 0;
-    const defer = this.#defer;
-    await new Promise<void>((resolve) => defer(resolve));
-  }
 }

@@ -64,7 +64,8 @@ async function disturb(world: World, random: Random, change: number): Promise<vo
   const write = (...ops: Op[]) => store.txn([], ops);
   const rewrite = (pod: PodEntry, record: Partial<PodRecord>) =>
     write({ type: "put", key: pod.key, value: encodeRecord(PodRecord, { ...pod.record, ...record }) });
-  if (kind < 0.4) await write(...opsOf({ pods: [aRandomPod(random, `p${change}`)] }));
+  if (kind < 0.1) await createPlaced(world, random, `p${change}`);
+  else if (kind < 0.4) await write(...opsOf({ pods: [aRandomPod(random, `p${change}`)] }));
   else if (kind < 0.5 && bound.length > 0)
     await rewrite(random.pick(bound), { labels: { app: random.pick(["a", "b", "c"]) } });
   else if (kind < 0.6 && bound.length > 0)
@@ -86,6 +87,25 @@ async function disturb(world: World, random: Random, change: number): Promise<vo
   // Removes some of the pods that are stopping.
   const gone = pods.filter(({ record }) => record.stoppingSince !== undefined && random.chance(0.3));
   for (const { key } of gone) await write({ type: "delete", key });
+}
+
+/** Places up to three new pods before they are written. The write fails now and then. */
+async function createPlaced({ store, controller }: World, random: Random, name: string): Promise<void> {
+  const { newPods } = controller;
+  const made = Array.from({ length: 1 + random.below(3) }, (_, index) =>
+    aRandomPod(random, `${name}-${index}`),
+  );
+  const pods = made.map((pod) => {
+    const { namespace, workloadKind: kind, workloadName, template = PodTemplate.create() } = pod.record;
+    const accepted = newPods.accepts({ namespace, kind, name: workloadName, template });
+    const placed = accepted ? newPods.place(pod.record) : undefined;
+    return { pod: { ...pod, record: placed ?? pod.record }, placed };
+  });
+  if (random.chance(0.7)) {
+    await store.txn([], opsOf({ pods: pods.map(({ pod }) => pod) }));
+    newPods.confirm(pods.flatMap(({ placed }) => placed ?? []));
+  } else if (random.chance(0.5)) await settled();
+  newPods.release();
 }
 
 async function changeNodes({ state, store }: World, random: Random): Promise<void> {

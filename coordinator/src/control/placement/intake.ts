@@ -50,6 +50,11 @@ export class Intake {
     for (const pod of options.state.unboundPods()) this.#read(pod);
   }
 
+  /** Whether the queue contains all waiting pods as they are now. */
+  get isCurrent(): boolean {
+    return this.#unread.size === 0;
+  }
+
   /** Applies the change. Returns whether there are pods to place or to read. */
   follow(change: Change): boolean {
     switch (change.type) {

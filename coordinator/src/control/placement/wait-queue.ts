@@ -117,6 +117,13 @@ export class WaitQueue {
     return [...due];
   }
 
+  /** Reports whether a pod has to be tried now. Pods with a reservation count, since their victims may be gone at any time. */
+  hasDue(): boolean {
+    if (this.#due.size > 0 || this.#nominated.size > 0) return true;
+    const nowMs = this.#options.monotonicMs();
+    return [...this.#groups.values()].some((group) => this.#isDue(group, nowMs));
+  }
+
   /** Reports whether the pod's group is known to be unschedulable and nothing has changed since. */
   isHopeless(uid: string): boolean {
     const member = this.#members.get(uid);

@@ -2,16 +2,17 @@ import type { Log } from "@forage/common/log";
 import type { WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
 import { ActingTime } from "../../acting-time/acting-time.ts";
 import { CoordinatorError } from "../../errors.ts";
-import { eachBatch, type StoreWrite } from "../../model/batches.ts";
+import { Batcher, eachBatch, type StoreWrite } from "../../model/batches.ts";
 import type { EventRecorder } from "../../model/event.ts";
 import { PREFIXES, resourceKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { RecordEntry } from "../../state/record-view.ts";
-import type { Store } from "../../store/index.ts";
+import type { Compare, Store } from "../../store/index.ts";
 import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
+import type { NewPodPlacement } from "../placement/new-pods.ts";
 import type { UnschedulablePods } from "../placement/unschedulable-pods.ts";
 import type { StepSink } from "../step-sink.ts";
 import { joined, tryWrite } from "../write.ts";
@@ -24,7 +25,7 @@ import { prefetchRequest } from "./prefetch-status.ts";
 import type { ProgressLimits } from "./progress-limits.ts";
 import { addDrainStops } from "./retire.ts";
 import { stepEvents } from "./step-events.ts";
-import { eachWrite } from "./step-writes.ts";
+import { eachWrite, type StepWrite } from "./step-writes.ts";
 import { workloadInput } from "./view-input.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import { describeStep, type WorkloadStep } from "./workload-step.ts";
@@ -42,6 +43,8 @@ export interface WorkloadControllerOptions {
   readonly started?: Promise<void> | undefined;
   /** Returns a random string of lowercase letters and digits with this length. */
   readonly randomName: (length: number) => string;
+  /** Places new pods before they are written. Undefined: they are created without a node. */
+  readonly placement?: NewPodPlacement | undefined;
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
   /**
    * The reconcilers of kinds with a plan of their own, by kind. They share this loop, so that resources are evaluated in
@@ -182,32 +185,67 @@ export class WorkloadController {
    * its status are unchanged.
    */
   async #execute(key: string, { resource }: WorkloadInput, steps: readonly WorkloadStep[]): Promise<void> {
-    const { store, state, clock, randomName } = this.#options;
+    const { state, clock, randomName, placement } = this.#options;
     const nowMs = clock.nowMs();
     const priorityOf = (name: string) => state.objects.priorityOf(name);
-    const statusKey = PREFIXES.workloadStatuses + key;
-    const status = state.workloadStatuses.get(statusKey);
+    const status = state.workloadStatuses.get(PREFIXES.workloadStatuses + key);
     const hasTemplate = (template: string) => state.podTemplates.has(template);
-    const context = { resource, status: status?.record, nowMs, randomName, priorityOf, hasTemplate };
-    let statusRevision = status?.revision ?? 0;
-    let reached = 0;
-    for (const part of eachBatch(eachWrite(steps, context))) {
-      const compares = part.flatMap((p) => p.compares);
-      const ops = part.flatMap((p) => p.ops);
-      if (resource !== undefined)
-        compares.push(
-          { type: "mod-revision", key: resource.key, revision: resource.revision },
-          { type: "mod-revision", key: statusKey, revision: statusRevision },
-        );
-      const result = await store.txn(compares, ops);
-      reached = result.revision;
-      if (!result.succeeded) {
-        await state.reached(reached);
-        throw new CoordinatorError("CONFLICT", "something changed meanwhile");
+    const context = {
+      resource,
+      status: status?.record,
+      nowMs,
+      randomName,
+      priorityOf,
+      hasTemplate,
+      placement,
+    };
+    const transactions = { key, resource, statusRevision: status?.revision ?? 0, reached: 0 };
+    const batcher = new Batcher<StepWrite>();
+    try {
+      for (const write of eachWrite(steps, context)) {
+        const full = batcher.add(write);
+        if (full !== undefined) await this.#commit(full, transactions);
+        await placement?.rest();
       }
-      if (ops.some((op) => op.type === "put" && op.key === statusKey)) statusRevision = result.revision;
+      const rest = batcher.rest();
+      if (rest.length > 0) await this.#commit(rest, transactions);
+    } finally {
+      placement?.release();
     }
     // Waits until the view contains the writes. Otherwise the next evaluation would repeat them.
-    await state.reached(reached);
+    await state.reached(transactions.reached);
   }
+
+  async #commit(part: readonly StepWrite[], transactions: Transactions): Promise<void> {
+    const { store, state, placement } = this.#options;
+    const { key, resource, statusRevision } = transactions;
+    const statusKey = PREFIXES.workloadStatuses + key;
+    const { compares, ops } = joined(part);
+    const unchanged: Compare[] =
+      resource === undefined
+        ? []
+        : [
+            { type: "mod-revision", key: resource.key, revision: resource.revision },
+            { type: "mod-revision", key: statusKey, revision: statusRevision },
+          ];
+    const result = await store.txn([...compares, ...unchanged], ops);
+    transactions.reached = result.revision;
+    if (!result.succeeded) {
+      await state.reached(result.revision);
+      throw new CoordinatorError("CONFLICT", "something changed meanwhile");
+    }
+    placement?.confirm(part.flatMap(({ placed }) => placed ?? []));
+    if (ops.some((op) => op.type === "put" && op.key === statusKey))
+      transactions.statusRevision = result.revision;
+  }
+}
+
+/** The transactions that carry out one evaluation's steps. */
+interface Transactions {
+  readonly key: string;
+  readonly resource: ResourceEntry | undefined;
+  /** The revision of the workload's status that the next transaction requires. */
+  statusRevision: number;
+  /** The store's revision after the last transaction. */
+  reached: number;
 }

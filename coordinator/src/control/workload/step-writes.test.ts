@@ -17,6 +17,7 @@ test("gives new pods different names, even if random names repeat", () => {
       randomName: (length) => (length === 5 ? (names.shift() ?? "ddddd") : "x".repeat(length)),
       priorityOf: () => undefined,
       hasTemplate: () => true,
+      placement: undefined,
     },
   );
   const keys = [...writes].flatMap(({ ops }) => ops.map((op) => ("key" in op ? op.key : "")));

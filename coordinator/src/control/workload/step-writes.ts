@@ -1,4 +1,5 @@
 import {
+  type PodRecord,
   RevisionRecord,
   type RolloutAttempt,
   WorkloadStatusRecord,
@@ -12,9 +13,11 @@ import { drawUnused } from "../../model/unused-name.ts";
 import { type Workload, workloadKey } from "../../model/workload.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import type { Op } from "../../store/index.ts";
+import type { NewPodPlacement } from "../placement/new-pods.ts";
 import {
   createPod,
   forgetPod,
+  newPodRecord,
   rewritePod,
   stopFailedPod,
   stopPod,
@@ -32,10 +35,17 @@ export interface StepContext {
   readonly priorityOf: (className: string) => Priority | undefined;
   /** Reports whether the template with this key is stored. */
   readonly hasTemplate: (key: string) => boolean;
+  /** Places new pods. Undefined: they are created without a node. */
+  readonly placement: Pick<NewPodPlacement, "accepts" | "place"> | undefined;
+}
+
+export interface StepWrite extends StoreWrite {
+  /** The pod that the write creates on a node. */
+  readonly placed?: PodRecord;
 }
 
 /** Yields the writes for the steps. Each yielded write is stored completely or not at all. */
-export function* eachWrite(steps: readonly WorkloadStep[], context: StepContext): Generator<StoreWrite> {
+export function* eachWrite(steps: readonly WorkloadStep[], context: StepContext): Generator<StepWrite> {
   const stored = new Set<string>();
   const suffixes = new Set<string>();
   for (const step of steps) {
@@ -43,15 +53,32 @@ export function* eachWrite(steps: readonly WorkloadStep[], context: StepContext)
       yield* stepPieces(step, context);
       continue;
     }
-    const { of, count } = step;
+    const { of } = step;
     const ref = templateRefOf(of.template);
     const key = podTemplateKey(workloadKey(of.namespace, of.kind, of.name), ref);
     if (!stored.has(key) && !context.hasTemplate(key)) yield templateWrite(of, ref);
     stored.add(key);
-    for (let made = 0; made < count; made++) {
-      const suffix = drawUnused(suffixes, () => context.randomName(5));
-      yield create(of, ref, suffix, context);
-    }
+    yield* eachNewPod(step, ref, suffixes, context);
+  }
+}
+
+/** Yields the writes that create the pods, as many as fit on nodes, then the others without a node. */
+function* eachNewPod(
+  { of, count }: WorkloadStep & { readonly type: "create-pods" },
+  ref: string,
+  used: Set<string>,
+  context: StepContext,
+): Generator<StepWrite> {
+  const { placement } = context;
+  const draw = (): string => drawUnused(used, () => context.randomName(5));
+  // Pods that are bound at the same time are ordered by name, also after a restart.
+  const suffixes = Array.from({ length: count }, draw).sort();
+  let fits = placement?.accepts(of) ?? false;
+  for (const suffix of suffixes) {
+    const record = newRecord(of, ref, suffix, context);
+    const placed = fits ? placement?.place({ ...record, template: of.template }) : undefined;
+    fits = placed !== undefined;
+    yield placed === undefined ? createPod(record) : { ...createPod(placed), placed };
   }
 }
 
@@ -116,12 +143,12 @@ function putRevision(revision: RevisionRecord): Op {
   return { type: "put", key: revisionKey(namespace, kind, name, number), value };
 }
 
-function create(
+function newRecord(
   workload: Workload,
   templateRef: string,
   suffix: string,
   { randomName, nowMs, priorityOf }: StepContext,
-): StoreWrite {
+): PodRecord {
   const pod = {
     namespace: workload.namespace,
     workloadKind: workload.kind,
@@ -133,7 +160,7 @@ function create(
     templateHash: workload.templateHash,
     priority: priorityOf(workload.template.podConfig?.priorityClassName ?? ""),
   };
-  return createPod(pod, nowMs);
+  return newPodRecord(pod, nowMs);
 }
 
 /** Returns the operations that delete the resource with all its records. */

@@ -1,5 +1,12 @@
 import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
-import { createPod, forgetPod, rewritePod, templateRefOf, templateWrite } from "../../control/pod-writes.ts";
+import {
+  createPod,
+  forgetPod,
+  newPodRecord,
+  rewritePod,
+  templateRefOf,
+  templateWrite,
+} from "../../control/pod-writes.ts";
 import { CoordinatorError } from "../../errors.ts";
 import type { StoreWrite } from "../../model/batches.ts";
 import { podTemplateKey } from "../../model/keys.ts";
@@ -59,7 +66,7 @@ export class PodWriter {
     const uid = randomName(12);
     const { namespace } = record;
     const metaId = record.metadata?.metaId ?? "";
-    const pod = createPod(
+    const pod = newPodRecord(
       {
         ...{ namespace, name, uid, workloadKind: WORKSPACE_KIND, workloadName: record.id },
         labels: { [INSTANCE_LABEL]: record.id },
@@ -74,7 +81,7 @@ export class PodWriter {
       record: { ...record, podCreated: true, podName: name, podUid: uid },
       writes: joined([
         templateWrite({ namespace, kind: WORKSPACE_KIND, name: record.id, template }, ref),
-        pod,
+        createPod(pod),
       ]),
     };
   }
