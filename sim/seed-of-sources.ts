@@ -8,10 +8,15 @@ const SOURCES = ["{agent,common,coordinator,identity,scheduler}/src/**/*.ts", "s
 
 /** Returns a seed below `end` that is pseudo-random, but the same for the same sources. */
 export function seedOfSources(end: number): number {
+  return hashOfSources().readUIntBE(0, 6) % end;
+}
+
+/** Returns a hash of the sources, and of the further files that match the patterns. */
+export function hashOfSources(more: readonly string[] = []): Buffer {
   const hash = createHash("sha256");
-  for (const path of globSync(SOURCES, { cwd: ROOT }).sort()) {
+  for (const path of globSync([...SOURCES, ...more], { cwd: ROOT }).sort()) {
     const bytes = readFileSync(join(ROOT, path));
     hash.update(`${path}\0${bytes.length}\0`).update(bytes);
   }
-  return hash.digest().readUIntBE(0, 6) % end;
+  return hash.digest();
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hasLabels } from "./labels.ts";
+import { hasLabels, sameLabels } from "./labels.ts";
 
 test("a selector matches if all its labels are present with the same values", () => {
   const labels = { app: "web", tier: "" };
@@ -16,4 +16,13 @@ test("a selector matches if all its labels are present with the same values", ()
 test("properties of every JavaScript object don't count as labels", () => {
   assert.ok(!hasLabels({}, { constructor: "x" }));
   assert.ok(!hasLabels({}, { toString: "x" }));
+});
+
+test("labels are the same with the same keys and values in any order", () => {
+  assert.ok(sameLabels({}, {}));
+  assert.ok(sameLabels({ a: "1", b: "" }, { b: "", a: "1" }));
+  assert.ok(!sameLabels({ a: "1" }, { a: "2" }));
+  assert.ok(!sameLabels({ a: "1" }, { b: "1" }));
+  assert.ok(!sameLabels({ a: "1" }, { a: "1", b: "" }));
+  assert.ok(!sameLabels({ a: "1", b: "" }, { a: "1" }));
 });

@@ -1,8 +1,8 @@
 import { ObjectRecord, ObjectVersionRecord } from "@forage/proto/forage/store/v1/store";
 import { CoordinatorError } from "../../errors.ts";
 import { encodeRecord } from "../../model/codec.ts";
-import { hashLabels } from "../../model/hash.ts";
 import { objectKey, objectVersionKey } from "../../model/keys.ts";
+import { sameLabels } from "../../model/labels.ts";
 import { titleOf } from "../../model/object-name.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { Vault } from "../../objects/vault.ts";
@@ -116,7 +116,7 @@ function nodeOf(existing: ObjectEntry | undefined): string {
 }
 
 function same(a: ObjectRecord, b: ObjectRecord): boolean {
-  if (a.versions[0] !== b.versions[0] || hashLabels(a.labels) !== hashLabels(b.labels)) return false;
+  if (a.versions[0] !== b.versions[0] || !sameLabels(a.labels, b.labels)) return false;
   return Buffer.compare(encodedSpec(a), encodedSpec(b)) === 0;
 }
 

@@ -1,8 +1,8 @@
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import type { JobStatus } from "@forage/proto/forage/store/v1/store";
-import { hashLabels } from "../../model/hash.ts";
 import type { Job } from "../../model/job.ts";
 import type { Labels } from "../../model/labels.ts";
+import { sameLabels } from "../../model/labels.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { TranslateTime } from "../workload/availability.ts";
@@ -72,7 +72,7 @@ export function planJob(input: JobInput): JobStep[] {
   const uncounted = run === undefined ? [] : input.pods.filter((pod) => isUncounted(pod, job));
   if (uncounted.length > 0) return [{ type: "count-pods", pods: uncounted }];
   const gone = goneOf(input);
-  const left = input.pods.filter((pod) => !gone.some((step) => step.pod === pod));
+  const left = withoutGone(input.pods, gone);
   const steps: JobStep[] = [...gone, ...stopOthers(left, job)];
   if (run === undefined) return [...steps, ...begin(left, job, input)];
   const mine = left.filter((pod) => pod.record.job?.run === job.run);
@@ -120,6 +120,11 @@ function goneOf(input: JobInput): ForgetStep[] {
   });
 }
 
+function withoutGone(pods: readonly PodEntry[], gone: readonly ForgetStep[]): PodEntry[] {
+  const going = new Set(gone.map(({ pod }) => pod));
+  return pods.filter((pod) => !going.has(pod));
+}
+
 function whyGone({ record, status }: PodEntry, { nodeExists }: JobInput): string | undefined {
   const { node, stoppingSince } = record;
   if (node === "") return stoppingSince === undefined ? undefined : "stopped before it was placed";
@@ -129,7 +134,7 @@ function whyGone({ record, status }: PodEntry, { nodeExists }: JobInput): string
 
 function removal(input: JobInput): JobStep[] {
   const gone = goneOf(input);
-  const left = input.pods.filter((pod) => !gone.some((step) => step.pod === pod));
+  const left = withoutGone(input.pods, gone);
   const stops = left
     .filter(({ record }) => record.stoppingSince === undefined)
     .map((pod): JobStep => ({ type: "stop-pod", pod, why: "its job was deleted" }));
@@ -230,7 +235,7 @@ function isLeaving({ record }: PodEntry, { nodeReady }: JobInput): boolean {
 function relabel(pods: readonly PodEntry[], job: Job): JobStep[] {
   return pods.flatMap((pod): JobStep[] => {
     const labels = labelsOf(job, pod.record.job?.index);
-    return hashLabels(pod.record.labels) === hashLabels(labels) ? [] : [{ type: "relabel-pod", pod, labels }];
+    return sameLabels(pod.record.labels, labels) ? [] : [{ type: "relabel-pod", pod, labels }];
   });
 }
 

@@ -1,4 +1,5 @@
 import { isReady } from "../../endpoints/readiness.ts";
+import { sameLabels } from "../../model/labels.ts";
 import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import { isAvailable } from "./availability.ts";
@@ -214,9 +215,4 @@ function victims(pods: readonly PodEntry[], count: number, input: WorkloadInput)
   const ready = placed.filter((pod) => isReady(pod, input.nodeReady));
   const first = [...unschedulable, ...unready].slice(0, count);
   return [...first, ...input.pickVictims(ready, count - first.length)];
-}
-
-function sameLabels(a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean {
-  const keys = Object.keys(a);
-  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
 }
