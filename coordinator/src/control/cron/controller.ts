@@ -20,6 +20,7 @@ import { write } from "../write.ts";
 import { cronInput } from "./cron-input.ts";
 import { describeCronStep } from "./describe-step.ts";
 import { cronEventOf } from "./events.ts";
+import { KnownSchedules } from "./known-schedules.ts";
 import { type CronInput, type CronStep, nextCronEvaluationMs, planCron, type RunQuota } from "./plan.ts";
 import { runResource } from "./run-resource.ts";
 
@@ -50,6 +51,7 @@ const MAX_WAIT_MS = 30_000;
 export class CronController {
   readonly #options: CronControllerOptions;
   readonly #loop: Loop;
+  readonly #schedules = new KnownSchedules();
 
   constructor(options: CronControllerOptions) {
     this.#options = options;
@@ -126,7 +128,7 @@ export class CronController {
 
   #input(key: string): CronInput {
     const { state, clock, policyRefusal, runQuota } = this.#options;
-    const input = cronInput(key, clock.nowMs(), state);
+    const input = cronInput(key, clock.nowMs(), state, this.#schedules);
     const { cron, resource, nowMs } = input;
     const quotaRefusal = (name: string, scheduledMs: number): string | undefined => {
       const run = cron && resource && runResource(cron, resource.record, name, scheduledMs, nowMs).resource;

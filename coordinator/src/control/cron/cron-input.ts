@@ -4,11 +4,20 @@ import { workloadKey } from "../../model/workload.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import { jobStatusOf } from "../job/job-input.ts";
+import type { KnownSchedules } from "./known-schedules.ts";
 import type { CronInput, CronRun } from "./plan.ts";
 import { type Schedule, scheduleOf } from "./schedule.ts";
 
-/** Returns the input for planning a cron job with the key `namespace/cron_job/name`. */
-export function cronInput(key: string, nowMs: number, state: ClusterView): CronInput {
+/**
+ * Returns the input for planning a cron job with the key `namespace/cron_job/name`. Without `schedules`, its schedule is
+ * parsed.
+ */
+export function cronInput(
+  key: string,
+  nowMs: number,
+  state: ClusterView,
+  schedules?: KnownSchedules,
+): CronInput {
   const [namespace = "", kind = "", name = ""] = key.split("/");
   const resource = state.resource(resourceKey(namespace, kind, name));
   const cron = resource && cronJobOf(resource.record);
@@ -16,7 +25,7 @@ export function cronInput(key: string, nowMs: number, state: ClusterView): CronI
   return {
     resource,
     cron,
-    schedule: cron && scheduleFor(cron),
+    schedule: cron && (schedules?.of(resource.record, cron) ?? scheduleFor(cron)),
     status: status?.$case === "cronJob" ? status.value : undefined,
     runs: state.resourcesOwnedBy(namespace, kind, name).map((entry) => runOf(entry, state)),
     taken: (job) => state.resource(resourceKey(namespace, "job", job)) !== undefined,
