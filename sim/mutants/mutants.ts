@@ -44,10 +44,10 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   },
   "never-evicts": { module: `${CONTROL}/eviction/eviction-of.ts`, caughtBy: /no rest/, from: 11 },
   "moves-pods": { module: `${CONTROL}/pod-writes.ts`, caughtBy: /moved from/ },
-  "keeps-for-ever": { module: `${CONTROL}/kept-pods/plan.ts`, caughtBy: /no rest.*is kept/, from: 82 },
+  "keeps-for-ever": { module: `${CONTROL}/kept-pods/plan.ts`, caughtBy: /no rest.*is kept/, from: 112 },
   "rollouts-go-on": { module: `${CONTROL}/rollout/progress.ts`, caughtBy: /no rest/ },
   "blind-placement": { module: "scheduler/src/index.ts", caughtBy: /its pods ask for/, from: 4 },
-  "careless-writes": { module: "coordinator/src/core.ts", caughtBy: /./, from: 11 },
+  "careless-writes": { module: "coordinator/src/core.ts", caughtBy: /./, from: 19 },
   "silence-is-gone": {
     module: "coordinator/src/link/reports.ts",
     caughtBy: /is gone without an order/,
@@ -119,6 +119,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   "waits-for-the-clock": {
     module: `${CONTROL}/job/back-off.ts`,
     caughtBy: /no rest .*: job/,
+    from: 7,
     clockBack: true,
   },
   "counts-stalls": {
