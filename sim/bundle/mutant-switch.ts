@@ -44,11 +44,12 @@ export function mutantSwitch(mutants: readonly Replacement[]): Plugin {
 
 /** Returns a module that exports what the chosen mutant exports, or the original module without a mutant. */
 function switchOf(module: string, mutants: readonly Replacement[], names: readonly string[]): string {
-  return `import * as original from ${JSON.stringify(module)};
+  return `import { parseArgs } from "node:util";
+import * as original from ${JSON.stringify(module)};
 ${mutants.map(({ file }, index) => `import * as mutant${index} from ${JSON.stringify(file)};\n`).join("")}
 const mutants = {${mutants.map(({ file }, index) => `${JSON.stringify(basename(file, ".ts"))}: mutant${index}`).join(", ")}};
-const flag = process.argv.indexOf("--mutant");
-const chosen = (flag < 0 ? undefined : mutants[process.argv[flag + 1]]) ?? original;
+const { values } = parseArgs({ strict: false, options: { mutant: { type: "string" } } });
+const chosen = mutants[values.mutant] ?? original;
 export const { ${names.join(", ")} } = chosen;
 `;
 }

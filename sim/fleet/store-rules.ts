@@ -63,7 +63,9 @@ export class StoreRules {
     const known = this.#uids.get(uid);
     if (known !== undefined) this.#blame(`pod ${name} has the uid ${uid} that ${known} had`);
     this.#uids.set(uid, name);
-    if (record.node !== "" && record.boundAt === undefined) this.#blame(`pod ${name} was bound at no time`);
+    if (record.node === "") return;
+    if (record.workloadKind !== "container_service") this.#blame(`pod ${name} came into being on a node`);
+    if (record.boundAt === undefined) this.#blame(`pod ${name} was bound at no time`);
   }
 
   #checkChanged({ record: before }: PodEntry, { record: after }: PodEntry): void {

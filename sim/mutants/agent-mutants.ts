@@ -44,10 +44,16 @@ export const SERVING_MUTANTS: Readonly<Record<string, AgentMutant>> = {
 
 const ALL: Readonly<Record<string, AgentMutant>> = { ...AGENT_MUTANTS, ...SERVING_MUTANTS };
 
+/** @throws Error that lists the mutants if there is none with this name. */
+export function requireMutant(name: string): void {
+  const all = { ...MUTANTS, ...ALL };
+  if (!(name in all)) throw new Error(`there is no mutant "${name}": ${Object.keys(all).join(", ")}`);
+}
+
 /** Loads the mutant of a coordinator or an agent in place of its module. Must be called before the module is loaded. */
 export function putAnyInPlace(name: string): void {
+  requireMutant(name);
   const mutant = ALL[name];
   if (mutant !== undefined) replaceModule(mutant.module, join(import.meta.dirname, `${name}.ts`));
-  else if (MUTANTS[name] !== undefined) putInPlace(name);
-  else throw new Error(`there is no mutant "${name}": ${Object.keys({ ...MUTANTS, ...ALL }).join(", ")}`);
+  else putInPlace(name);
 }
