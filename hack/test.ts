@@ -87,7 +87,8 @@ async function main(): Promise<boolean> {
         { files: e2e ? processes : [], perProcess: PROCESS_TESTS_TOGETHER },
         { files: both || values.unit ? unit : [], perProcess: UNIT_TESTS_TOGETHER },
       ],
-      concurrency: availableParallelism(),
+      // Some wait for the programs that they start.
+      concurrency: availableParallelism() + 1,
       beside: { files: e2e ? computing : [], concurrency: availableParallelism() },
     },
     {

@@ -2,7 +2,7 @@ import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { kill } from "node:process";
 import { messageOf } from "@forage/common/message-of";
-import { bundlePrograms } from "../../hack/bundling/bundle-programs.ts";
+import { bundledProgram } from "../../hack/bundling/bundled-program.ts";
 import { AGENT_ENVIRONMENT, AGENT_NODE_OPTIONS } from "../../hack/instance/describe-programs.ts";
 import { findPodCidr } from "../../hack/instance/pod-cidr.ts";
 import { removeNetworkRemains } from "../../hack/lib/network-remains.ts";
@@ -12,8 +12,6 @@ import type { TestHost } from "../../hack/lib/test-host.ts";
 import { encodeBootId } from "../src/reset-after-reboot.ts";
 import type { FakeCoordinator } from "./fake-coordinator.ts";
 import { until } from "./until.ts";
-
-const ROOT = join(import.meta.dirname, "..", "..");
 
 /** A container of the agent as containerd reports it. */
 export interface HostContainer {
@@ -51,9 +49,7 @@ export class AgentUnderTest {
     coordinator: FakeCoordinator,
     settings: Readonly<Record<string, unknown>> = {},
   ): Promise<AgentUnderTest> {
-    const outDir = join(host.dir, "dist");
-    await bundlePrograms({ root: ROOT, outDir, programs: { agent: "agent/src/main.ts" } });
-    const agent = new AgentUnderTest(host, coordinator, join(outDir, "agent.mjs"), {
+    const agent = new AgentUnderTest(host, coordinator, await bundledProgram("agent"), {
       dataDir: join(host.dir, "agent"),
       runDir: join(host.dir, "run"),
       coordinator: coordinator.address,

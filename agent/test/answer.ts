@@ -1,9 +1,12 @@
 import { createSocket } from "node:dgram";
 import { existsSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { createServer } from "node:net";
 import { argv, stdout } from "node:process";
 
 /** `answer NAME PORT` answers TCP and UDP requests with its name and the client's address. */
+// The cache would otherwise be written at exit, before which the program is killed.
+flushCompileCache();
 const [name = "", port = "0"] = argv.slice(2);
 const ipv6 = existsSync("/proc/net/if_inet6");
 const any = ipv6 ? "::" : "0.0.0.0";

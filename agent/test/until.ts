@@ -1,12 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { restAfter } from "../../hack/lib/wait-for.ts";
 
 const LIMIT_MS = 90_000;
 const EVERY_MS = 20;
-/**
- * The rest time per check, as a multiple of its duration. Checks that start programs must leave processor time to the
- * tested system.
- */
-const REST_PER_CHECK = 2;
 
 /** Waits for a condition. The limit is meant for failing tests, not for slow machines. */
 export async function until(
@@ -14,12 +10,12 @@ export async function until(
   holds: () => boolean | Promise<boolean>,
   limitMs = LIMIT_MS,
 ): Promise<void> {
-  const deadline = performance.now() + limitMs;
+  const sinceMs = performance.now();
   for (;;) {
     const startMs = performance.now();
     if (await holds()) return;
     const endMs = performance.now();
-    if (endMs > deadline) throw new Error(`not within ${limitMs} ms: ${what}`);
-    await sleep(Math.max(EVERY_MS, REST_PER_CHECK * (endMs - startMs)));
+    if (endMs - sinceMs > limitMs) throw new Error(`not within ${limitMs} ms: ${what}`);
+    await sleep(restAfter(endMs - startMs, endMs - sinceMs, EVERY_MS));
   }
 }

@@ -3,7 +3,7 @@ import { after, before, describe, test } from "node:test";
 import { waitFor } from "../lib/wait-for.ts";
 import { DESTINATION_PORT, type Fleet, type FleetNode, startFleet } from "../system/fleet.ts";
 import { distinct, FleetLab, type FleetPod, runsOf } from "../system/fleet-lab.ts";
-import { idle, onlyOn, service, spread, UDP_PORT, web } from "../system/fleet-manifests.ts";
+import { idle, onlyOn, READY_FILE, service, UDP_PORT, udpPods, web } from "../system/fleet-manifests.ts";
 import {
   ask,
   endpointsAt,
@@ -42,7 +42,7 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
       service("sticky", { target: "web", type: "NodePort", sessionAffinity: "ClientIP" }),
       idle("client-1", onlyOn("n1")),
       idle("client-2", onlyOn("n2")),
-      idle("udp", spread("udp"), 2),
+      udpPods("udp", 2),
       service("udp", { type: "NodePort", ports }),
     ]);
     for (const [name, count] of Object.entries({ web: 4, "client-1": 1, "client-2": 1, udp: 2 }))
@@ -147,12 +147,12 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
           (await Promise.all(askers.map((it) => ask(it.place, "udp", it.address, it.port, it)))).flat(),
         ).join();
       assert.equal(await asked(), gone, "they stay");
-      await lab.exec(gone, ["rm", "/tmp/ready"]);
+      await lab.exec(gone, ["rm", READY_FILE]);
       await waitFor(async () => (await asked()) === kept, {
         what: "all have been led on",
         limitMs: LIMIT_MS,
       });
-      await lab.exec(gone, ["touch", "/tmp/ready"]);
+      await lab.exec(gone, ["touch", READY_FILE]);
       await lab.serving("udp", 2);
     },
   );

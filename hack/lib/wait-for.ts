@@ -17,6 +17,10 @@ const EVERY_MS = 25;
  * test needs, also when several files wait at the same time.
  */
 const REST_PER_CHECK = 4;
+/** The ratio that the rest reaches in long waits, as long as it delays the answer by a small part of the whole. */
+const LATER_REST_PER_CHECK = 30;
+const REST_PER_WAIT = 1 / 8;
+const LATER_REST_MAX_MS = 250;
 
 /**
  * Calls the check until its result is neither undefined nor false, and returns the result. Throws NOT_READY at the time
@@ -26,15 +30,16 @@ export async function waitFor<T>(
   ask: () => T | undefined | false | Promise<T | undefined | false>,
   options: WaitOptions,
 ): Promise<T> {
-  const end = performance.now() + options.limitMs;
+  const sinceMs = performance.now();
   for (;;) {
     options.signal?.throwIfAborted();
     const startMs = performance.now();
     const answer = await ask();
     if (answer !== undefined && answer !== false) return answer;
     const answeredMs = performance.now();
-    if (answeredMs > end) break;
-    const restMs = Math.max(options.everyMs ?? EVERY_MS, REST_PER_CHECK * (answeredMs - startMs));
+    const waitedMs = answeredMs - sinceMs;
+    if (waitedMs > options.limitMs) break;
+    const restMs = restAfter(answeredMs - startMs, waitedMs, options.everyMs ?? EVERY_MS);
     await delay(restMs, undefined, { signal: options.signal });
   }
   const detail = options.explain?.() ?? "";
@@ -43,4 +48,13 @@ export async function waitFor<T>(
     `waited ${options.limitMs} ms in vain until ${options.what}${detail && `\n${detail}`}`,
     "see the log named above, then try again",
   );
+}
+
+/**
+ * Returns the time until the next check, in milliseconds, after a check that took `checkMs` and was begun again and again
+ * for `waitedMs`. It is at least `everyMs`.
+ */
+export function restAfter(checkMs: number, waitedMs: number, everyMs: number): number {
+  const later = Math.min(LATER_REST_PER_CHECK * checkMs, REST_PER_WAIT * waitedMs, LATER_REST_MAX_MS);
+  return Math.max(everyMs, REST_PER_CHECK * checkMs, later);
 }

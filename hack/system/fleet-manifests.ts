@@ -6,7 +6,7 @@ const DRAIN_SECONDS = 5;
 /** This is long enough that a busy machine makes no pod unready. */
 const TIMEOUT_SECONDS = 30;
 
-/** The UDP port of `idle` workloads. Nothing listens on it until the test does. */
+/** The UDP port of `udpPods`. Nothing listens on it until the test does. */
 export const UDP_PORT = 9_000;
 
 export function service(name: string, fields: object): object {
@@ -41,16 +41,31 @@ export function web(version: string, replicas: number, name = "web"): object {
   });
 }
 
-/** Returns a workload that is ready while the file `/tmp/ready` exists. */
-export function idle(name: string, podConfig: object, replicas = 1): object {
-  const exec = { command: ["test", "-e", "/tmp/ready"] };
-  const probe = { exec, periodSeconds: 1, timeoutSeconds: TIMEOUT_SECONDS, failureThreshold: 1 };
-  return workload(name, replicas, {
+/** Returns a workload that does nothing, for requests from its pods. */
+export function idle(name: string, podConfig: object): object {
+  return workload(name, 1, {
     podConfig: { terminationGracePeriodSeconds: 1, ...podConfig },
+    container: { command: ["sleep", "100000"] },
+  });
+}
+
+/** The file whose presence makes a pod of `udpPods` ready. */
+export const READY_FILE = "/tmp/www/ready";
+
+/** Returns a workload that is ready while `READY_FILE` exists, and in which nothing listens on `UDP_PORT` yet. */
+export function udpPods(name: string, replicas: number): object {
+  // A command in a container takes many times the processor time of a request.
+  const probe = {
+    httpGet: { path: "/ready", port: 8080 },
+    periodSeconds: 1,
+    timeoutSeconds: TIMEOUT_SECONDS,
+  };
+  return workload(name, replicas, {
+    podConfig: { terminationGracePeriodSeconds: 1, ...spread(name) },
     container: {
-      command: ["sh", "-c", "touch /tmp/ready; exec sleep 100000"],
+      command: ["sh", "-c", `mkdir /tmp/www; touch ${READY_FILE}; exec httpd -f -p 8080 -h /tmp/www`],
       ports: [{ name: "udp", containerPort: UDP_PORT, protocol: "UDP" }],
-      readinessProbe: probe,
+      readinessProbe: { ...probe, failureThreshold: 1 },
     },
   });
 }

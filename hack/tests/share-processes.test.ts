@@ -27,6 +27,14 @@ test("a process has at most as many files as permitted, all of one package, and 
   ]);
 });
 
+test("a file that starts many programs has its own process", () => {
+  const { processes } = selectTestFiles(root, ["coordinator/test/store/crash.test.ts"]);
+  assert.deepEqual(
+    processes.map((path) => needsOwnProcess(root, path)),
+    [true],
+  );
+});
+
 test("every unit test file is in exactly one process", () => {
   const { unit } = selectTestFiles(root, []);
   const processes = divideAmongProcesses({ files: unit, perProcess: 20 }, (path) =>

@@ -11,6 +11,12 @@ const OWN_PROCESS =
 /** The tests of programs that start, end and examine processes. */
 const OWN_PROCESSES_OF = "hack/";
 
+/**
+ * Tests that start programs more than a hundred times. Each start copies the page tables of the test's process, which takes
+ * several times as long in a process with the memory of many files.
+ */
+const START_MANY: readonly string[] = ["coordinator/test/store/crash.test.ts"];
+
 /** Test files that share processes, except those that need their own. */
 export interface SharingFiles {
   /** Relative to the root. */
@@ -42,6 +48,7 @@ export function divideAmongProcesses(
 
 /** Reports whether a test file needs a process of its own. */
 export function needsOwnProcess(root: string, path: string): boolean {
+  if (START_MANY.includes(path)) return true;
   return path.startsWith(OWN_PROCESSES_OF) || OWN_PROCESS.test(readFileSync(join(root, path), "utf8"));
 }
 
