@@ -17,7 +17,7 @@ export interface DirectTransportOptions {
 }
 
 const LATENCY_MS = 20;
-/** A stream never has this many messages waiting. */
+/** The limit of waiting messages of a stream, which no test reaches. */
 const CAPACITY = 1_000;
 
 /** Calls the handlers of WorkspaceNodeService without a port. Each message takes its time on the clock. */

@@ -8,7 +8,7 @@ import { runHistories } from "./run-histories.ts";
 import { seedOfSources } from "./seed-of-sources.ts";
 
 // A seed that fails is printed. To repeat it: node sim/main.ts --seed N --trace
-const SEEDS = Number(process.env.FORAGE_SIM_SEEDS ?? 400);
+const SEEDS = Number(process.env.FORAGE_SIM_SEEDS ?? 340);
 /**
  * The processor time of further histories, of all processes together. They are different after each change of the
  * sources. Processor time hardly depends on what else runs, so about the same number of histories runs on a busy machine.

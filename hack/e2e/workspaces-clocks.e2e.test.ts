@@ -13,7 +13,7 @@ const { RUNNING, STOPPED } = WorkspacePhase;
 /** Programs that have just started have to connect first. */
 const STOP_LIMIT_MS = 120_000;
 const DAY_SECONDS = 24 * 3_600;
-/** This is less than the difference between the times of any two steps, and more than a slow machine needs for one. */
+/** The clocks are set further apart than this, and no step of the test takes as long. */
 const TOLERANCE_MS = 6 * 3_600_000;
 
 describe("workspaces on real containers whose programs' clocks are set", { concurrency: false }, () => {

@@ -127,7 +127,7 @@ export interface ContainerSpec {
    * the runtime's own messages. With `tty`, the FIFO for stdout receives all output.
    */
   readonly streamPipes?: { readonly stdout: string; readonly stderr: string };
-  /** Undefined: the image's user. */
+  /** The user of the container's processes. Undefined: the user that the image sets. */
   readonly user?: ContainerUser;
   /** Undefined: the runtime's own defaults. */
   readonly security?: ContainerSecurity;
@@ -194,7 +194,7 @@ export interface ContainerUser {
    * `gid`.
    */
   readonly name?: string;
-  /** Undefined: the image's user. */
+  /** The user of the container's processes. Undefined: the user that the image sets. */
   readonly uid?: number;
   /** Undefined: the image's group, or root's for a uid that the image doesn't know. */
   readonly gid?: number;

@@ -75,7 +75,7 @@ export interface NodeHealth {
   readonly ready: boolean;
   /** The reason why the node is not ready. */
   readonly message: string;
-  /** Whether endpoints on the node stay as last known, because it is not ready while most nodes are lost at once. */
+  /** Whether the node is not ready but keeps its endpoints as last known, because most nodes were lost at once. */
   readonly kept?: boolean;
   /** The time of the last change of `ready`, since the epoch. Absent: the node has not connected since it joined. */
   readonly sinceMs?: number;
