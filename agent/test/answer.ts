@@ -5,9 +5,9 @@ import { createServer } from "node:net";
 import { argv, stdout } from "node:process";
 
 /** `answer NAME PORT` answers TCP and UDP requests with its name and the client's address. */
+const [name = "", port = "0"] = argv.slice(2);
 // The cache would otherwise be written at exit, before which the program is killed.
 flushCompileCache();
-const [name = "", port = "0"] = argv.slice(2);
 const ipv6 = existsSync("/proc/net/if_inet6");
 const any = ipv6 ? "::" : "0.0.0.0";
 const answer = (address = ""): string => `${name} ${address.replace(/^::ffff:/, "")}`;

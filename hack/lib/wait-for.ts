@@ -17,7 +17,7 @@ const EVERY_MS = 25;
  * test needs, also when several files wait at the same time.
  */
 const REST_PER_CHECK = 4;
-/** The ratio that the rest reaches in long waits, as long as it delays the answer by a small part of the whole. */
+/** The same ratio in long waits. The rest is then also limited to a part of the time waited, and to `LATER_REST_MAX_MS`. */
 const LATER_REST_PER_CHECK = 30;
 const REST_PER_WAIT = 1 / 8;
 const LATER_REST_MAX_MS = 250;
@@ -51,8 +51,8 @@ export async function waitFor<T>(
 }
 
 /**
- * Returns the time until the next check, in milliseconds, after a check that took `checkMs` and was begun again and again
- * for `waitedMs`. It is at least `everyMs`.
+ * Returns the time until the next check, in milliseconds. The last check took `checkMs`, and the wait has taken
+ * `waitedMs` so far. The result is at least `everyMs`.
  */
 export function restAfter(checkMs: number, waitedMs: number, everyMs: number): number {
   const later = Math.min(LATER_REST_PER_CHECK * checkMs, REST_PER_WAIT * waitedMs, LATER_REST_MAX_MS);

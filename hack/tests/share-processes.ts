@@ -12,7 +12,7 @@ const OWN_PROCESS =
 const OWN_PROCESSES_OF = "hack/";
 
 /**
- * Tests that start programs more than a hundred times. Each start copies the page tables of the test's process, which takes
+ * Tests that start programs a hundred times or more. Each start copies the page tables of the test's process, which takes
  * several times as long in a process with the memory of many files.
  */
 const START_MANY: readonly string[] = ["coordinator/test/store/crash.test.ts"];

@@ -194,7 +194,7 @@ export interface ContainerUser {
    * `gid`.
    */
   readonly name?: string;
-  /** The user of the container's processes. Undefined: the user that the image sets. */
+  /** Undefined: the uid of the image's user. */
   readonly uid?: number;
   /** Undefined: the image's group, or root's for a uid that the image doesn't know. */
   readonly gid?: number;
