@@ -23,6 +23,7 @@ import { tryLab } from "./system/try-lab.ts";
 import { changedFiles } from "./tests/changed-files.ts";
 import { changedTestFiles } from "./tests/changed-test-files.ts";
 import { readMentions } from "./tests/find-mentions.ts";
+import { onMemoryDisks, thisMachine } from "./tests/memory-disks.ts";
 import { runTests, type TestGroup } from "./tests/run-tests.ts";
 import { selectTestFiles, type TestFiles } from "./tests/select-test-files.ts";
 
@@ -128,7 +129,9 @@ async function main(): Promise<boolean> {
     skipped = await prepareLab((onLabs.includes(DRIVERS_TEST) ? bootedKinds : testedKinds)(process.env));
     if (isLabFull && onLabs.includes(LONG_LAB_TEST)) skipped = [...skipped, ...(await prepareLong())];
   }
-  const passed = await runTests(root, groups);
+  const test = () => runTests(root, groups);
+  // Only root can mount.
+  const passed = process.getuid?.() === 0 ? await onMemoryDisks(thisMachine(), report, test) : await test();
   skipped.forEach(report);
   // --lab-full requires the tests of every kind.
   return passed && !(isLabFull && skipped.length > 0);

@@ -385,7 +385,7 @@ test("without loop devices limits are measured, and an exceeded limit is reporte
     signal,
   );
   for (const name of ["scratch", "claim"])
-    await writeUpTo(join(await sourceOf(volumes, "a", name), "x"), 3 * MIB);
+    await writeUpTo(join(await sourceOf(volumes, "a", name), "x"), 3.5 * MIB);
   await clock.run(10_000);
   await until("both are reported", () => host.excesses.length === 2);
   assert.deepEqual(

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import {
   type Archive,
@@ -49,7 +49,9 @@ function archiveFiles(host: WorkspaceHost): readonly string[] {
 }
 
 /** Returns the programs of one host's workspaces, because other tests run the same programs. */
-function programsOf(name: string, directory: string): readonly number[] {
+function programsOf(name: string, { layout }: WorkspaceHost): readonly number[] {
+  // A mount table has the path inside of a file system, which may be mounted below /tmp.
+  const directory = basename(dirname(layout.root));
   return readdirSync("/proc")
     .filter((pid) => /^\d+$/.test(pid))
     .filter((pid) => {
@@ -68,7 +70,7 @@ function programsOf(name: string, directory: string): readonly number[] {
 /** Kills a program of the pipeline once. */
 async function killProgram(name: string, { host }: KillableAgent): Promise<void> {
   await until(`${name} runs`, () => {
-    const [pid] = programsOf(name, host.layout.root);
+    const [pid] = programsOf(name, host);
     if (pid === undefined) return false;
     try {
       process.kill(pid, "SIGKILL");

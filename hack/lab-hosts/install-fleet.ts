@@ -24,7 +24,14 @@ export async function providePackages(
   const image = await ensureHostImage(() => {});
   copyDependencies(image, dir);
   removePackages(dir);
-  const flags = { architectures: [goArchitecture()], formats: ["deb"], outDir: dir, version } as const;
+  // The packages are installed once from the same machine, so a small size is worth little.
+  const flags = {
+    architectures: [goArchitecture()],
+    formats: ["deb"],
+    outDir: dir,
+    version,
+    compressionLevel: 1,
+  } as const;
   await buildPackages(checkout, flags, progress);
   await writePackageIndex(dir);
   await lab.syncPackages();

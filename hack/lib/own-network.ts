@@ -15,7 +15,7 @@ const UPLINK = [
   "address add 203.0.113.1/24 dev host0",
   "route add default via 203.0.113.254",
 ];
-const UPLINK6 = ["address add fd0f::1/64 dev host0 nodad", "-6 route add default via fd0f::fe dev host0"];
+const UPLINK6 = ["address add fd0f::1/64 dev host0 nodad", "route add default via fd0f::fe dev host0"];
 
 /** Returns the reason why tests of real networking can't run on this machine; `undefined` if they can. */
 export function whyNoOwnNetwork(): string | undefined {
@@ -36,7 +36,7 @@ export function enterOwnNetwork(): void {
   let status: number | null = 1;
   try {
     const lines = [...UPLINK, ...(existsSync("/proc/net/if_inet6") ? UPLINK6 : [])];
-    for (const line of lines) must("ip", ["-n", name, ...line.split(" ")]);
+    must("ip", ["-n", name, "-batch", "-"], lines.join("\n"));
     const inside = { ...env, [INSIDE]: name };
     const program = [execPath, ...process.execArgv, ...argv.slice(1)];
     // Only the network is entered: `ip netns exec` would also hide namespaces that are made inside. If the runner ends
@@ -71,7 +71,7 @@ function removeNetworksOfTheDead(): void {
   }
 }
 
-function must(file: string, args: readonly string[]): void {
-  const { status, stderr } = spawnSync(file, args, { encoding: "utf8" });
+function must(file: string, args: readonly string[], input = ""): void {
+  const { status, stderr } = spawnSync(file, args, { encoding: "utf8", input });
   if (status !== 0) throw new Error(`${file} ${args.join(" ")}: ${stderr}`);
 }

@@ -22,7 +22,7 @@ import { SetupError } from "./setup-error.ts";
 
 /**
  * The directory of test hosts, with a marker `<name>.json` and a directory `<name>` for each. It is not in /tmp, which
- * may be a small memory disk.
+ * may be a small memory disk. `hack/test` mounts a large one here if there is memory for it.
  */
 export const TEST_HOSTS = "/var/tmp/forage-test";
 

@@ -19,6 +19,8 @@ export interface DebOptions {
   readonly epochSeconds: number;
   /** Default: zstd. */
   readonly compression?: "none" | "zstd";
+  /** The level of zstd. Default: 9. */
+  readonly compressionLevel?: number;
 }
 
 const SCRIPTS = ["postinst", "prerm", "postrm"] as const;
@@ -46,7 +48,8 @@ export async function buildDeb(options: DebOptions): Promise<string> {
   }
   const path = join(outDir, `${name}_${version}_${architecture}.deb`);
   // zstd decompresses the runtime in a fraction of xz's time. Debian's dpkg supports it from version 12 on.
-  const compression = options.compression === "none" ? ["-Znone"] : ["-Zzstd", "-z9"];
+  const compression =
+    options.compression === "none" ? ["-Znone"] : ["-Zzstd", `-z${options.compressionLevel ?? 9}`];
   await run("dpkg-deb", ["--root-owner-group", ...compression, "--build", workDir, path], {
     env: { SOURCE_DATE_EPOCH: String(options.epochSeconds) },
     timeoutMs: BUILD_LIMIT_MS,

@@ -39,7 +39,14 @@ export async function buildPackages(
       entries: [...contentsOf(name, inputs), ...documentEntries(name, checkout, documents)],
     }));
     for (const { entries } of contents) assertArchitecture(entries, architecture);
-    const common = { version, architecture, outDir: flags.outDir, epochSeconds };
+    const { outDir, compressionLevel } = flags;
+    const common = {
+      version,
+      architecture,
+      outDir,
+      epochSeconds,
+      ...(compressionLevel !== undefined && { compressionLevel }),
+    };
     if (flags.formats.includes("deb")) {
       for (const { name, entries } of contents)
         await step(`${name} ${version} for ${architecture}`, async () => {

@@ -13,6 +13,8 @@ export interface PackageFlags {
   readonly outDir: string;
   /** If undefined, the version of package.json is used. */
   readonly version: string | undefined;
+  /** The level of compression. Default: 9 of zstd for Debian packages, and 6 of gzip for archives. */
+  readonly compressionLevel?: number;
 }
 
 /** A version that Debian accepts, without an epoch and a revision. */

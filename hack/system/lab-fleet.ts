@@ -97,6 +97,7 @@ export class LabFleet {
       formats: ["tar"],
       outDir,
       version: FIRST_VERSION,
+      compressionLevel: 1,
     } as const;
     const [path = ""] = await buildPackages(CHECKOUT, flags, QUIET);
     return path;
