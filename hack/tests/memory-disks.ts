@@ -5,7 +5,7 @@ import { listMounts } from "../lib/mounts.ts";
 import { run } from "../lib/run.ts";
 import { TEST_HOSTS } from "../lib/test-host-remains.ts";
 
-/** Where the files of tests are, and the memory for them. */
+/** The directories for the files of tests, and the memory that they may use a part of. */
 export interface TestPlaces {
   /** The directory of temporary files, in which the memory disk of each run has a directory of its own. */
   readonly temporary: string;
@@ -51,7 +51,7 @@ export async function onMemoryDisks<T>(
   const before = process.env.TMPDIR;
   try {
     if (await mount(own, `size=${size},mode=1777`, report)) process.env.TMPDIR = own;
-    // What is below a mount point can't be seen, and the marks of hosts that a killed test has left must be.
+    // A mount hides its directory's content, and the markers of hosts that a killed test has left must stay visible.
     if (!listMounts().includes(hosts) && isEmpty(hosts)) await mount(hosts, `size=${size},mode=0755`, report);
     return await tests();
   } finally {
