@@ -181,6 +181,8 @@ function aHost(t: TestContext): HostCopy {
   const root = join(base, "root");
   const layers = `lowerdir=/,upperdir=${made(join(base, "upper"))},workdir=${made(join(base, "work"))}`;
   mount(root, "-t", "overlay", "-o", layers, "overlay");
+  // Otherwise dpkg indexes all manual pages of this machine, which takes seconds.
+  rmSync(join(root, "var/lib/man-db/auto-update"), { force: true });
   mount(join(root, "proc"), "-t", "proc", "proc");
   mount(join(root, "dev"), "--bind", "/dev");
   mount(join(root, "run"), "-t", "tmpfs", "tmpfs");

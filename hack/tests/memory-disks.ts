@@ -31,7 +31,7 @@ export function thisMachine(): TestPlaces {
 
 /**
  * Runs tests with their temporary files and test hosts on memory disks, if there is memory for them. Tests make and
- * delete hundreds of thousands of files, for which a file system on a disk needs a tenth of all processor time. The
+ * delete hundreds of thousands of files, for which a file system on a disk needs 5 to 10 % of the processor time. The
  * disks are removed afterwards; those of a run that was killed are removed by the next one. Needs root.
  */
 export async function onMemoryDisks<T>(

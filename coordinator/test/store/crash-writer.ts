@@ -6,7 +6,7 @@
 import { writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { systemClock } from "@forage/common/clock";
-import { openLevelStore } from "../../src/store/index.ts";
+import { openLevelStore } from "../../src/store/level/level-store.ts";
 
 const [dir = "", writers = "1"] = process.argv.slice(2);
 
