@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
+import { getHeapSpaceStatistics } from "node:v8";
 import {
   CreateJoinTokenRequest,
   PutObjectRequest,
@@ -74,7 +75,14 @@ export interface Measure {
   /** The numbers of listeners for changes of the cluster and of workspaces, and of users' subscriptions to workspaces. */
   readonly subscribers: readonly number[];
   readonly timers: number;
-  readonly heapBytes: number;
+  /** The memory for objects, without that for compiled code: its size depends on when V8 compiles and forgets functions. */
+  readonly objectBytes: number;
+}
+
+function objectBytes(): number {
+  return getHeapSpaceStatistics()
+    .filter(({ space_name: name }) => !/^(?:shared_)?(?:code|trusted)_/.test(name))
+    .reduce((sum, { space_used_size: bytes }) => sum + bytes, 0);
 }
 
 /** A coordinator with two real agents, and the actions of its users. */
@@ -158,7 +166,7 @@ class Soaked {
       listeners: getEventListeners(this.#fleet.coordinator.life, "abort").length,
       subscribers: this.#subscribers(),
       timers: this.#fleet.time.pending,
-      heapBytes: process.memoryUsage().heapUsed,
+      objectBytes: objectBytes(),
     };
   }
 
