@@ -16,7 +16,7 @@ export interface TestPlaces {
 }
 
 const GIB = 1024 ** 3;
-/** Tests have needed less than 1 GiB on both disks. On a machine with less memory they would displace the tests' programs. */
+/** Tests need 1.1 GiB on both disks together. With less memory, the files would displace the programs of the tests. */
 const LEAST_AVAILABLE_BYTES = 8 * GIB;
 /** Each disk's part of the available memory, at most. */
 const SHARE = 1 / 4;
