@@ -63,9 +63,12 @@ test("two runs share the disk of hosts, and the one that ends first leaves it", 
   assert.deepEqual(mountedBelow(places.temporary, places.hosts), []);
 });
 
-test("the disk of a killed run is removed, and that of a living one is not", { skip }, async (t) => {
+test("the disk of a killed run is removed, but not that of a living one or a directory that is no disk", {
+  skip,
+}, async (t) => {
   const places = somePlaces(t, 8 * GIB);
-  // No process has this id, because it is above the kernel's limit.
+  mkdirSync(join(places.temporary, `ft-${2 ** 22 + 2}`, "of somebody else"), { recursive: true });
+  // No process has an id above the kernel's limit.
   for (const pid of [1, 2 ** 22 + 1]) {
     const dir = join(places.temporary, `ft-${pid}`);
     mkdirSync(dir);
@@ -73,7 +76,7 @@ test("the disk of a killed run is removed, and that of a living one is not", { s
     writeFileSync(join(dir, "left"), "by a test");
   }
   await onMemoryDisks(places, assert.fail, async () => {});
-  assert.deepEqual(readdirSync(places.temporary), ["ft-1"]);
+  assert.deepEqual(readdirSync(places.temporary), ["ft-1", `ft-${2 ** 22 + 2}`]);
 });
 
 test("with little memory, or if nothing can be mounted, tests use the disk and the reason is reported", {

@@ -223,7 +223,7 @@ async function buildVersion(
     const entries = [...contentsOf(name, inputs), ...documentEntries(name, checkout, documents)];
     const workDir = made(join(dir, name));
     const options = { name, version, architecture, entries, workDir, outDir: dir, epochSeconds: 1 };
-    built.push(await buildDeb({ ...options, compression: "none" }));
+    built.push(await buildDeb({ ...options, compressionLevel: 0 }));
     rmSync(workDir, { recursive: true });
   }
   return built;

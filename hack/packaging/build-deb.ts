@@ -17,9 +17,7 @@ export interface DebOptions {
   readonly outDir: string;
   /** The modification time of all files, in seconds since 1970, so equal content gives an equal package. */
   readonly epochSeconds: number;
-  /** Default: zstd. */
-  readonly compression?: "none" | "zstd";
-  /** The level of zstd. Default: 9. */
+  /** The level of zstd. 0: the files are not compressed. Default: 9. */
   readonly compressionLevel?: number;
 }
 
@@ -48,8 +46,8 @@ export async function buildDeb(options: DebOptions): Promise<string> {
   }
   const path = join(outDir, `${name}_${version}_${architecture}.deb`);
   // zstd decompresses the runtime in a fraction of xz's time. Debian's dpkg supports it from version 12 on.
-  const compression =
-    options.compression === "none" ? ["-Znone"] : ["-Zzstd", `-z${options.compressionLevel ?? 9}`];
+  const { compressionLevel = 9 } = options;
+  const compression = compressionLevel === 0 ? ["-Znone"] : ["-Zzstd", `-z${compressionLevel}`];
   await run("dpkg-deb", ["--root-owner-group", ...compression, "--build", workDir, path], {
     env: { SOURCE_DATE_EPOCH: String(options.epochSeconds) },
     timeoutMs: BUILD_LIMIT_MS,

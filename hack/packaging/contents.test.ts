@@ -158,7 +158,7 @@ async function unpacked(t: TestContext, architecture: "amd64" | "arm64") {
       assertArchitecture(entries, architecture);
       const options = { name, version: "1.0", architecture, entries, epochSeconds: 1 };
       const path = await buildDeb({
-        ...{ ...options, workDir: scratch(t), outDir: scratch(t), compression: "none" },
+        ...{ ...options, workDir: scratch(t), outDir: scratch(t), compressionLevel: 0 },
       });
       const root = scratch(t);
       execFileSync("dpkg-deb", ["--extract", path, root]);

@@ -1,6 +1,6 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmdirSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { listMounts } from "../lib/mounts.ts";
 import { run } from "../lib/run.ts";
 import { TEST_HOSTS } from "../lib/test-host-remains.ts";
@@ -23,10 +23,12 @@ const SHARE = 1 / 4;
 /** The directories of runs. The names are short because sockets below have paths of at most 107 bytes. */
 const DIRECTORY = /^ft-(\d+)$/;
 
-/** Returns the places that tests use on this machine. */
+/** Returns the places that tests use on this machine. The paths contain no links, like those in the table of mounts. */
 export function thisMachine(): TestPlaces {
+  mkdirSync(TEST_HOSTS, { recursive: true });
   const [, kib = "0"] = /^MemAvailable: +(\d+) kB$/m.exec(readFileSync("/proc/meminfo", "utf8")) ?? [];
-  return { temporary: tmpdir(), hosts: TEST_HOSTS, availableBytes: Number(kib) * 1024 };
+  const [temporary, hosts] = [realpathSync(tmpdir()), realpathSync(TEST_HOSTS)];
+  return { temporary, hosts, availableBytes: Number(kib) * 1024 };
 }
 
 /**
@@ -79,9 +81,9 @@ async function removeDisk(place: string): Promise<void> {
 }
 
 async function removeDisksOfTheDead(temporary: string): Promise<void> {
-  for (const name of readdirSync(temporary)) {
-    const [, pid] = DIRECTORY.exec(name) ?? [];
-    if (pid !== undefined && !existsSync(`/proc/${pid}`)) await removeDisk(join(temporary, name));
+  for (const place of listMounts().filter((path) => dirname(path) === temporary)) {
+    const [, pid] = DIRECTORY.exec(basename(place)) ?? [];
+    if (pid !== undefined && !existsSync(`/proc/${pid}`)) await removeDisk(place);
   }
 }
 
