@@ -13,7 +13,7 @@ const SEEDS = Number(process.env.FORAGE_SIM_SEEDS ?? 340);
  * The processor time of further histories, of all processes together. They are different after each change of the
  * sources. Processor time hardly depends on what else runs, so about the same number of histories runs on a busy machine.
  */
-const CPU_SECONDS = Number(process.env.FORAGE_SIM_CPU_SECONDS ?? 60);
+const CPU_SECONDS = Number(process.env.FORAGE_SIM_CPU_SECONDS ?? 40);
 /** The time after which no further history begins. It is reached only if other work leaves the processors no time. */
 const SECONDS = Number(process.env.FORAGE_SIM_SECONDS ?? 600);
 /**

@@ -44,14 +44,13 @@ test("every unit test file is in exactly one process", () => {
   assert.ok(processes.length < unit.length / 4, `${processes.length} processes`);
 });
 
-test("files with hooks for the whole process, with mocks, or that use the process itself need their own", async (t) => {
+test("files that wait while they are loaded, mock timers, or use the process itself need their own", async (t) => {
   const dir = await temporary(t);
   const needs = async (text: string): Promise<boolean> => {
     await writeFile(join(dir, "a.test.ts"), text);
     return needsOwnProcess(dir, "a.test.ts");
   };
   for (const text of [
-    "afterEach(() => {});",
     "await prepared();",
     'process.once("SIGTERM", stop);',
     "process.exitCode = 1;",
@@ -61,11 +60,14 @@ test("files with hooks for the whole process, with mocks, or that use the proces
     "delete process.env.HOME;",
     'import { exitCode } from "node:process";',
     "t.mock.timers.enable();",
+    'mock.method(fs, "open");',
     "globalThis.fetch = fake;",
   ])
     assert.equal(await needs(`test("x", () => {});\n${text}\n`), true, text);
   for (const text of [
-    "  afterEach(() => {});",
+    "afterEach(() => {});",
+    't.mock.method(store, "range");',
+    'import { aProcess } from "./support/process.ts";',
     "run(process.execPath, process.env.HOME);",
     "process.nextTick(go);",
   ])
@@ -103,6 +105,53 @@ test("a module loads its files in order, and a failure names the file of the tes
   // The test begins when its file has been loaded to the end.
   assert.match(stdout, /Error: broken/);
   assert.match(stdout, /test at \S*cli\/b\.test\.mjs:3/);
+});
+
+test("hooks of a file apply to its own tests", async (t) => {
+  const dir = await temporary(t);
+  await mkdir(join(dir, "cli"));
+  const hooks = ["before", "beforeEach", "afterEach", "after"];
+  const write = (name: string, lines: readonly string[]) =>
+    writeFile(
+      join(dir, "cli", `${name}.test.mjs`),
+      ['import { after, afterEach, before, beforeEach, test } from "node:test";', ...lines].join("\n"),
+    );
+  const loggingHooks = (name: string) =>
+    hooks.map((hook) => `${hook}(() => console.log("${hook} ${name}"));`);
+  const loggingTest = (name: string) => `test("${name}", () => console.log("test ${name}"));`;
+  await write("a", [...loggingHooks("a"), loggingTest("a1"), loggingTest("a2")]);
+  await write("b", [loggingTest("b")]);
+  await write("c", [...loggingHooks("c"), loggingTest("c")]);
+  const files = ["a", "b", "c"].map((name) => `cli/${name}.test.mjs`);
+  const [path = ""] = shareProcesses(dir, [{ files, perProcess: 3 }], dir).paths;
+
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--test-reporter=spec", path], { env });
+  assert.deepEqual(
+    stdout.split("\n").filter((line) => /^(before|after|test)/.test(line)),
+    [
+      ...["before a", "beforeEach a", "test a1", "afterEach a", "beforeEach a", "test a2", "afterEach a"],
+      ...["after a", "test b", "before c", "beforeEach c", "test c", "afterEach c", "after c"],
+    ],
+  );
+  assert.match(stdout, /▶ cli\/a\.test\.mjs\n {2}✔ a1/, "failures of its tests name the file");
+});
+
+test("a file with hooks that can't be loaded fails", async (t) => {
+  const dir = await temporary(t);
+  await mkdir(join(dir, "cli"));
+  await writeFile(join(dir, "cli", "a.test.mjs"), 'import "./missing.mjs";\nafter(() => {});\n');
+  await writeFile(
+    join(dir, "cli", "b.test.mjs"),
+    'import { test } from "node:test";\ntest("b", () => {});\n',
+  );
+  const files = ["cli/a.test.mjs", "cli/b.test.mjs"];
+  const [path = ""] = shareProcesses(dir, [{ files, perProcess: 2 }], dir).paths;
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  await assert.rejects(
+    promisify(execFile)(process.execPath, ["--test-reporter=spec", path], { env }),
+    (error: { stdout: string }) => /✔ b [\s\S]*✖ cli\/a\.test\.mjs[\s\S]*missing\.mjs/.test(error.stdout),
+  );
 });
 
 async function temporary(t: { after(fn: () => Promise<void>): void }): Promise<string> {

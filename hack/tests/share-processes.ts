@@ -3,11 +3,13 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 /**
- * The marks of a file that needs a process of its own: hooks for all tests of the process, waiting while it is loaded,
- * and uses of what the process has only once, such as its signals, its exit code, its memory and its mocks.
+ * The marks of a file that needs a process of its own: waiting while it is loaded, and uses of what the process has only
+ * once, such as its signals, its exit code, its memory and its timers. The end of a test removes its own mocks of methods.
  */
 const OWN_PROCESS =
-  /^(?:before|after|beforeEach|afterEach)\(|^await\b|\bprocess\.(?!env\b|execPath\b|version|platform\b|arch\b|pid\b|hrtime\b|nextTick\b|cwd\b|getuid\b|getgid\b|geteuid\b)\w+|\bdelete process\.env\b|\bprocess\.env(?:\.\w+|\[[^\]]+\]) (?:\?\?|\|\|)?=|"node:process"|\bmock\.(?:timers|module|method)|\bglobalThis\.|\bsetFlagsFromString|\bgc\(/m;
+  /^await\b|\bprocess\.(?!env\b|execPath\b|version|platform\b|arch\b|pid\b|hrtime\b|nextTick\b|cwd\b|getuid\b|getgid\b|geteuid\b|ts")\w+|\bdelete process\.env\b|\bprocess\.env(?:\.\w+|\[[^\]]+\]) (?:\?\?|\|\|)?=|"node:process"|\bmock\.(?:timers|module)|(?<!\bt\.)\bmock\.method|\bglobalThis\.|\bsetFlagsFromString|\bgc\(/m;
+/** The mark of a file with hooks for all its tests. */
+const HOOKS = /^(?:before|after|beforeEach|afterEach)\(/m;
 /** The tests of programs that start, end and examine processes. */
 const OWN_PROCESSES_OF = "hack/";
 
@@ -70,7 +72,7 @@ export function shareProcesses(
     const [first = "", ...others] = shared;
     if (others.length === 0) return join(root, first);
     const path = join(dir, `files-${at}.mjs`);
-    writeFileSync(path, moduleFor(shared.map((file) => join(root, file))));
+    writeFileSync(path, moduleFor(root, shared));
     names.set(path, `${first} and ${others.length} more`);
     return path;
   });
@@ -79,14 +81,24 @@ export function shareProcesses(
 
 /**
  * Returns a module that loads the files one after another. No test begins before all are loaded, because it could use a
- * class of its file that is not defined yet.
+ * class of its file that is not defined yet. A file with hooks is a suite, so its hooks apply to its own tests only.
  */
-function moduleFor(paths: readonly string[]): string {
-  const imports = paths.map((path) => `  await import(${JSON.stringify(pathToFileURL(path).href)});`);
+function moduleFor(root: string, files: readonly string[]): string {
+  const imports = files.map((file) => {
+    const path = join(root, file);
+    const load = `import(${JSON.stringify(pathToFileURL(path).href)})`;
+    if (!HOOKS.test(readFileSync(path, "utf8"))) return `  await ${load};`;
+    return `  await loadedAsSuite(${JSON.stringify(file)}, () => ${load});`;
+  });
   return [
-    'import { before } from "node:test";',
+    'import { before, describe } from "node:test";',
     "const loading = Promise.withResolvers();",
     "before(() => loading.promise);",
+    "function loadedAsSuite(name, load) {",
+    "  const { promise, resolve } = Promise.withResolvers();",
+    "  describe(name, () => load().finally(resolve));",
+    "  return promise;",
+    "}",
     "try {",
     ...imports,
     "} finally {",
